@@ -82,5 +82,6 @@ from .dataset.reading import read_table as read_table
 from .dataset.reading import scan as scan
 from .dataset.scan import Scan as Scan
 from .inspection import inspect as inspect
+from .recovery import recover as recover
 from .variant.rewriting import repair as repair
 from .verification import verify as verify

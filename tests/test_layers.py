@@ -36,7 +36,7 @@ ROOMS = {
 }
 """Folders of ``pqext.dataset``, and those of them that each may import."""
 DATASET = BELOW | {"pqext.dataset", *ROOMS}
-TOOLS = {"pqext.text", "pqext.inspection", "pqext.verification", "pqext.report", "pqext.examples"}
+TOOLS = {"pqext.text", "pqext.inspection", "pqext.recovery", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.text": set(),
     "pqext.core.errors": {"pqext.core.text"},
@@ -55,11 +55,13 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.report": {"pqext.text"},
     "pqext.inspection": CORE | {"pqext.text"},
     "pqext.verification": BELOW | {"pqext.text"},
+    "pqext.recovery": BELOW | {"pqext.text", "pqext.verification"},
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
     "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.spark", "pqext.skipping", "pqext.demo"},
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": DATASET | {"pqext.inspection", "pqext.metrics", "pqext.skipping", "pqext.verification", "pqext.spark"},
+    "pqext": DATASET
+    | {"pqext.inspection", "pqext.metrics", "pqext.recovery", "pqext.skipping", "pqext.verification", "pqext.spark"},
 }
 
 

@@ -32,6 +32,7 @@ COMMANDS = {
         ("reshred", "shredding", "reshred", _WRITE),
         ("unshred", "shredding", "unshred", _WRITE),
         ("repair", "shredding", "repair", _WRITE),
+        ("recover", "recover", "command", _WRITE),
         ("query", "query", "query", _LOOK),
         ("head", "query", "head", _LOOK),
         ("count", "query", "count", _LOOK),

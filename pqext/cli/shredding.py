@@ -142,8 +142,8 @@ def repair(
 ) -> None:
     """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
 
-    Shredding, codecs, row groups, sort keys and metadata stay as they are. OUT appears when it is whole. A file whose
-    end is lost cannot be repaired.
+    Shredding, codecs, row groups, sort keys and metadata stay as they are. OUT appears when it is whole. pqext
+    recover writes what is left of a file whose end is lost.
 
     Example: pqext repair damaged.parquet mended.parquet
     """

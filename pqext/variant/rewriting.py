@@ -104,7 +104,7 @@ def repair(
     """Write all that can be read of the file ``source`` to ``dest``, with statistics that are true.
 
     Rows of damaged pages are left out and noted. Shredding, codecs, encodings, row groups, sort keys, indexes and
-    metadata stay as they are. It needs the footer: a file that was cut off cannot be repaired.
+    metadata stay as they are. It needs the footer: of a file that was cut off, `recover` writes what is left.
 
     Args:
         source: Any source that :func:`pqext.open` takes.

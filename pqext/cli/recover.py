@@ -1,0 +1,77 @@
+"""``pqext recover FILE -o OUT``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import click
+
+from pqext.cli.declared import Argument, Option
+from pqext.cli.files import Form, refusals
+from pqext.cli.outputs import Force, check_new
+from pqext.cli.places import Anonymous, Storage, placed
+
+NOTHING = 1
+
+
+class Codec(StrEnum):
+    """How pages are compressed."""
+
+    uncompressed = "uncompressed"
+    snappy = "snappy"
+    gzip = "gzip"
+    brotli = "brotli"
+    lz4 = "lz4"
+    lz4_raw = "lz4_raw"
+    zstd = "zstd"
+
+
+def command(
+    source: Annotated[str, Argument(metavar="FILE", help="The damaged file.", show_default=False)],
+    dest: Annotated[str, Option("--out", "-o", metavar="OUT", help="The file to write.", show_default=False)],
+    schema: Annotated[
+        str | None,
+        Option(
+            "--schema", metavar="SIBLING|DDL", show_default=False,
+            help="A file with the same columns, or their types, like 'id BIGINT, name STRING'.",
+        ),
+    ] = None,
+    codec: Annotated[
+        Codec | None, Option("--codec", help="How pages are compressed; all are tried.", show_default=False)
+    ] = None,
+    drop_columns: Annotated[
+        bool, Option("--drop-columns", help="Leave out columns that lost a chunk, not the row groups that did.")
+    ] = False,
+    row_group_rows: Annotated[
+        int | None,
+        Option(
+            "--row-group-rows", min=1, show_default=False,
+            help="Rows of a row group, where pages can be parted in several ways.",
+        ),
+    ] = None,
+    form: Annotated[Form, Option("--format", help="A report for people, or JSON.")] = Form.text,
+    force: Force = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
+) -> None:
+    """Write what is left of a file whose footer or pages are lost, and say what was recovered and what was not.
+
+    FILE is never touched; OUT appears when it is whole. Without any footer, pages are told apart by a schema.
+
+    Example: pqext recover cut.parquet -o rest.parquet --schema sibling.parquet
+    """
+    import json
+
+    from pqext.recovery import recover
+
+    with refusals():
+        read, out = placed([source, dest], storage, anonymous)
+        check_new(out, force)
+    done = recover(
+        read, out, schema=schema, codec=None if codec is None else codec.value, drop_columns=drop_columns,
+        row_group_rows=row_group_rows,
+    )
+    click.echo(json.dumps(done.to_dict(), indent=2) if form is Form.json else str(done))
+    if not done.written:
+        raise click.exceptions.Exit(NOTHING)

@@ -1,0 +1,90 @@
+"""Claims: what some evidence says of the row groups of a file, in the form of a footer that is yet to be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pqext.core.buffers import Bytes, view
+from pqext.core.footer import FootedSource, Footer
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.source import Source
+from pqext.core.thrift import decode, encode
+
+
+@dataclass(slots=True)
+class ClaimedGroup:
+    """A row group of ``rows`` rows and its chunks, a leaf each; ``None`` for one whose place is not known."""
+
+    rows: int
+    chunks: list[ColumnMetaData | None]
+    evidence: str
+    number: int | None = None
+
+    @property
+    def offset(self) -> int:
+        """Where its first page begins."""
+        return min((start_of(chunk) for chunk in self.chunks if chunk is not None), default=0)
+
+
+@dataclass(slots=True)
+class Claims:
+    """The schema, and row groups in the order of their rows."""
+
+    elements: Sequence[SchemaElement]
+    schema_from: str
+    groups: list[ClaimedGroup] = field(default_factory=list)
+    pairs: Sequence[KeyValue] | None = None
+    created_by: str | None = None
+
+
+def start_of(chunk: ColumnMetaData) -> int:
+    """Where the chunk's first page begins."""
+    # Some writers put 0 where there is no dictionary.
+    return min(at for at in (chunk.data_page_offset, chunk.dictionary_page_offset or None) if at is not None)
+
+
+def end_of(chunk: ColumnMetaData) -> int:
+    """Where the chunk ends."""
+    return start_of(chunk) + chunk.total_compressed_size
+
+
+class ClaimedSource(FootedSource):
+    """A source that is read by claims in the place of its own footer."""
+
+    def __init__(self, source: Source, metadata: FileMetaData, limits: Limits) -> None:
+        super().__init__(source.path, source.size)
+        self.is_remote, self.merge_gap, self.window_bytes = source.is_remote, source.merge_gap, source.window_bytes
+        raw = view(encode(metadata))
+        self.footer = Footer(decode(FileMetaData, raw, limits=limits)[0], source.size, len(raw), raw)
+        self._inner = source
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        return self._inner._fetch(offset, length)
+
+    def close(self) -> None:
+        """Nothing: whoever opened the file closes it."""
+
+
+def file_metadata(claims: Claims, groups: Iterable[ClaimedGroup]) -> FileMetaData:
+    """A footer over ``groups``, of which every chunk has a place."""
+    made = []
+    for group in groups:
+        chunks = [ColumnChunk(file_offset=0, meta_data=chunk) for chunk in group.chunks if chunk is not None]
+        made.append(
+            RowGroup(
+                columns=chunks,
+                total_byte_size=sum(chunk.total_uncompressed_size for chunk in group.chunks if chunk is not None),
+                num_rows=group.rows,
+                total_compressed_size=sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None),
+            )
+        )
+    return FileMetaData(
+        version=2,
+        schema=list(claims.elements),
+        num_rows=sum(group.num_rows for group in made),
+        row_groups=made,
+        key_value_metadata=claims.pairs,
+        created_by=claims.created_by,
+    )

@@ -1,0 +1,172 @@
+"""What is claimed of a file: by the best footer that is left, and by its pages where no footer reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from warnings import catch_warnings, simplefilter
+
+from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
+from pqext.core.errors import ParquetError
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnMetaData, KeyValue
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import SchemaNode
+from pqext.core.schema_tree import from_elements
+from pqext.core.source import Source
+from pqext.recovery import grouping
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
+from pqext.recovery.footers import FoundFooter
+from pqext.recovery.leaves import Chunks, metadata_of
+from pqext.recovery.pages import chain, page_at, walk
+from pqext.recovery.report import Loss
+from pqext.recovery.writing import bare, moved, true_pairs
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Claims, what told them, and what was found and could not be placed."""
+
+    claims: Claims
+    told: str
+    losses: list[Loss] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Hints:
+    """What the caller knows: codecs to be tried, those of each leaf, and how many rows a row group has."""
+
+    codecs: Sequence[int]
+    known: Sequence[int | None] = ()
+    row_group_rows: int | None = None
+
+
+def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
+    """What a footer says, where pages lie as it says."""
+    metadata = found.metadata
+    distances = [0]
+    if found.kind != "torn" and (distance := found.offset - _last_end(found)) < 0:
+        distances.append(distance)  # bytes are missing before the footer
+    claims = Claims(
+        list(metadata.schema),
+        f"of the footer {found.kind}",
+        [],
+        true_pairs(metadata.key_value_metadata),
+        metadata.created_by,
+    )
+    claims.pairs = _readable(source, claims, limits)
+    leaves = len(from_elements(metadata.schema, limits).leaves)
+    for number, group in enumerate(metadata.row_groups):
+        chunks: list[ColumnMetaData | None] = []
+        for chunk in group.columns:
+            about = chunk.meta_data
+            outside = chunk.file_path is not None or chunk.crypto_metadata is not None
+            chunks.append(None if about is None or outside else _placed(source, about, distances, limits))
+        if len(chunks) == leaves and group.num_rows > 0:
+            claims.groups.append(ClaimedGroup(group.num_rows, chunks, "footer", number))
+    _refuse_overlaps(claims.groups, found.offset)
+    return Evidence(claims, found.name)
+
+
+def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
+    """The key-value metadata, without a note of the Arrow schema that is damaged."""
+    with catch_warnings():
+        simplefilter("error")
+        try:
+            with ParquetFile(ClaimedSource(source, file_metadata(claims, []), limits), limits=limits) as file:
+                _ = file.arrow_schema
+                return claims.pairs
+        except (ParquetError, Warning):
+            return [pair for pair in claims.pairs or () if pair.key != ARROW_SCHEMA]
+
+
+def worth(evidence: Evidence) -> int:
+    """Rows of row groups of which some chunk lies where it should."""
+    return sum(group.rows for group in evidence.claims.groups if any(group.chunks))
+
+
+def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints, limits: Limits) -> Evidence:
+    """What the pages between two places tell, in the light of a schema."""
+    tree = from_elements(schema.elements, limits)
+    leaves = list(tree.leaves)
+    chunks = Chunks(source, tree, hints.codecs, hints.known or [None] * len(leaves), limits)
+    segments = walk(source, start, stop, limits)
+    losses: list[Loss] = []
+    at = start
+    for segment in segments:
+        if segment.start > at:
+            losses.append(Loss("no pages can be told there", at, segment.start))
+        at = segment.stop
+    if at < stop and not (segments and segments[-1].at_end):
+        losses.append(Loss("no pages can be told there", at, stop))
+    groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
+    losses += [Loss(one.reason, one.start, one.stop) for one in unplaced]
+    claims = replace(schema, groups=[_claimed(group, leaves, chunks) for group in groups])
+    return Evidence(claims, "pages", losses)
+
+
+def _claimed(group: grouping.PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks) -> ClaimedGroup:
+    made: list[ColumnMetaData | None] = []
+    for leaf, pages in zip(leaves, group.chunks, strict=True):
+        codec = chunks.codec(leaf.leaf_start, pages)
+        made.append(None if codec is None else metadata_of(leaf, codec, pages))
+    return ClaimedGroup(group.rows, made, "pages")
+
+
+def end_of_claims(evidence: Evidence) -> int:
+    """Where the last chunk that has a place ends."""
+    return max((end_of(chunk) for group in evidence.claims.groups for chunk in group.chunks if chunk), default=4)
+
+
+def _last_end(found: FoundFooter) -> int:
+    """Where the footer begins in a file that lost nothing, by what it says."""
+    ends = [0]
+    for group in found.metadata.row_groups:
+        for chunk in group.columns:
+            about = chunk.meta_data
+            if about is not None and chunk.file_path is None:
+                ends.append(end_of(about))
+                ends.append((about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0))
+            ends.append((chunk.column_index_offset or 0) + (chunk.column_index_length or 0))
+            ends.append((chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0))
+    return max(ends)
+
+
+def _placed(source: Source, about: ColumnMetaData, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
+    """The chunk where a page begins at its start, with the sizes and encodings that its pages have."""
+    if about.total_compressed_size <= 0 or about.num_values < 0:
+        return None
+    for distance in distances:
+        chunk = moved(about, distance) if distance else bare(about)
+        start, stop = start_of(chunk), end_of(chunk)
+        if start < 0 or stop > source.size or page_at(source, start, limits) is None:
+            continue
+        try:
+            pages = chain(source, start, stop, limits)
+        except ParquetError:
+            pages = None
+        if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
+            return chunk
+        encodings = {page.encoding for page in pages} | {int(one) for one in about.encodings if one in (3, 4)}
+        return bare(chunk, sorted(encodings), sum(page.head + page.unpacked for page in pages))
+    return None
+
+
+def _refuse_overlaps(groups: Sequence[ClaimedGroup], end: int) -> None:
+    """Take their places from chunks into which the next one, or the footer, reaches: bytes are missing from them."""
+    placed = sorted(
+        (start_of(chunk), group_index, leaf)
+        for group_index, group in enumerate(groups)
+        for leaf, chunk in enumerate(group.chunks)
+        if chunk is not None
+    )
+    reached = -1
+    previous: tuple[int, int] | None = None
+    for start, group_index, leaf in placed:
+        chunk = groups[group_index].chunks[leaf]
+        assert chunk is not None
+        if previous is not None and start < reached:
+            groups[previous[0]].chunks[previous[1]] = None
+        reached, previous = end_of(chunk), (group_index, leaf)
+        if start < end < reached:
+            groups[group_index].chunks[leaf] = None

@@ -1,0 +1,207 @@
+"""Footers that are left in a file: at its end, inside it, without their frame, or torn.
+
+Every kind of copy of a footer that a file may hold is looked for here and becomes a :class:`FoundFooter`; whoever adds
+a form of footer or of checkpoint adds a function that yields what it finds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pqext.core.buffers import Bytes
+from pqext.core.errors import ParquetError
+from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement
+from pqext.core.schema_tree import from_elements
+from pqext.core.source import Source
+from pqext.core.thrift import decode
+from pqext.text import counted
+
+Kind = Literal["end", "inside", "without its frame", "torn"]
+
+_NAMES: dict[Kind, str] = {
+    "end": "footer at the end",
+    "inside": "footer inside the file",
+    "without its frame": "footer without its frame",
+    "torn": "torn footer",
+}
+WINDOW = 16 << 20
+_EFFORT = 4
+"""Bytes that are parsed in vain, as a multiple of the file's size: false footers take no more time than that."""
+_LEAST_EFFORT = 64 << 20
+# version, then a list of structures of which the first is a group: repetition or name come first in it.
+_BEGINNING = re.compile(rb"\x15[\x02\x04\x06]\x19(?:[\x1c-\xec]|\xfc[\x80-\xff]{0,4}[\x01-\x7f])[\x48\x35]", re.DOTALL)
+_BEGINNING_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFooter:
+    """A footer at ``offset`` of the file, of ``length`` bytes as far as it goes."""
+
+    kind: Kind
+    offset: int
+    length: int
+    metadata: FileMetaData
+
+    def __str__(self) -> str:
+        rows = sum(group.num_rows for group in self.metadata.row_groups)
+        groups = counted(len(self.metadata.row_groups), "row group")
+        return f"{self.name}, {self.length:,} bytes at {self.offset:,}: {groups}, {counted(rows, 'row')}"
+
+    @property
+    def name(self) -> str:
+        """What kind it is, in words."""
+        return _NAMES[self.kind]
+
+
+class Effort:
+    """How many bytes may still be looked at in vain."""
+
+    def __init__(self, size: int) -> None:
+        self.left = max(_EFFORT * size, _LEAST_EFFORT)
+
+    def take(self, size: int) -> bool:
+        """Are so many left? They are not afterwards."""
+        self.left -= size
+        return self.left >= 0
+
+
+def find(source: Source, limits: Limits) -> list[FoundFooter]:
+    """All footers that can be read, the last first. Raises nothing for what is no footer."""
+    effort = Effort(source.size)
+    framed = {found.offset: found for found in _framed(source, limits, effort)}
+    loose = {found.offset: found for found in _loose(source, limits, effort, set(framed))}
+    return [found for _, found in sorted({**loose, **framed}.items(), reverse=True)]
+
+
+def is_encrypted(source: Source) -> bool:
+    """Does the file end as one with an encrypted footer?"""
+    tail = source.read(max(source.size - 4, 0), min(4, source.size)).tobytes()
+    head = source.read(0, min(4, source.size)).tobytes()
+    return ENCRYPTED_MAGIC in (head, tail)
+
+
+def _places(source: Source, pattern: re.Pattern[bytes], overlap: int) -> Iterator[int]:
+    """Where ``pattern`` matches, from the end of the file to its start."""
+    stop = source.size
+    while stop > 0:
+        start = max(stop - WINDOW, 0)
+        data = source.read(start, min(stop + overlap, source.size) - start)
+        found = [match.start() for match in pattern.finditer(data.data)]
+        yield from (start + at for at in reversed(found) if start + at < stop)
+        stop = start
+
+
+def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFooter]:
+    """Footers with their length and magic number behind them."""
+    for place in _places(source, re.compile(re.escape(MAGIC)), len(MAGIC)):
+        if place < 4:
+            continue
+        length = int.from_bytes(source.read(place - 4, 4).tobytes(), "little")
+        offset = place - 4 - length
+        if length < TRAILER_BYTES or offset < 0 or length > limits.footer_bytes:
+            continue
+        found = _whole(source, offset, length, limits, effort)
+        if found is not None:
+            yield FoundFooter("end" if place + 4 == source.size else "inside", offset, length, found)
+
+
+def _whole(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:
+    head = source.read(offset, min(length, _BEGINNING_BYTES)).tobytes()
+    if not head.startswith(b"\x15") or not effort.take(length):
+        return None
+    try:
+        metadata, _ = decode(FileMetaData, source.read(offset, length), limits=limits)
+        return _sound(metadata, limits)
+    except ParquetError:
+        return None
+
+
+def _sound(metadata: FileMetaData, limits: Limits) -> FileMetaData:
+    """``metadata`` if its schema is one and all its structures can be read."""
+    from_elements(metadata.schema, limits)
+    for group in metadata.row_groups:
+        for chunk in group.columns:
+            _ = chunk.meta_data
+    return metadata
+
+
+def _loose(source: Source, limits: Limits, effort: Effort, known: set[int]) -> Iterator[FoundFooter]:
+    """Footers whose length or magic number is damaged or cut off, and the beginnings of footers that were cut."""
+    for offset in _places(source, _BEGINNING, _BEGINNING_BYTES):
+        if offset in known:
+            continue
+        data = source.read(offset, min(source.size - offset, limits.footer_bytes))
+        try:
+            metadata, end = decode(FileMetaData, data, limits=limits)
+            if not effort.take(end):
+                return
+            yield FoundFooter("without its frame", offset, end, _sound(metadata, limits))
+            continue
+        except ParquetError:
+            pass
+        found, end = _torn(data, limits)
+        if not effort.take(max(end, _BEGINNING_BYTES)):
+            return
+        if found is not None:
+            yield FoundFooter("torn", offset, end, found)
+
+
+def _torn(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
+    """What a footer says before it breaks off: its schema and the row groups that are whole; and where that ends."""
+    elements: list[SchemaElement] = []
+    groups: list[RowGroup] = []
+    at = 2
+    try:
+        count, at = _list(data, at)
+        wanted = 1  # elements that the tree still lacks
+        for _ in range(count):
+            element, at = decode(SchemaElement, data, at, limits)
+            wanted += (element.num_children or 0) - 1
+            elements.append(element)
+            if wanted <= 0:
+                break
+        if wanted or len(elements) != count:
+            return None, at
+        leaves = len(from_elements(elements, limits).leaves)
+    except (ParquetError, IndexError):
+        return None, at
+    try:
+        if data[at] == 0x16:  # the number of rows
+            at = _varint(data, at + 1)[1]
+            count, at = _list(data, at)
+            for _ in range(count):
+                group, end = decode(RowGroup, data, at, limits)
+                if len(list(group.columns)) != leaves:
+                    break
+                groups.append(group)
+                at = end
+    except (ParquetError, IndexError):
+        pass
+    rows = sum(group.num_rows for group in groups)
+    return FileMetaData(version=2, schema=elements, num_rows=rows, row_groups=groups), at
+
+
+def _list(data: Bytes, at: int) -> tuple[int, int]:
+    """(count, end) of the header of a field that is a list of structures."""
+    if data[at] & 0x0F != 9:
+        raise IndexError
+    head = int(data[at + 1])
+    if head & 0x0F != 0x0C:
+        raise IndexError
+    return (head >> 4, at + 2) if head >> 4 != 15 else _varint(data, at + 2)
+
+
+def _varint(data: Bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = int(data[at])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise IndexError

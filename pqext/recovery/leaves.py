@@ -1,0 +1,216 @@
+"""Pages and leaves: can a page be one of a leaf's, how many rows does it hold, in which codec is it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pqext.core import compression, shape
+from pqext.core.budget import Account, Budget
+from pqext.core.buffers import Bytes, allocate
+from pqext.core.encodings import rle
+from pqext.core.errors import ParquetError
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.leaf_column import LeafColumnBuilder
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnMetaData, CompressionCodec, Encoding, Type
+from pqext.core.page import RawPage, open_data
+from pqext.core.schema import Schema, SchemaNode
+from pqext.core.source import Source
+from pqext.recovery.pages import Page
+
+DICTIONARY = frozenset({int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY)})
+_PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
+_TYPES: dict[int, frozenset[int]] = {
+    int(Encoding.RLE): frozenset({Type.BOOLEAN}),
+    int(Encoding.DELTA_BINARY_PACKED): frozenset({Type.INT32, Type.INT64}),
+    int(Encoding.DELTA_LENGTH_BYTE_ARRAY): frozenset({Type.BYTE_ARRAY}),
+    int(Encoding.DELTA_BYTE_ARRAY): frozenset({Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY}),
+    _SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
+    int(Encoding.ALP): frozenset({Type.FLOAT, Type.DOUBLE}),
+}
+CODECS = tuple(
+    int(CompressionCodec[name]) for name in ("ZSTD", "GZIP", "SNAPPY", "LZ4_RAW", "BROTLI", "LZ4", "UNCOMPRESSED")
+)
+"""The order in which codecs are tried. Those whose pages tell what they are come first; any bytes are uncompressed."""
+
+
+def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
+    """Can ``page`` belong to a chunk of ``leaf``, by its header? ``has_dictionary``: the chunk has one before it."""
+    kind, count = leaf.leaf_type.physical, page.count
+    width = None if kind == Type.BOOLEAN else leaf.leaf_type.width
+    if page.is_dictionary:
+        if kind == Type.BOOLEAN:
+            return False
+        return page.unpacked == count * width if width else page.unpacked >= 4 * count
+    if page.encoding in DICTIONARY:
+        if not has_dictionary:
+            return False
+    elif page.encoding != _PLAIN and kind not in _TYPES.get(page.encoding, ()):
+        return False
+    is_fixed = page.encoding in (_PLAIN, _SPLIT) and (width or kind == Type.BOOLEAN)
+
+    def size_of(values: int) -> int:
+        return values * width if width else (values + 7) // 8
+
+    second = page.header.data_page_header_v2
+    if second is None:
+        levels = (leaf.max_repetition_level > 0) + (leaf.max_definition_level > 0)
+        if page.unpacked < 4 * levels * (count > 0):
+            return False
+        if not is_fixed:
+            return True
+        if not levels:
+            return page.unpacked == size_of(count)
+        # Levels in RLE take a few bytes an entry at most, bit-packed ones less.
+        return page.unpacked <= size_of(count) + levels * (16 + 3 * count)
+    repetition, definition = second.repetition_levels_byte_length, second.definition_levels_byte_length
+    if (leaf.max_repetition_level == 0 and (repetition or second.num_rows != count)) or (
+        leaf.max_definition_level == 0 and (definition or second.num_nulls)
+    ):
+        return False
+    if count and ((leaf.max_repetition_level and not repetition) or (leaf.max_definition_level and not definition)):
+        return False
+    values = page.unpacked - repetition - definition
+    return not is_fixed or leaf.max_repetition_level > 0 or values == size_of(count - second.num_nulls)
+
+
+class Chunks:
+    """Makes claims of pages, and opens pages to see what is in them."""
+
+    def __init__(
+        self, source: Source, schema: Schema, codecs: Sequence[int], known: Sequence[int | None], limits: Limits
+    ) -> None:
+        self._shapes = [leaf for top in schema.root.children for leaf in shape.of(top).leaves()]
+        self._source = source
+        self._limits = limits
+        self._fits: dict[tuple[int, int], bool] = {}
+        self._codecs = list(codecs)
+        self._known = known
+        self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
+
+    def raw(self, page: Page) -> RawPage:
+        """The page with its bytes."""
+        body = self._source.read(page.offset + page.head, page.stored)
+        return RawPage(page.header, page.count, body, page.offset)
+
+    def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
+        """The codec of a chunk of ``leaf`` by its first pages; ``None`` where none opens them."""
+        known = self._known[leaf]
+        tried = list(self._codecs) if known is None else [known, *(one for one in self._codecs if one != known)]
+        sample = [page for page in pages if _is_compressed(page) and page.checked is not False][:3]
+        if not sample:
+            return int(CompressionCodec.UNCOMPRESSED) if not any(map(_is_compressed, pages)) else tried[0]
+        bodies = [_compressed(self.raw(page)) for page in sample]
+        for least in range(len(sample), 0, -1):  # one of them may be damaged
+            for codec in tried:
+                if sum(_opens(codec, body, size) for body, size in bodies) >= least:
+                    if codec in self._codecs and codec != CompressionCodec.UNCOMPRESSED:
+                        self._codecs.remove(codec)
+                        self._codecs.insert(0, codec)
+                    return codec
+        return None
+
+    def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
+        """(rows that begin in ``page``, does it begin with one); ``None`` where it cannot be opened."""
+        if page.is_dictionary:
+            return 0, True
+        if not leaf.max_repetition_level:
+            return page.count, True
+        second = page.header.data_page_header_v2
+        if second is not None:
+            return second.num_rows, True
+        key = (page.offset, leaf.max_repetition_level, leaf.max_definition_level)
+        if key not in self._rows:
+            self._rows[key] = self._counted(leaf, page)
+        return self._rows[key]
+
+    def fits(self, leaf: SchemaNode, page: Page) -> bool:
+        """Is ``page`` one of ``leaf`` by its values? Yes where they are indices, or are known to be damaged."""
+        if page.is_dictionary or page.encoding in DICTIONARY or page.checked is False:
+            return True
+        key = (page.offset, leaf.leaf_start)
+        if key not in self._fits:
+            self._fits[key] = self._decodes(leaf, page)
+        return self._fits[key]
+
+    def _decodes(self, leaf: SchemaNode, page: Page) -> bool:
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None:
+            return False
+        highest = leaf.max_definition_level
+        try:
+            opened = open_data(
+                [self.raw(page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
+            )
+            stored = sum(map(len, opened.values.pages))
+            account = Account(Budget(self._limits, self._source.size))
+            builder = LeafColumnBuilder(self._shapes[leaf.leaf_start], page.count, account)
+            builder.append(opened, None, first=not leaf.max_repetition_level)
+            column = builder.finish()
+        except (ParquetError, ValueError):
+            return False
+        values = len(column.array) - column.array.null_count
+        if column.definition is not None:
+            values = int((column.definition == highest).sum())
+        if page.encoding != _PLAIN or leaf.leaf_type.width is None:
+            return True
+        is_bits = leaf.leaf_type.physical == Type.BOOLEAN
+        return bool(stored == ((values + 7) // 8 if is_bits else values * leaf.leaf_type.width))
+
+    def _counted(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None or page.checked is False or page.count > 64 * 8 * (page.unpacked + 8):
+            return None
+        try:
+            opened = open_data(
+                [self.raw(page)],
+                codec,
+                max_repetition=leaf.max_repetition_level,
+                max_definition=leaf.max_definition_level,
+            )
+            assert opened.repetition is not None
+            levels = allocate(page.count * 2).view("int16")
+            rle.decode_levels(opened.repetition, leaf.max_repetition_level, levels)
+        except (ParquetError, ValueError):
+            return None
+        return level_kernel.count_rows(levels), not len(levels) or levels[0] == 0
+
+
+def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:
+    """What the footer says of a chunk with these ``pages``, the dictionary first."""
+    data = [page for page in pages if not page.is_dictionary]
+    has_dictionary = pages[0].is_dictionary
+    encodings = {page.encoding for page in data} | {int(Encoding.RLE)} | ({_PLAIN} if has_dictionary else set())
+    return ColumnMetaData(
+        type=leaf.leaf_type.physical,
+        encodings=sorted(encodings),
+        path_in_schema=list(leaf.path),
+        codec=codec,
+        num_values=sum(page.count for page in data),
+        total_uncompressed_size=sum(page.head + page.unpacked for page in pages),
+        total_compressed_size=pages[-1].end - pages[0].offset,
+        data_page_offset=(data[0] if data else pages[0]).offset,
+        dictionary_page_offset=pages[0].offset if has_dictionary else None,
+    )
+
+
+def _is_compressed(page: Page) -> bool:
+    second = page.header.data_page_header_v2
+    return page.stored > 0 and not (second is not None and second.is_compressed is False)
+
+
+def _compressed(raw: RawPage) -> tuple[Bytes, int]:
+    """The part of a page that is compressed, and its size before."""
+    second = raw.header.data_page_header_v2
+    levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length
+    return raw.body[levels:], raw.header.uncompressed_page_size - levels
+
+
+def _opens(codec: int, body: Bytes, size: int) -> bool:
+    if not len(body) and not size:
+        return True
+    try:
+        compression.decompress(codec, body, size)
+    except (ParquetError, ValueError):
+        return False
+    return True

@@ -1,0 +1,246 @@
+"""Recovery of a file: evidence is gathered, claims are put to the test, what holds is written."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.limits import Limits
+from pqext.core.metadata import CompressionCodec
+from pqext.core.schema_tree import from_elements
+from pqext.core.sink import Sink
+from pqext.core.source import PathSource, Source
+from pqext.core.sources.opening import open_source
+from pqext.recovery import footers, schemas
+from pqext.recovery.checking import Verdict, judge, quiet, without
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
+from pqext.recovery.evidence import Evidence, Hints, end_of_claims, of_footer, of_pages, worth
+from pqext.recovery.leaves import CODECS
+from pqext.recovery.pages import chain
+from pqext.recovery.report import Loss, Recovered, Recovery
+from pqext.recovery.writing import write
+from pqext.variant.rewriting import repair
+from pqext.verification import verify
+
+
+def recover(
+    source: Any,
+    dest: Any,
+    *,
+    schema: Any = None,
+    codec: str | None = None,
+    drop_columns: bool = False,
+    row_group_rows: int | None = None,
+    limits: Limits | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Recovery:
+    """Write what is left of a damaged Parquet file to ``dest``, a new file, and tell what was lost.
+
+    The best footer left is taken: at the end, inside the file, without length and magic number, or as far as it goes.
+    What no footer reaches is found by the headers of its pages, which needs a schema: of a torn footer, or
+    ``schema``. Every page that is kept was read, its checksum compared where it has one. Where pages have none,
+    damage that decodes cannot be told from values: the report says so.
+
+    Args:
+        source: Any source that :func:`pqext.open` takes. It is not touched.
+        dest: A path, URL or binary file object; other than ``source``. It appears when it is whole.
+        schema: A sibling with the same columns (any source that :func:`pqext.open` takes), an Arrow schema, or DDL like
+            ``"id BIGINT, name STRING"``.
+        codec: The codec of the pages, like ``"zstd"``; all are tried by default.
+        drop_columns: Leave out top-level columns of which a chunk is lost, instead of the row groups that lost one.
+        row_group_rows: Rows of a row group, where pages alone can be parted in several ways.
+        limits: What reading may take; ``Limits.untrusted()`` by default.
+        filesystem: As for :func:`pqext.open`, of the source.
+        storage_options: As for :func:`pqext.open`, of the source.
+
+    Returns:
+        What was recovered, by which evidence, and what was lost. Where nothing could be had, ``written`` is false and
+        there is no new file.
+
+    Raises:
+        ValueError: For wrong arguments, and where ``dest`` is ``source``.
+        UnsupportedError: For files with an encrypted footer.
+
+    Example:
+        >>> import pathlib, pqext, pyarrow
+        >>> pqext.write_table(pyarrow.table({"id": range(100)}), "ids.parquet", row_group_rows=50)
+        >>> data = pathlib.Path("ids.parquet").read_bytes()
+        >>> pqext.recover(data[:-20], "rest.parquet", schema="id BIGINT").rows
+        100
+    """
+    codecs = CODECS if codec is None else (_codec(codec),)
+    if row_group_rows is not None and row_group_rows < 1:
+        raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
+    limits = limits or Limits.untrusted()
+    read = open_source(source, filesystem, storage_options)
+    try:
+        _refuse_same(read, dest)
+        if footers.is_encrypted(read):
+            raise UnsupportedError(
+                "a file with an encrypted footer cannot be recovered",
+                feature="recovering encrypted files",
+                path=read.path,
+            )
+        told = None if schema is None else schemas.given(schema, limits)
+        hints = Hints(codecs, [] if told is None else told[1], row_group_rows)
+        return _Recovery(read, limits, hints, None if told is None else told[0]).run(dest, drop_columns=drop_columns)
+    finally:
+        if read is not source:
+            read.close()
+
+
+def _codec(name: str) -> int:
+    try:
+        return int(CompressionCodec[name.upper()])
+    except (KeyError, AttributeError):
+        known = ", ".join(one.name.lower() for one in CompressionCodec)
+        raise ValueError(f"codec must be one of {known}, not {name!r}") from None
+
+
+def _refuse_same(source: Source, dest: Any) -> None:
+    """Raise ``ValueError`` where what is read would be replaced."""
+    if isinstance(source, PathSource) and isinstance(dest, (str, os.PathLike)):
+        path = os.fsdecode(dest)
+        if source.path is not None and os.path.exists(path) and os.path.samefile(path, source.path):
+            raise ValueError("dest is the damaged file itself, which is never touched: name another")
+
+
+class _Recovery:
+    def __init__(self, source: Source, limits: Limits, hints: Hints, schema: Claims | None) -> None:
+        self._source = source
+        self._limits = limits
+        self._hints = hints
+        self._schema = schema
+        self._footers: list[footers.FoundFooter] = []
+
+    def run(self, dest: Any, *, drop_columns: bool) -> Recovery:
+        """Recover to ``dest``."""
+        evidence = self._gather()
+        if evidence is None:
+            loss = Loss("no footer is left, and without a schema pages tell too little: give schema=")
+            return self._report("none", "not known", [], [loss], ())
+        claims, losses = evidence.claims, evidence.losses
+        verdicts = judge(self._source, claims, self._limits)
+        dropped: list[str] = []
+        if drop_columns:
+            names = [node.name for node in from_elements(claims.elements, self._limits).root.children]
+            lost = {name for one in verdicts if not one.rows_left for name in one.gone}
+            everywhere = [one for one in verdicts if not one.rows_left and set(names) <= one.gone.keys()]
+            lost -= {name for one in everywhere for name in one.gone} - {
+                name for one in verdicts if one not in everywhere and not one.rows_left for name in one.gone
+            }
+            dropped = [name for name in names if name in lost]
+            if dropped and len(dropped) < len(names) and len(set(names)) == len(names):
+                losses = losses + [
+                    Loss(reason, source_row_group=one.group.number, column=name, rows=one.group.rows)
+                    for one in verdicts
+                    if one not in everywhere
+                    for name, reason in one.gone.items()
+                ]
+                claims = without(claims, dropped, self._limits)
+                verdicts = judge(self._source, claims, self._limits)
+            else:
+                dropped = []
+        losses = losses + _losses(verdicts)
+        kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
+        return self._report(evidence.told, claims.schema_from, kept, losses, tuple(dropped))
+
+    def _gather(self) -> Evidence | None:
+        """What is claimed of the file."""
+        self._footers = footers.find(self._source, self._limits)
+        told = [(found, of_footer(self._source, found, self._limits)) for found in self._footers]
+        best = max(told, key=lambda one: worth(one[1]), default=None)
+        if best is None or not worth(best[1]):
+            schema = self._schema or (told[0][1].claims if told else None)
+            if schema is None:
+                return None
+            return self._pages(4, self._source.size, replace(schema, groups=[]))
+        found, evidence = best
+        return self._beyond(found, evidence)
+
+    def _beyond(self, found: footers.FoundFooter, evidence: Evidence) -> Evidence:
+        """The evidence of a footer, and of pages that it does not reach."""
+        end = found.offset + found.length
+        places = [] if found.kind == "end" else [(end + 8 * (found.kind == "inside"), self._source.size)]
+        if found.kind == "torn":
+            places = [(end_of_claims(evidence), found.offset)]
+        for start, stop in places:
+            if stop - start < 8:
+                continue
+            more = self._pages(start, stop, replace(evidence.claims, groups=[]))
+            if more.claims.groups:
+                evidence.claims.groups += more.claims.groups
+                evidence.losses += more.losses
+                evidence.told += ", pages behind it" if found.kind == "inside" else ", pages beyond it"
+        return evidence
+
+    def _pages(self, start: int, stop: int, schema: Claims) -> Evidence:
+        return of_pages(self._source, start, stop, schema, self._hints, self._limits)
+
+    def _write(self, claims: Claims, verdicts: list[Verdict], dest: Any, losses: list[Loss]) -> list[Recovered]:
+        """Write what holds; gives the row groups that were written."""
+        if any(not one.is_whole for one in verdicts):
+            if (again := self._rewritten(claims, verdicts)) is not None:
+                with Sink(dest) as sink:
+                    sink.write(again)
+                return [self._recovered(one.group, one.rows_left) for one in verdicts]
+            for one in verdicts:
+                if not one.is_whole:
+                    reason = "the rows outside its damaged pages cannot be told with certainty"
+                    losses.append(Loss(reason, source_row_group=one.group.number, rows=one.rows_left))
+            verdicts = [one for one in verdicts if one.is_whole]
+        if not verdicts:
+            return []
+        write(self._source, dest, claims, [one.group for one in verdicts])
+        return [self._recovered(one.group, one.group.rows) for one in verdicts]
+
+    def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> Any:
+        """The rows outside damaged pages, written anew; ``None`` where verification refuses them."""
+        made = io.BytesIO()
+        metadata = file_metadata(claims, [one.group for one in verdicts])
+        try:
+            with quiet():
+                done = repair(ClaimedSource(self._source, metadata, self._limits), made, limits=self._limits)
+        except (ParquetError, ValueError):
+            return None
+        expected = sum(one.rows_left for one in verdicts)
+        data = made.getbuffer()
+        return data if done.rows == expected and verify(data, limits=self._limits).ok else None
+
+    def _recovered(self, group: ClaimedGroup, rows: int) -> Recovered:
+        certified = True
+        for chunk in group.chunks:
+            assert chunk is not None
+            pages = chain(self._source, start_of(chunk), end_of(chunk), self._limits)
+            certified = certified and pages is not None and all(page.checked is True for page in pages)
+        return Recovered(rows, group.offset, group.number, group.evidence, certified)
+
+    def _report(
+        self, told: str, schema_from: str, groups: list[Recovered], losses: Sequence[Loss], dropped: tuple[str, ...]
+    ) -> Recovery:
+        return Recovery(
+            self._source.path,
+            self._source.size,
+            bool(groups),
+            told,
+            schema_from,
+            tuple(map(str, self._footers)),
+            tuple(groups),
+            tuple(losses),
+            dropped,
+        )
+
+
+def _losses(verdicts: Sequence[Verdict]) -> list[Loss]:
+    """What of these row groups is not in the new file."""
+    return [
+        Loss(reason, source_row_group=one.group.number, column=name or None, rows=one.group.rows - one.rows_left)
+        for one in verdicts
+        if not one.is_whole
+        for name, reason in one.damaged.items()
+    ]

@@ -1,0 +1,58 @@
+"""The schema of a file that has lost its own: that of a sibling, an Arrow schema, or DDL."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.limits import Limits
+from pqext.core.local_paths import scheme_of
+from pqext.core.metadata import KeyValue, SchemaElement
+from pqext.core.reader import ParquetFile
+from pqext.core.writer import write_table
+from pqext.recovery.claims import Claims
+from pqext.recovery.writing import true_pairs
+from pqext.variant.access.targets import target_type
+
+
+def given(schema: Any, limits: Limits) -> tuple[Claims, list[int | None]]:
+    """The schema that ``schema`` tells, and the codec of each of its leaves where it tells that too.
+
+    ``schema`` is a Parquet file, an Arrow schema or DDL. Raises ``ValueError`` for text that is neither a file nor DDL.
+    """
+    if isinstance(schema, pa.Schema):
+        return _of_arrow(schema, "the Arrow schema given")
+    if isinstance(schema, str) and not _names_a_file(schema):
+        try:
+            kind = target_type(schema)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"schema is neither a file that is there nor DDL: {error}") from None
+        if not pa.types.is_struct(kind):
+            raise ValueError("schema needs the columns of the file, like 'id BIGINT, name STRING'")
+        return _of_arrow(pa.schema(list(kind)), "the DDL given")
+    with ParquetFile(schema, limits=limits) as file:
+        metadata = file.metadata
+        codecs: list[int | None] = [None] * len(file.schema.leaves)
+        for group in file.row_groups:
+            codecs = [int(chunk.codec) for chunk in group.chunks()]
+            break
+        elements: Sequence[SchemaElement] = list(metadata.schema)
+        pairs: list[KeyValue] | None = true_pairs(metadata.key_value_metadata)
+        return Claims(elements, f"of the file {file.path or 'given'}", [], pairs, None), codecs
+
+
+def _names_a_file(text: str) -> bool:
+    return os.path.exists(text) or scheme_of(text) is not None or text.endswith((".parquet", ".parq"))
+
+
+def _of_arrow(schema: pa.Schema, told: str) -> tuple[Claims, list[int | None]]:
+    made = io.BytesIO()
+    write_table(schema.empty_table(), made)
+    with ParquetFile(made.getvalue()) as file:
+        leaves = len(file.schema.leaves)
+        claims = Claims(list(file.metadata.schema), told, [], file.metadata.key_value_metadata)
+    return claims, [None] * leaves

@@ -1,0 +1,73 @@
+"""The new file: chunks copied byte for byte under a footer that says of them only what their pages show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pqext.core.files.rewrite import copy_bytes
+from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.metadata import ColumnMetaData, KeyValue
+from pqext.core.sink import Sink
+from pqext.core.source import Source
+from pqext.recovery.claims import ClaimedGroup, Claims, end_of, file_metadata, start_of
+
+
+def bare(chunk: ColumnMetaData, encodings: Sequence[int] | None = None, unpacked: int | None = None) -> ColumnMetaData:
+    """What is needed to read a chunk: nothing of its values, no place of an index or filter."""
+    return ColumnMetaData(
+        type=chunk.type,
+        encodings=list(chunk.encodings if encodings is None else encodings),
+        path_in_schema=list(chunk.path_in_schema),
+        codec=chunk.codec,
+        num_values=chunk.num_values,
+        total_uncompressed_size=chunk.total_uncompressed_size if unpacked is None else unpacked,
+        total_compressed_size=chunk.total_compressed_size,
+        data_page_offset=chunk.data_page_offset,
+        dictionary_page_offset=chunk.dictionary_page_offset or None,
+    )
+
+
+def moved(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
+    """The chunk, so many bytes further on."""
+    made = bare(chunk)
+    made.data_page_offset += distance
+    if made.dictionary_page_offset is not None:
+        made.dictionary_page_offset += distance
+    return made
+
+
+def write(source: Source, dest: Any, claims: Claims, groups: Sequence[ClaimedGroup]) -> None:
+    """Copy the chunks of ``groups`` to ``dest``."""
+    written = []
+    with Sink(dest) as sink:
+        sink.write(MAGIC)
+        for group in groups:
+            chunks: list[ColumnMetaData | None] = []
+            for chunk in group.chunks:
+                assert chunk is not None
+                start = start_of(chunk)
+                chunks.append(moved(chunk, sink.offset - start))
+                copy_bytes(source, start, end_of(chunk), sink)
+            written.append(ClaimedGroup(group.rows, chunks, group.evidence))
+        sink.write(serialise_footer(file_metadata(claims, written)))
+
+
+def true_pairs(pairs: Sequence[KeyValue] | None) -> list[KeyValue] | None:
+    """Key-value metadata without what it says of values: boxes and types of geometries, which rows may contradict."""
+    if pairs is None:
+        return None
+    kept = []
+    for pair in pairs:
+        if pair.key == "geo":
+            try:
+                about = json.loads(pair.value or "")
+                for column in about["columns"].values():
+                    column.pop("bbox", None)
+                    column["geometry_types"] = []
+                pair = KeyValue(key="geo", value=json.dumps(about))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                continue
+        kept.append(pair)
+    return kept

@@ -1,0 +1,48 @@
+"""`pqext recover` writes what is left of a damaged file and tells what was lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from click.testing import CliRunner, Result
+
+import pqext
+from pqext.cli import app
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
+    whole, cut, out = tmp_path / "whole.parquet", tmp_path / "cut.parquet", tmp_path / "out.parquet"
+    table = pa.table({"id": range(100), "name": ["a"] * 100})
+    pqext.write_table(table, whole, row_group_rows=50)
+    cut.write_bytes(whole.read_bytes()[:-700])
+    for schema in ("id BIGINT, name STRING", whole):
+        result = run("recover", cut, "-o", out, "--schema", schema, "--force")
+        assert result.exit_code == 0, result.output
+        assert "recovered  100 rows in 2 row groups" in result.output
+        assert pqext.read_table(out) == table
+    told = json.loads(run("recover", cut, "-o", out, "--schema", whole, "-f", "--format", "json").output)
+    assert (told["rows"], told["evidence"]) == (100, "pages")
+
+
+def test_nothing_to_recover_has_status_1_and_writes_nothing(tmp_path: Path) -> None:
+    lost, out = tmp_path / "lost.parquet", tmp_path / "out.parquet"
+    lost.write_bytes(b"PAR1" + bytes(1000))
+    result = run("recover", lost, "-o", out)
+    assert result.exit_code == 1
+    assert "recovered  nothing" in result.output
+    assert not out.exists()
+
+
+def test_an_output_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole.parquet", tmp_path / "out.parquet"
+    pqext.write_table(pa.table({"id": [1]}), whole)
+    out.write_bytes(b"mine")
+    assert run("recover", whole, "-o", out).exit_code != 0
+    assert out.read_bytes() == b"mine"
+    assert run("recover", whole, "-o", whole, "--force").exit_code != 0

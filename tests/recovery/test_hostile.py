@@ -1,0 +1,66 @@
+"""Hostile bytes: recovery ends soon, and writes no file that verification refuses."""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+
+import pyarrow as pa
+import pytest
+from recovery import damaged_files
+
+import pqext
+
+SECONDS = 20
+HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
+
+
+def recovered(data: bytes, **options: object) -> bytes:
+    """What ``recover`` writes of ``data``, soon."""
+    made = io.BytesIO()
+    begun = time.perf_counter()
+    report = pqext.recover(data, made, **options)  # type: ignore[arg-type]
+    assert time.perf_counter() - begun < SECONDS
+    assert report.written == bool(made.getvalue())
+    if report.written:
+        assert pqext.verify(made.getvalue()).ok
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PAR1",
+        b"PAR1" * 3,
+        bytes(100_000),
+        b"PAR1" * 200_000,
+        HEADER * 40_000,
+        b"PAR1" + HEADER * 40_000,
+        b"PAR1" + b"\x15\x02\x19\x2c\x48" * 100_000,
+        b"\x15\x00\x15\xff\xff\xff\xff\x0f" * 60_000,
+        b"PAR1" + b"\x19\x1c" * 200_000,
+        random.Random(1).randbytes(1_000_000),
+    ],
+    ids=range(11),
+)
+@pytest.mark.spec("recovery.bounded")
+def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -> None:
+    recovered(data)
+    recovered(data, schema="id BIGINT, name STRING, price DOUBLE")
+    recovered(data, schema=pa.schema([("list", pa.list_(pa.int32()))]), drop_columns=True)
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.spec("recovery.strict")
+def test_many_damages_at_once_write_nothing_that_verification_refuses(first: int) -> None:
+    written = 0
+    for seed in range(first, first + 50):
+        draw = random.Random(1000 + seed)
+        drawn = damaged_files.file(draw)
+        data = bytearray(drawn.data)
+        for _ in range(draw.randrange(1, 20)):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        written += bool(recovered(bytes(data), schema=drawn.schema, drop_columns=draw.random() < 0.5))
+    assert written > 10

@@ -1,0 +1,297 @@
+"""``pqext.recover`` rule by rule."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext import variant
+from pqext.recovery import Recovery
+from pqext.recovery.grouping import AMBIGUOUS
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
+
+
+def rows(count: int, first: int = 0) -> pa.Table:
+    numbers = range(first, first + count)
+    return pa.table({"id": numbers, "name": [f"n{i % 9}" for i in numbers], "price": [i / 7 for i in numbers]}, SCHEMA)
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    made = io.BytesIO()
+    pqext.write_table(table, made, **{"row_group_rows": 100, "compression": "zstd", **options})
+    return made.getvalue()
+
+
+def plain(table: pa.Table, group: int, page: int = 1 << 20) -> bytes:
+    """A file without checksums, compression and dictionaries, in which no damage shows but in headers."""
+    made = io.BytesIO()
+    pq.write_table(
+        table,
+        made,
+        row_group_size=group,
+        compression="none",
+        use_dictionary=False,
+        data_page_size=page * 8,
+        write_batch_size=page,
+    )
+    return made.getvalue()
+
+
+def footer_of(data: bytes) -> int:
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+def extent(data: bytes, group: int, column: int) -> tuple[int, int]:
+    """Where a chunk begins and ends, as pyarrow sees it."""
+    chunk = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(column)
+    start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+    return start, start + chunk.total_compressed_size
+
+
+def recover(data: bytes, **options: Any) -> tuple[Recovery, pa.Table | None]:
+    made = io.BytesIO()
+    report = pqext.recover(data, made, **options)
+    if not report.written:
+        assert made.getvalue() == b""
+        return report, None
+    assert pqext.verify(made.getvalue()).ok
+    return report, pq.read_table(io.BytesIO(made.getvalue()))
+
+
+@pytest.mark.spec("recovery.original")
+def test_the_damaged_file_stays_as_it_is_and_is_no_destination(tmp_path: Path) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(written(rows(300))[:-30])
+    before = hashlib.sha256(path.read_bytes()).digest()
+    with pytest.raises(ValueError, match="never touched"):
+        pqext.recover(path, path, schema=SCHEMA)
+    with pytest.raises(ValueError, match="never touched"):
+        pqext.recover(path, tmp_path / "." / "cut.parquet", schema=SCHEMA)
+    assert pqext.recover(path, tmp_path / "new.parquet", schema=SCHEMA).rows == 300
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+@pytest.mark.parametrize("cut", [1, 4, 5, 8])
+@pytest.mark.spec("recovery.footer-unframed")
+def test_a_footer_without_length_or_magic_number_is_found(cut: int) -> None:
+    report, found = recover(written(rows(300))[:-cut])
+    assert report.evidence == "footer without its frame"
+    assert found == rows(300)
+
+
+@pytest.mark.spec("recovery.footer-inside")
+def test_an_older_footer_within_a_file_is_found_and_what_follows_it_too() -> None:
+    first = written(rows(200))
+    longer = written(rows(300))
+    behind = longer[extent(longer, 2, 0)[0] : extent(longer, 2, 2)[1]]
+    report, found = recover(first + b"torn")
+    assert (report.evidence, found) == ("footer inside the file", rows(200))
+    report, found = recover(first + behind)
+    assert (report.evidence, found) == ("footer inside the file, pages behind it", rows(300))
+    assert [group.evidence for group in report.row_groups] == ["footer", "footer", "pages"]
+
+
+@pytest.mark.spec("recovery.footer-torn")
+def test_a_footer_that_breaks_off_tells_the_schema_and_row_groups() -> None:
+    data = written(rows(300))
+    footer = footer_of(data)
+    told = set()
+    for cut in range(footer + 200, len(data), 40):
+        report, found = recover(data[:cut])
+        assert found == rows(300), cut
+        told.add(report.evidence)
+    assert "torn footer, pages beyond it" in told or "pages" in told
+    assert "torn footer" in told
+
+
+@pytest.mark.spec("recovery.moved")
+def test_offsets_are_tried_less_the_bytes_that_are_missing_before_the_footer() -> None:
+    data = written(rows(300))
+    start, _ = extent(data, 0, 1)
+    report, found = recover(data[: start + 5] + data[start + 25 :])
+    assert [group.source_row_group for group in report.row_groups] == [1, 2]
+    assert found == rows(200, 100)
+
+
+@pytest.mark.spec("recovery.overlap")
+def test_a_chunk_that_the_next_one_reaches_into_has_lost_bytes() -> None:
+    # Without checksums and compression, the last page would end with the first bytes of the next chunk.
+    data = plain(rows(300), 100)
+    _, stop = extent(data, 1, 0)
+    report, found = recover(data[: stop - 200] + data[stop - 180 :])
+    assert [group.source_row_group for group in report.row_groups] == [0, 2]
+    assert found == pa.concat_tables([rows(100), rows(100, 200)])
+
+
+@pytest.mark.parametrize("writer", ["pqext", "pyarrow"])
+@pytest.mark.spec("recovery.pages")
+def test_without_a_footer_pages_tell_row_groups_by_a_schema(writer: str, tmp_path: Path) -> None:
+    if writer == "pqext":
+        data = written(rows(300))
+    else:
+        made = io.BytesIO()
+        pq.write_table(rows(300), made, row_group_size=100)
+        data = made.getvalue()
+    sibling = tmp_path / "sibling.parquet"
+    sibling.write_bytes(written(rows(3)))
+    cut = data[: footer_of(data)]
+    for schema in (SCHEMA, "id BIGINT, name STRING, price DOUBLE", sibling, str(sibling)):
+        report, found = recover(cut, schema=schema)
+        assert report.evidence == "pages"
+        assert found == rows(300)
+    report, found = recover(cut)
+    assert found is None
+    assert "give schema=" in report.losses[0].reason
+    start, _ = extent(data, 2, 1)
+    assert recover(data[: start + 9], schema=SCHEMA)[1] == rows(200)
+
+
+@pytest.mark.spec("recovery.resync")
+def test_behind_damage_pages_are_found_again_by_what_follows_them() -> None:
+    data = written(rows(300), checksums=False)
+    start, stop = extent(data, 0, 1)
+    end = footer_of(data)
+    report, found = recover(data[:start] + data[start + 11 : end], schema=SCHEMA)
+    assert found == rows(200, 100)
+    assert any(loss.start is not None and loss.start < stop for loss in report.losses)
+    # A header that nothing follows is no page.
+    fake = bytes.fromhex("1500150415042c1502150015061506 1c0000".replace(" ", ""))
+    report, found = recover(data[:start] + fake * 3 + data[start + 11 : end], schema=SCHEMA)
+    assert found == rows(200, 100)
+
+
+@pytest.mark.spec("recovery.unconfirmed")
+def test_a_page_into_which_the_next_one_reaches_is_not_kept() -> None:
+    data = plain(rows(300), 100)
+    start, stop = extent(data, 0, 0)
+    cut = data[: stop - 100] + data[stop - 60 : footer_of(data)]
+    report, found = recover(cut, schema=SCHEMA, row_group_rows=100)
+    assert found == rows(200, 100)
+    assert report.losses[0].start == start
+
+
+@pytest.mark.spec("recovery.ambiguous")
+def test_pages_that_can_be_parted_in_several_ways_are_given_up_unless_told() -> None:
+    numbers = pa.table({"a": range(800), "b": range(1000, 1800)})
+    data = plain(numbers, 200, 100)
+    cut = data[: footer_of(data)]
+    schema = "a BIGINT, b BIGINT"
+    report, found = recover(cut, schema=schema)
+    assert found is None
+    assert [loss.reason for loss in report.losses] == [AMBIGUOUS]
+    report, found = recover(cut, schema=schema, row_group_rows=200)
+    assert found == numbers
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"])
+@pytest.mark.spec("recovery.codec")
+def test_the_codec_is_found_by_trying(codec: str) -> None:
+    data = written(rows(300), compression=codec)
+    cut = data[: footer_of(data)]
+    assert recover(cut, schema=SCHEMA)[1] == rows(300)
+    assert recover(cut, schema=SCHEMA, codec=codec)[1] == rows(300)
+    with pytest.raises(ValueError, match="codec must be one of"):
+        pqext.recover(cut, io.BytesIO(), schema=SCHEMA, codec="rar")
+
+
+@pytest.mark.spec("recovery.strict")
+def test_every_page_that_is_kept_was_read_and_its_checksum_compared() -> None:
+    data = bytearray(written(rows(300)))
+    _, stop = extent(bytes(data), 1, 2)
+    data[stop - 3] ^= 1
+    report, found = recover(bytes(data))
+    assert [group.source_row_group for group in report.row_groups] == [0, 2]
+    assert "checksum" in report.losses[0].reason
+    assert found == pa.concat_tables([rows(100), rows(100, 200)])
+
+
+@pytest.mark.spec("recovery.page-rows")
+def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
+    data = bytearray(written(rows(300), page_rows=20, dictionary=False, page_bytes=1 << 20))
+    _, stop = extent(bytes(data), 1, 2)
+    data[stop - 3] ^= 1  # in the last page, of rows 180 to 200
+    for options in ({}, {"drop_columns": True}):
+        report, found = recover(bytes(data), **options)
+        assert found == pa.concat_tables([rows(180), rows(100, 200)])
+        assert [(loss.source_row_group, loss.column, loss.rows) for loss in report.losses] == [(1, "price", 20)]
+
+
+@pytest.mark.spec("recovery.drop-columns")
+def test_columns_that_lost_a_chunk_are_left_out_where_that_is_asked_for() -> None:
+    data = bytearray(written(rows(300)))
+    start, stop = extent(bytes(data), 1, 1)
+    data[start:stop] = bytes(stop - start)
+    report, found = recover(bytes(data))
+    assert found == pa.concat_tables([rows(100), rows(100, 200)])
+    assert report.dropped_columns == ()
+    report, found = recover(bytes(data), drop_columns=True)
+    assert report.dropped_columns == ("name",)
+    assert found == rows(300).drop_columns(["name"])
+    assert [(loss.source_row_group, loss.column) for loss in report.losses] == [(1, "name")]
+
+
+@pytest.mark.spec("recovery.no-claims")
+def test_the_new_footer_says_nothing_of_values() -> None:
+    made = io.BytesIO()
+    geo = json.dumps({"version": "1.1.0", "columns": {"g": {"bbox": [9, 9, 9, 9], "geometry_types": ["Point"]}}})
+    table = rows(300).replace_schema_metadata({"geo": geo, "kept": "yes"})
+    pq.write_table(table, made, row_group_size=100, write_page_index=True)
+    out = io.BytesIO()
+    assert pqext.recover(made.getvalue(), out).rows == 300
+    metadata = pq.ParquetFile(io.BytesIO(out.getvalue())).metadata
+    chunk = metadata.row_group(0).column(0)
+    assert pq.ParquetFile(made).metadata.row_group(0).column(0).statistics.has_min_max
+    assert (chunk.statistics, chunk.has_column_index, chunk.has_offset_index) == (None, False, False)
+    told = metadata.metadata
+    assert told[b"kept"] == b"yes"
+    assert json.loads(told[b"geo"])["columns"] == {"g": {"geometry_types": []}}
+
+
+@pytest.mark.spec("recovery.certified")
+def test_the_report_says_that_values_without_checksums_are_not_certain() -> None:
+    report, _ = recover(written(rows(300))[:-30], schema=SCHEMA)
+    assert report.certified
+    assert "certain: every page has a checksum" in str(report)
+    data = bytearray(written(rows(300), checksums=False, compression="uncompressed", dictionary=False))
+    start, _ = extent(bytes(data), 0, 2)
+    data[start + 60] ^= 1
+    report, found = recover(bytes(data))
+    assert found != rows(300)
+    assert not report.certified
+    assert "not certain in 3 row groups" in str(report)
+    assert json.loads(json.dumps(report.to_dict()))["certified"] is False
+
+
+@pytest.mark.spec("recovery.verified")
+def test_values_of_variants_are_checked_as_verification_does() -> None:
+    events = variant.parse_json([json.dumps({"id": i, "text": f"a longer text {i}"}) for i in range(300)])
+    data = bytearray(written(pa.table({"event": events}), checksums=False, compression="uncompressed"))
+    place = bytes(data).index(b"a longer text 150")
+    data[place - 1] = 0xFF  # a length
+    assert not pqext.verify(bytes(data)).ok
+    report, _ = recover(bytes(data))
+    assert report.rows == 200
+    assert report.losses[0].column == "event"
+
+
+def test_encrypted_footers_are_refused() -> None:
+    with pytest.raises(pqext.UnsupportedError, match="encrypted footer"):
+        pqext.recover(b"PARE" + bytes(100), io.BytesIO())
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match="neither a file that is there nor DDL"):
+        pqext.recover(b"PAR1", io.BytesIO(), schema="no such thing <")
+    with pytest.raises(ValueError, match="needs the columns"):
+        pqext.recover(b"PAR1", io.BytesIO(), schema="BIGINT")
+    with pytest.raises(ValueError, match="row_group_rows"):
+        pqext.recover(b"PAR1", io.BytesIO(), row_group_rows=0)
