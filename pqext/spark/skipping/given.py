@@ -66,7 +66,10 @@ class StoreGiven:
             if not text:
                 raise ValueError("expected the path of a data-skipping store")
             return cls(_absolute(text))
-        found = json.loads(text)
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = {}
         path, foreign, keys = found.get("path"), found.get("on_foreign", "raise"), found.get("keys", {})
         if not found.keys() <= _NAMES or not isinstance(path, str) or not isinstance(keys, dict):
             raise ValueError('expected {"path": ..., "on_foreign": "raise" or "ignore", "keys": {label: base 64}}')
