@@ -34,9 +34,9 @@ def test_paths_are_those_of_the_process_that_gives_them(tmp_path: Path, monkeypa
     assert StoreGiven.of("s3://bucket/store").as_text() == "s3://bucket/store"
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"path": 1}', '{"path": "p", "on_foreign": ""}', '{"path": "p", "key": {}}'])
+@pytest.mark.parametrize("text", ["", "{", '{"path": 1}', '{"path": "p", "on_foreign": ""}', '{"path": "p", "key": 1}'])
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="expected|on_foreign is"):
+    with pytest.raises(ValueError, match=r"expected|on_foreign is"):
         StoreGiven.from_text(text)
 
 
