@@ -18,8 +18,9 @@ from pqext.skipping.format import spark_schema
 from pqext.skipping.format.identifiers import object_name
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, index_column, partition_column
-from pqext.skipping.format.reading import Parts
+from pqext.skipping.format.reading import UNSEEN, Parts
 from pqext.skipping.format.writing import write_part
+from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexed, Row
 from pqext.skipping.keys import StoreKeys, labelled
@@ -46,6 +47,8 @@ class Layout:
     """The partition columns, with their types."""
     keys: Any = field(default=None, repr=False)
     """The keys of an encrypted store, by their labels."""
+    lacks: bool = False
+    """Has the store an index of the original's that these parts do not have? Its cells are null then."""
 
     @classmethod
     def of(
@@ -85,7 +88,8 @@ class Layout:
                 columns.append((replace(column, name=index_column(column.columns, column.index)), is_own))
         own = replace(known.metadata, version=LATEST, indexes=tuple(one for one, is_own in columns if is_own))
         side = _beside(own, [one for one, is_own in columns if not is_own])
-        return cls(own, side, indexed, columns, known.partition_types(), known.decryption)
+        lacks = len(own.indexes) < len(known.metadata.indexes)
+        return cls(own, side, indexed, columns, known.partition_types(), known.decryption, lacks)
 
     def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch, name: str | None = None) -> None:
         """Write rows as a part of each kind, called ``name``; ``partitions`` are what their folders say."""
@@ -110,7 +114,8 @@ class Layout:
             self.keys,
             name,
         )
-        put(location, pa.table({OBJECT_NAME: names, **folders, **own}), self.own, self.keys, name)
+        table = pa.table({OBJECT_NAME: names, **folders, **own})
+        put(location, table, self.own, self.keys, UNSEEN + name if self.lacks else name)
 
 
 @dataclass
@@ -163,8 +168,26 @@ def rewritten(
 
 
 def put(folder: Any, table: pa.Table, about: StoreMetadata, keys: Any, name: str | None = None) -> None:
-    """Write a part into a folder; it appears when it is whole."""
-    write_part(within(folder, name or part_name()), table, about, labelled(keys, about.encryption))
+    """Write a part into a folder; it appears when it is whole.
+
+    The original takes a null cell for a proof that an object has no values. It does not see rows with such cells, which
+    are a part of their own, and reads their objects.
+    """
+    name, labels = name or part_name(), labelled(keys, about.encryption)
+    unknown = _unknown(table, about)
+    if unknown.any() and not name.startswith(UNSEEN):
+        write_part(within(folder, UNSEEN + name), table.filter(pa.array(unknown)), about, labels)
+        table = table.filter(pa.array(~unknown))
+    write_part(within(folder, name), table, about, labels)
+
+
+def _unknown(table: pa.Table, about: StoreMetadata) -> NDArray[np.bool_]:
+    """The rows with a null cell of an index that the original asks, but for Bloom filters, where it means as much."""
+    asked = [one.name for one in about.indexes if one.index != BloomFilter.name and VERSION not in table.column_names]
+    found = np.zeros(len(table), bool)
+    for column in map(table.column, asked):
+        found |= np.asarray(column.is_null())
+    return found
 
 
 def part_name(task: int = 0, job: str | None = None, number: int = 0) -> str:

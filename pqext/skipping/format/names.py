@@ -5,6 +5,7 @@ Spec: document 001, versions 0, 1, 2 and 4.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 LATEST = 4
@@ -66,3 +67,29 @@ def check_names(partitions: Iterable[str], indexes: Mapping[str, str]) -> None:
 def _length(name: str) -> int:
     """The length of a name as Java counts it, in units of UTF-16."""
     return len(name.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def dotted(path: Sequence[str]) -> str:
+    """How stores name a column: by its path with full stops, in back quotes where a name holds one itself, as in Spark.
+
+    >>> dotted(["place", "city"]), dotted(["place.city"])
+    ('place.city', '`place.city`')
+    """
+    return ".".join("`" + name.replace("`", "``") + "`" if set("`.") & set(name) else name for name in path)
+
+
+def path_of(dotted: str) -> tuple[str, ...]:
+    """The path of a column that a store names. Raises ``ValueError`` for back quotes that do not match.
+
+    >>> path_of("place.city"), path_of("`place.city`")
+    (('place', 'city'), ('place.city',))
+    """
+    if "`" not in dotted:
+        return tuple(dotted.split("."))
+    found = list(_NAMES.finditer(dotted))
+    if "".join(one[0] for one in found) != dotted or not found or found[-1][2]:
+        raise ValueError(f"the name {dotted!r} of a column has back quotes that do not match")
+    return tuple(one[1][1:-1].replace("``", "`") if one[1][:1] == "`" else one[1] for one in found)
+
+
+_NAMES = re.compile("(`(?:[^`]|``)+`|[^`.]+)([.]|$)")

@@ -25,6 +25,8 @@ from pqext.skipping.format.names import OBJECT_NAME, partition_column
 
 _REQUESTS = 16
 """Remote parts that are read at once: most of their time is waiting."""
+UNSEEN = "_pqext-"
+"""How the names of parts begin whose rows the original would take for proofs that they are not: it reads none."""
 NO_PART = "no part of a data-skipping store"
 Wanted = Callable[[StoreMetadata], Iterable[str]]
 """Gives, from what one part says, the columns to read of it."""
@@ -39,9 +41,10 @@ class Parts:
 
 
 def part_files(folder: Any) -> list[Any]:
-    """The files of the store in ``folder``, a local path or a :class:`Location`, as Spark sees them, sorted by name.
+    """The files of the store in ``folder``, a local path or a :class:`Location`, sorted by name.
 
-    Parquet files right in the folder whose names do not begin with ``_`` or ``.``. None where there is no folder.
+    Parquet files right in the folder whose names do not begin with ``_`` or ``.``, which Spark passes over, but for
+    those that begin with :data:`UNSEEN`. None where there is no folder.
     """
     if isinstance(folder, Location):
         inside = folder.key.rstrip("/") + "/" if folder.key.strip("/") else folder.key
@@ -53,6 +56,7 @@ def part_files(folder: Any) -> list[Any]:
 
 
 def _is_part(name: str) -> bool:
+    name = name.removeprefix(UNSEEN)
     return name.endswith(".parquet") and not name.startswith(("_", ".")) and "/" not in name
 
 

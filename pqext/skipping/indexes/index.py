@@ -26,6 +26,7 @@ from pqext.dataset.expressions import (
     bases,
     col,
 )
+from pqext.skipping.format.names import dotted, path_of
 from pqext.skipping.spelling import one_spelling
 
 
@@ -60,8 +61,8 @@ class Index(ABC):
         """What the index is on, as stores name it: a column; of a value within a VARIANT its path and type too."""
         operand = self.operand
         if isinstance(operand, VariantField):
-            return (".".join(operand.column.path), operand.path, operand.type)
-        return (".".join(operand.path),)
+            return (dotted(operand.column.path), operand.path, operand.type)
+        return (dotted(operand.path),)
 
     @property
     def stored_name(self) -> str:
@@ -180,8 +181,8 @@ def restored(name: str, columns: Sequence[str], params: Mapping[str, str]) -> In
     try:
         if name.startswith("variant_"):
             column, path, type = columns
-            return kind.restore(col(column).variant(path, type), params)
+            return kind.restore(col(path_of(column)).variant(path, type), params)
         (column,) = columns
-        return kind.restore(col(column), params)
+        return kind.restore(col(path_of(column)), params)
     except (TypeError, ValueError):
         return None

@@ -80,8 +80,11 @@ class _Extremes:
             self._ends[side] = extreme(pa.concat_arrays([end, extreme(values, side)]), side)
 
     def cell(self) -> pa.Array:
-        high = self._ends["max"]
-        return _cell(self._ends["min"], pa.array([nan], high.type) if self._has_nan else high)
+        low, high = self._ends["min"], self._ends["max"]
+        if self._has_nan:  # of nothing else both ends are NaN, as Spark finds them
+            high = pa.array([nan], high.type)
+            low = pc.fill_null(low, high[0])
+        return _cell(low, high)
 
 
 def _cell(low: pa.Array, high: pa.Array) -> pa.Array:

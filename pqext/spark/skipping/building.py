@@ -9,6 +9,7 @@ from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.sources.locate import locate
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.building import Indexing, Summary, as_stored, make, renew
+from pqext.skipping.format.names import path_of
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexer
 from pqext.skipping.keys import StoreKeys
@@ -129,7 +130,7 @@ def _check_read_as(known: Store, files: Files) -> None:
             before = one.params.get(READ_AS)
             if before is None:
                 continue
-            now = files.read_as(type_at(files.row_schema, one.columns[0].split(".")))
+            now = files.read_as(type_at(files.row_schema, path_of(one.columns[0])))
             if now != before:
                 raise ValueError(
                     f"the store at {source_name(known.location)} was built of {before}, not of {now}: give the same "

@@ -1,0 +1,77 @@
+"""What the original may see of a store: no cell that it would take for a proof, and names that only one column has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext import col, skipping
+from pqext.skipping.format.names import dotted, path_of
+from reference import skipping_store
+
+NAN = float("nan")
+
+
+def seen_by_the_original(folder: Path) -> list[tuple[str, Any]]:
+    """The names of the objects that the original knows, and the cells of the first index."""
+    told = skipping_store.read(folder)
+    first = next(iter(told.indexes))
+    return sorted((Path(name.rpartition("#")[0]).name, row[first]) for name, row in told.rows.items())
+
+
+def put(path: Path, **columns: list[Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.mark.spec("store.unknown")
+def test_the_original_does_not_see_cells_that_it_would_take_for_proofs(tmp_path: Path) -> None:
+    table, where = tmp_path / "table", tmp_path / "store"
+    put(table / "few.parquet", name=["a"], n=[1])
+    put(table / "many.parquet", name=["a", "b", "c"], n=[5, 6, 7])
+    skipping.build(table, [skipping.ValueList("name", most=2), skipping.MinMax("n")], where)
+    assert seen_by_the_original(where) == [("few.parquet", ["a"])]
+    assert pqext.scan(table, filter=col("n") > 100, skipping=where).explain().count("skips by skipping store: 2") == 1
+    skipping.compact(where)
+    assert seen_by_the_original(where) == [("few.parquet", ["a"])]
+    put(table / "other.parquet", n=[8])
+    skipping.refresh(table, where)
+    assert seen_by_the_original(where) == [("few.parquet", ["a"])]
+    assert skipping.refresh(table, where).kept == 3
+
+
+@pytest.mark.spec("store.unknown")
+def test_objects_of_nothing_but_nan_have_it_at_both_ends_as_spark_does(tmp_path: Path) -> None:
+    put(tmp_path / "table" / "a.parquet", f=[NAN, None])
+    skipping.build(tmp_path / "table", [skipping.MinMax("f")], tmp_path / "store")
+    ((_, cell),) = seen_by_the_original(tmp_path / "store")
+    assert [str(cell[end]) for end in ("min", "max")] == ["nan", "nan"]
+
+
+@pytest.mark.spec("store.index.dots")
+def test_a_name_with_full_stops_is_not_a_field_of_a_struct(tmp_path: Path) -> None:
+    table, where = tmp_path / "table", tmp_path / "store"
+    put(table / "a.parquet", **{"a.b": [1], "a": [{"b": 100}]})
+    skipping.build(table, [skipping.MinMax(col(["a.b"]))], where)
+    assert skipping_store.read(where).indexes.popitem()[1]["cols"] == ["`a.b`"]
+    assert pqext.scan(table, filter=col("a.b") == 100, skipping=where).count() == 1
+    assert pqext.scan(table, filter=col(["a.b"]) == 1, skipping=where).count() == 1
+    assert "skips by skipping store: 1" in pqext.scan(table, filter=col(["a.b"]) == 2, skipping=where).explain()
+
+
+@pytest.mark.spec("store.index.dots")
+@pytest.mark.parametrize("path", [("a",), ("a", "b"), ("a.b",), ("a`b", "c"), ("a.b", "c.d`"), ("", "a"), ("``", "x")])
+def test_paths_are_read_back_from_names(path: tuple[str, ...]) -> None:
+    assert path_of(dotted(path)) == path
+
+
+@pytest.mark.spec("store.index.dots")
+@pytest.mark.parametrize("name", ["`a", "a`b", "`a`b", "`a`.", "``"])
+def test_back_quotes_that_do_not_match_name_no_column(name: str) -> None:
+    with pytest.raises(ValueError, match="back quotes that do not match"):
+        path_of(name)
