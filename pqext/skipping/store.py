@@ -64,13 +64,13 @@ class Store:
     @cached_property
     def metadata(self) -> StoreMetadata:
         """What the store says of itself. Raises ``FileNotFoundError`` where there is none."""
-        return self._read(self.location, ()).metadata
+        return self.listed(self.location, (), rows=False)[1].metadata
 
     @cached_property
     def side_metadata(self) -> StoreMetadata | None:
         """What the folder of further indexes says of itself; None where there is none."""
         folder = within(self.location, SIDE)
-        return self._read(folder, ()).metadata if parts_of(folder) else None
+        return self.listed(folder, (), rows=False)[1].metadata if parts_of(folder) else None
 
     @property
     def indexes(self) -> list[Index]:
@@ -91,7 +91,11 @@ class Store:
         return self.listed(folder, columns)[1]
 
     def listed(
-        self, folder: Any, columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]] | None = None
+        self,
+        folder: Any,
+        columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]] | None = None,
+        *,
+        rows: bool = True,
     ) -> tuple[list[Any], Parts]:
         """The files of the parts in a folder and what they hold: listed again where one is replaced meanwhile."""
         wanted = columns if columns is None or callable(columns) else list(columns)
@@ -100,22 +104,25 @@ class Store:
             if not files:
                 raise FileNotFoundError(f"no data-skipping store: there are no parts in {source_name(folder)}")
             try:
-                return files, read_parts(files, wanted, self.decryption, limits=self.limits)
+                return files, read_parts(files, wanted, self.decryption, limits=self.limits, rows=rows)
             except (FileNotFoundError, ChangedFileError):
                 if not left:
                     raise
         raise AssertionError("unreachable")
 
+    def _types(self, folder: Any, columns: Sequence[str]) -> pa.Schema:
+        return self.listed(folder, columns, rows=False)[1].table.schema
+
     def type_of(self, column: IndexColumn, is_side: bool) -> pa.DataType:
         """The Arrow type of the cells in a column."""
-        return self._read(self._folder(is_side), [column.name]).table.schema.field(column.name).type
+        return self._types(self._folder(is_side), [column.name]).field(column.name).type
 
     def partition_types(self) -> pa.Schema:
         """The columns that folders name, with the types that the store has them in."""
         names = self.metadata.partitions
         if not names:
             return pa.schema([])
-        found = self._read(self.location, [partition_column(name) for name in names]).table.schema
+        found = self._types(self.location, [partition_column(name) for name in names])
         return pa.schema([(name, found.field(partition_column(name)).type) for name in names])
 
     def described(self, objects: Objects) -> NDArray[np.bool_]:

@@ -81,12 +81,14 @@ def read_parts(
     decryption: FileDecryption | Mapping[str, bytes] | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
+    rows: bool = True,
 ) -> Parts:
     """The store in ``parts``: paths, Locations or anything else that :func:`pqext.open` takes.
 
     ``columns`` are names of the store's columns, or a function that gives them from what each part says; without it
     all are read, and ``obj_name`` always. A column that a part lacks is null in its rows. Of a store that is not
-    usable nothing but ``obj_name`` is read. ``decryption`` may be a mapping from the labels of keys to keys.
+    usable nothing but ``obj_name`` is read. ``decryption`` may be a mapping from the labels of keys to keys. Without ``rows`` the
+    table has none, and only footers are read.
 
     Raises ``CorruptFileError`` for files that are no part of a store, or of different ones, ``LimitError`` where the
     rows take more memory than ``limits`` allow, and ``KeyError`` for a column that no part has.
@@ -99,7 +101,7 @@ def read_parts(
     held = size = 0
     threads = _REQUESTS if any(_is_remote(part) for part in parts) else 1
     with Workers(threads, len(parts)) as workers:
-        reading = partial(_read_part, columns=columns, decryption=decryption, limits=limits)
+        reading = partial(_read_part, columns=columns, decryption=decryption, limits=limits, rows=rows)
         for path, about, table, part_size in workers.map_ahead(reading, parts, threads):
             read.append((path, about, table))
             held, size = held + table.nbytes, size + part_size
@@ -117,12 +119,13 @@ def read_parts(
 
 
 def _read_part(
-    part: Any, columns: Sequence[str] | Wanted | None, decryption: FileDecryption | None, limits: Limits
+    part: Any, columns: Sequence[str] | Wanted | None, decryption: FileDecryption | None, limits: Limits, rows: bool
 ) -> tuple[str | None, StoreMetadata, pa.Table, int]:
     """The path of one part, what it says, its rows and its size."""
     with ParquetFile(part, limits=limits, decryption=decryption) as file:
         about = part_metadata(file)
-        return file.path, about, file.read(_chosen(about, columns)), file.source.size
+        table = file.read(_chosen(about, columns), None if rows else [])
+        return file.path, about, table, file.source.size
 
 
 def _is_remote(part: Any) -> bool:
