@@ -15,12 +15,16 @@ from pqext.core.thrift import decode, encode
 
 @dataclass(slots=True)
 class ClaimedGroup:
-    """A row group of ``rows`` rows and its chunks, a leaf each; ``None`` for one whose place is not known."""
+    """A row group of ``rows`` rows and its chunks, a leaf each; ``None`` for one whose place is not known.
+
+    ``certified``: every page has a checksum that fits.
+    """
 
     rows: int
     chunks: list[ColumnMetaData | None]
     evidence: str
     number: int | None = None
+    certified: bool = False
 
     @property
     def offset(self) -> int:

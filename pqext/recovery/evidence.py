@@ -9,7 +9,7 @@ from warnings import catch_warnings, simplefilter
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnMetaData, KeyValue
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, KeyValue
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
@@ -20,7 +20,7 @@ from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
 from pqext.recovery.pages import chain, page_at, walk
 from pqext.recovery.report import Loss
-from pqext.recovery.writing import bare, moved, true_pairs
+from pqext.recovery.writing import moved, true_pairs
 
 
 @dataclass(slots=True)
@@ -44,9 +44,7 @@ class Hints:
 def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     """What a footer says, where pages lie as it says."""
     metadata = found.metadata
-    distances = [0]
-    if found.kind != "torn" and (distance := found.offset - _last_end(found)) < 0:
-        distances.append(distance)  # bytes are missing before the footer
+    distances = _distances(found)
     claims = Claims(
         list(metadata.schema),
         f"of the footer {found.kind}",
@@ -57,15 +55,30 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     claims.pairs = _readable(source, claims, limits)
     leaves = len(from_elements(metadata.schema, limits).leaves)
     for number, group in enumerate(metadata.row_groups):
-        chunks: list[ColumnMetaData | None] = []
-        for chunk in group.columns:
-            about = chunk.meta_data
-            outside = chunk.file_path is not None or chunk.crypto_metadata is not None
-            chunks.append(None if about is None or outside else _placed(source, about, distances, limits))
+        chunks = [_placed(source, chunk, distances, limits) for chunk in group.columns]
         if len(chunks) == leaves and group.num_rows > 0:
             claims.groups.append(ClaimedGroup(group.num_rows, chunks, "footer", number))
     _refuse_overlaps(claims.groups, found.offset)
+    for claimed in claims.groups:  # no byte is in two chunks now
+        sound = [_measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
+        claimed.certified = all(sound)
     return Evidence(claims, found.name)
+
+
+def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
+    """Rows of row groups that begin with a page where the footer says."""
+    distances = _distances(found)
+    return sum(
+        max(group.num_rows, 0)
+        for group in found.metadata.row_groups
+        if len(group.columns) and _placed(source, group.columns[0], distances, limits) is not None
+    )
+
+
+def _distances(found: FoundFooter) -> list[int]:
+    """How far chunks may lie from where the footer says."""
+    missing = 0 if found.kind == "torn" else found.offset - _last_end(found)
+    return [0, missing] if missing < 0 else [0]
 
 
 def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
@@ -110,7 +123,8 @@ def _claimed(group: grouping.PageGroup, leaves: Sequence[SchemaNode], chunks: Ch
     for leaf, pages in zip(leaves, group.chunks, strict=True):
         codec = chunks.codec(leaf.leaf_start, pages)
         made.append(None if codec is None else metadata_of(leaf, codec, pages))
-    return ClaimedGroup(group.rows, made, "pages")
+    certified = all(page.checked is True for pages in group.chunks for page in pages)
+    return ClaimedGroup(group.rows, made, "pages", certified=certified)
 
 
 def end_of_claims(evidence: Evidence) -> int:
@@ -132,24 +146,32 @@ def _last_end(found: FoundFooter) -> int:
     return max(ends)
 
 
-def _placed(source: Source, about: ColumnMetaData, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
-    """The chunk where a page begins at its start, with the sizes and encodings that its pages have."""
+def _placed(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
+    """The chunk where a page begins at its start."""
+    about = chunk.meta_data
+    if about is None or chunk.file_path is not None or chunk.crypto_metadata is not None:
+        return None
     if about.total_compressed_size <= 0 or about.num_values < 0:
         return None
     for distance in distances:
-        chunk = moved(about, distance) if distance else bare(about)
-        start, stop = start_of(chunk), end_of(chunk)
-        if start < 0 or stop > source.size or page_at(source, start, limits) is None:
-            continue
-        try:
-            pages = chain(source, start, stop, limits)
-        except ParquetError:
-            pages = None
-        if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
-            return chunk
-        encodings = {page.encoding for page in pages} | {int(one) for one in about.encodings if one in (3, 4)}
-        return bare(chunk, sorted(encodings), sum(page.head + page.unpacked for page in pages))
+        made = moved(about, distance)
+        start, stop = start_of(made), end_of(made)
+        if start >= 0 and stop <= source.size and page_at(source, start, limits) is not None:
+            return made
     return None
+
+
+def _measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
+    """Give the chunk the sizes and encodings that its pages have; do all of these have checksums that fit?"""
+    try:
+        pages = chain(source, start_of(chunk), end_of(chunk), limits)
+    except ParquetError:
+        pages = None
+    if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
+        return False
+    chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
+    chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
+    return all(page.checked is True for page in pages)
 
 
 def _refuse_overlaps(groups: Sequence[ClaimedGroup], end: int) -> None:

@@ -33,6 +33,10 @@ WINDOW = 16 << 20
 _EFFORT = 4
 """Bytes that are parsed in vain, as a multiple of the file's size: false footers take no more time than that."""
 _LEAST_EFFORT = 64 << 20
+_READ_COST = 16
+"""Bytes that are read in the time in which one is parsed."""
+_SIZES = (1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 30)
+"""Bytes in which a footer is looked for, as long as it goes on behind them."""
 # version, then a list of structures of which the first is a group: repetition or name come first in it.
 _BEGINNING = re.compile(rb"\x15[\x02\x04\x06]\x19(?:[\x1c-\xec]|\xfc[\x80-\xff]{0,4}[\x01-\x7f])[\x48\x35]", re.DOTALL)
 _BEGINNING_BYTES = 16
@@ -85,11 +89,11 @@ def is_encrypted(source: Source) -> bool:
     return ENCRYPTED_MAGIC in (head, tail)
 
 
-def _places(source: Source, pattern: re.Pattern[bytes], overlap: int) -> Iterator[int]:
-    """Where ``pattern`` matches, from the end of the file to its start."""
+def _places(source: Source, pattern: re.Pattern[bytes], overlap: int, first: int = 0) -> Iterator[int]:
+    """Where ``pattern`` matches, from the end of the file to ``first``."""
     stop = source.size
-    while stop > 0:
-        start = max(stop - WINDOW, 0)
+    while stop > first:
+        start = max(stop - WINDOW, first)
         data = source.read(start, min(stop + overlap, source.size) - start)
         found = [match.start() for match in pattern.finditer(data.data)]
         yield from (start + at for at in reversed(found) if start + at < stop)
@@ -132,23 +136,30 @@ def _sound(metadata: FileMetaData, limits: Limits) -> FileMetaData:
 
 def _loose(source: Source, limits: Limits, effort: Effort, known: set[int]) -> Iterator[FoundFooter]:
     """Footers whose length or magic number is damaged or cut off, and the beginnings of footers that were cut."""
-    for offset in _places(source, _BEGINNING, _BEGINNING_BYTES):
+    first = max(source.size - limits.footer_bytes, 0)
+    for offset in _places(source, _BEGINNING, _BEGINNING_BYTES, first):
         if offset in known:
             continue
-        data = source.read(offset, min(source.size - offset, limits.footer_bytes))
-        try:
-            metadata, end = decode(FileMetaData, data, limits=limits)
-            if not effort.take(end):
+        for size in _SIZES:
+            length = min(size, source.size - offset, limits.footer_bytes)
+            found, is_cut = _begun(source.read(offset, length), offset, limits)
+            if not effort.take(length // _READ_COST + (0 if found is None else found.length)):
                 return
-            yield FoundFooter("without its frame", offset, end, _sound(metadata, limits))
-            continue
-        except ParquetError:
-            pass
-        found, end = _torn(data, limits)
-        if not effort.take(max(end, _BEGINNING_BYTES)):
-            return
+            if not is_cut or length < size:
+                break
         if found is not None:
-            yield FoundFooter("torn", offset, end, found)
+            yield found
+
+
+def _begun(data: Bytes, offset: int, limits: Limits) -> tuple[FoundFooter | None, bool]:
+    """The footer that begins with ``data``, as far as it goes, and does it break off because the data do?"""
+    try:
+        metadata, end = decode(FileMetaData, data, limits=limits)
+        return FoundFooter("without its frame", offset, end, _sound(metadata, limits)), False
+    except ParquetError:
+        torn, end = _torn(data, limits)
+    found = None if torn is None else FoundFooter("torn", offset, end, torn)
+    return found, torn is not None or end > len(data) // 2
 
 
 def _torn(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from pqext.core.metadata import Encoding
@@ -79,6 +80,8 @@ class _Search:
         self._steps = _STEPS
         self._is_regular = True
         self._opens = False
+        self._counts = [0, *accumulate(0 if page.is_dictionary else page.count for page in segment.pages)]
+        self._sums = frozenset(self._counts)
         self._known: dict[Any, Any] = {}
         self._fits: dict[Any, bool] = {}
         self._goes_on: dict[Any, bool] = {}
@@ -294,6 +297,10 @@ class _Search:
             if not self._holds(leaf, at, True):
                 return None
             at += 1
+        if not node.max_repetition_level and at < len(self._pages):
+            end = self._counts[at] + rows
+            if end <= self._counts[-1] and end not in self._sums:
+                return None
         found = 0
         while True:
             if at >= len(self._pages):

@@ -32,6 +32,9 @@ from pqext.recovery.footers import WINDOW, Effort
 
 _HEADER = 16 << 10
 """Bytes in which a page header must end: writers cut the bounds in it."""
+_SHORT = 256
+"""Bytes that hold most page headers."""
+_KINDS = (b"\x15\x00", b"\x15\x04", b"\x15\x06")
 _VARINT = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _LOOKS_LIKE = re.compile(
     rb"\x15[\x00\x04\x06]\x15"
@@ -180,21 +183,18 @@ class _Walk:
         if at >= self._stop:
             return None
         length = min(_HEADER, self._stop - at)
-        if length < 8 or self._source.read(at, 2).tobytes() not in (b"\x15\x00", b"\x15\x04", b"\x15\x06"):
+        begun = self._source.read(at, min(length, _SHORT))
+        if length < 8 or begun[:2].tobytes() not in _KINDS:
             return None
         try:
-            for size in {min(length, 256), length}:
-                try:
-                    header, end = decode(PageHeader, self._source.read(at, size), 0, self._limits)
-                    break
-                except ParquetError:
-                    if size == length:
-                        raise
-            else:
-                return None
+            header, end = decode(PageHeader, begun, 0, self._limits)
         except ParquetError:
-            self._effort.take(length)
-            return None
+            if length <= _SHORT or not self._effort.take(length):
+                return None
+            try:
+                header, end = decode(PageHeader, self._source.read(at, length), 0, self._limits)
+            except ParquetError:
+                return None
         known = _content(header)
         stored, unpacked = header.compressed_page_size, header.uncompressed_page_size
         if known is None or not 0 <= stored <= self._stop - at - end or not 0 <= unpacked <= self._limits.page_bytes:

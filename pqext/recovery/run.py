@@ -17,14 +17,18 @@ from pqext.core.source import PathSource, Source
 from pqext.core.sources.opening import open_source
 from pqext.recovery import footers, schemas
 from pqext.recovery.checking import Verdict, judge, quiet, without
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
-from pqext.recovery.evidence import Evidence, Hints, end_of_claims, of_footer, of_pages, worth
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.evidence import Evidence, Hints, end_of_claims, likely_rows, of_footer, of_pages, worth
 from pqext.recovery.leaves import CODECS
-from pqext.recovery.pages import chain
 from pqext.recovery.report import Loss, Recovered, Recovery
 from pqext.recovery.writing import write
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
+
+_FOOTERS = 64
+"""The last footers of the file, which are compared."""
+_TRIED = 3
+"""Footers of which every chunk is looked at, until one is right."""
 
 
 def recover(
@@ -153,15 +157,14 @@ class _Recovery:
     def _gather(self) -> Evidence | None:
         """What is claimed of the file."""
         self._footers = footers.find(self._source, self._limits)
-        told = [(found, of_footer(self._source, found, self._limits)) for found in self._footers]
-        best = max(told, key=lambda one: worth(one[1]), default=None)
-        if best is None or not worth(best[1]):
-            schema = self._schema or (told[0][1].claims if told else None)
-            if schema is None:
-                return None
-            return self._pages(4, self._source.size, replace(schema, groups=[]))
-        found, evidence = best
-        return self._beyond(found, evidence)
+        source, limits = self._source, self._limits
+        likely = {found.offset: likely_rows(source, found, limits) for found in self._footers[:_FOOTERS]}
+        best = sorted(self._footers[:_FOOTERS], key=lambda found: likely[found.offset], reverse=True)
+        for found in best[:_TRIED]:
+            if likely[found.offset] and worth(evidence := of_footer(source, found, limits)):
+                return self._beyond(found, evidence)
+        schema = self._schema or (of_footer(source, best[0], limits).claims if best else None)
+        return None if schema is None else self._pages(4, source.size, replace(schema, groups=[]))
 
     def _beyond(self, found: footers.FoundFooter, evidence: Evidence) -> Evidence:
         """The evidence of a footer, and of pages that it does not reach."""
@@ -188,7 +191,7 @@ class _Recovery:
             if (again := self._rewritten(claims, verdicts)) is not None:
                 with Sink(dest) as sink:
                     sink.write(again)
-                return [self._recovered(one.group, one.rows_left) for one in verdicts]
+                return [_recovered(one.group, one.rows_left) for one in verdicts]
             for one in verdicts:
                 if not one.is_whole:
                     reason = "the rows outside its damaged pages cannot be told with certainty"
@@ -197,7 +200,7 @@ class _Recovery:
         if not verdicts:
             return []
         write(self._source, dest, claims, [one.group for one in verdicts])
-        return [self._recovered(one.group, one.group.rows) for one in verdicts]
+        return [_recovered(one.group, one.group.rows) for one in verdicts]
 
     def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> Any:
         """The rows outside damaged pages, written anew; ``None`` where verification refuses them."""
@@ -211,14 +214,6 @@ class _Recovery:
         expected = sum(one.rows_left for one in verdicts)
         data = made.getbuffer()
         return data if done.rows == expected and verify(data, limits=self._limits).ok else None
-
-    def _recovered(self, group: ClaimedGroup, rows: int) -> Recovered:
-        certified = True
-        for chunk in group.chunks:
-            assert chunk is not None
-            pages = chain(self._source, start_of(chunk), end_of(chunk), self._limits)
-            certified = certified and pages is not None and all(page.checked is True for page in pages)
-        return Recovered(rows, group.offset, group.number, group.evidence, certified)
 
     def _report(
         self, told: str, schema_from: str, groups: list[Recovered], losses: Sequence[Loss], dropped: tuple[str, ...]
@@ -244,3 +239,7 @@ def _losses(verdicts: Sequence[Verdict]) -> list[Loss]:
         if not one.is_whole
         for name, reason in one.damaged.items()
     ]
+
+
+def _recovered(group: ClaimedGroup, rows: int) -> Recovered:
+    return Recovered(rows, group.offset, group.number, group.evidence, group.certified)

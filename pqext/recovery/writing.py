@@ -14,28 +14,20 @@ from pqext.core.source import Source
 from pqext.recovery.claims import ClaimedGroup, Claims, end_of, file_metadata, start_of
 
 
-def bare(chunk: ColumnMetaData, encodings: Sequence[int] | None = None, unpacked: int | None = None) -> ColumnMetaData:
-    """What is needed to read a chunk: nothing of its values, no place of an index or filter."""
+def moved(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
+    """What is needed to read a chunk so many bytes further on: nothing of its values, no index or filter."""
+    dictionary = chunk.dictionary_page_offset  # some writers put 0 where there is none
     return ColumnMetaData(
         type=chunk.type,
-        encodings=list(chunk.encodings if encodings is None else encodings),
+        encodings=list(chunk.encodings),
         path_in_schema=list(chunk.path_in_schema),
         codec=chunk.codec,
         num_values=chunk.num_values,
-        total_uncompressed_size=chunk.total_uncompressed_size if unpacked is None else unpacked,
+        total_uncompressed_size=chunk.total_uncompressed_size,
         total_compressed_size=chunk.total_compressed_size,
-        data_page_offset=chunk.data_page_offset,
-        dictionary_page_offset=chunk.dictionary_page_offset or None,
+        data_page_offset=chunk.data_page_offset + distance,
+        dictionary_page_offset=dictionary + distance if dictionary else None,
     )
-
-
-def moved(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
-    """The chunk, so many bytes further on."""
-    made = bare(chunk)
-    made.data_page_offset += distance
-    if made.dictionary_page_offset is not None:
-        made.dictionary_page_offset += distance
-    return made
 
 
 def write(source: Source, dest: Any, claims: Claims, groups: Sequence[ClaimedGroup]) -> None:

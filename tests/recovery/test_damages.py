@@ -18,7 +18,6 @@ BATCH = 50
 
 
 @pytest.mark.parametrize("first", range(0, DAMAGES, BATCH))
-@pytest.mark.spec("recovery.groups", "recovery.strict", "recovery.page-rows", "recovery.moved", "recovery.resync")
 def test_what_is_recovered_was_there_and_what_was_not_touched_is_recovered(first: int) -> None:
     ambiguous = 0
     for seed in range(first, first + BATCH):

@@ -53,7 +53,6 @@ def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
-@pytest.mark.spec("recovery.strict")
 def test_many_damages_at_once_write_nothing_that_verification_refuses(first: int) -> None:
     written = 0
     for seed in range(first, first + 50):

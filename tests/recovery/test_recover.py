@@ -133,7 +133,7 @@ def test_a_chunk_that_the_next_one_reaches_into_has_lost_bytes() -> None:
 
 
 @pytest.mark.parametrize("writer", ["pqext", "pyarrow"])
-@pytest.mark.spec("recovery.pages")
+@pytest.mark.spec("recovery.pages", "recovery.groups")
 def test_without_a_footer_pages_tell_row_groups_by_a_schema(writer: str, tmp_path: Path) -> None:
     if writer == "pqext":
         data = written(rows(300))
