@@ -99,7 +99,8 @@ class Parts:
 class ParquetTask:
     """Indexes the Parquet files of one task."""
 
-    work: Sequence[Sequence[Place]]
+    work: Sequence[bytes]
+    """The places of each task, pickled: all tasks are sent all of it, and each opens its own."""
     indexer: Indexer
     parts: Parts
 
@@ -108,7 +109,8 @@ class ParquetTask:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 writer, report = self.parts.writer(number), Report()
-                for place in self.work[number]:
+                places: list[Place] = pickle.loads(self.work[number])
+                for place in places:
                     source = place.source(self.parts.storage_options)
                     row = self.indexer.attempt(source)
                     if isinstance(row, Row):
@@ -137,7 +139,7 @@ class InTasks:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
         total = max(min(len(files), 2 * parallelism(self.spark)), -(-len(files) // _MOST_OF_A_TASK))
         places = [Place.of(source) for source in files]
-        work = [places[number::total] for number in range(total)]
+        work = [pickle.dumps(places[number::total]) for number in range(total)]
         parts = Parts(layout, Place.of(location), table.partitions, self.storage_options)
         task = ParquetTask(work, replace(self.indexer, indexes=layout.indexed), parts)
         frame = self.spark.range(0, total, 1, total).mapInArrow(task.run, REPORT)
