@@ -33,6 +33,7 @@ COMMANDS = {
         ("unshred", "shredding", "unshred", _WRITE),
         ("repair", "shredding", "repair", _WRITE),
         ("recover", "recover", "command", _WRITE),
+        ("rewrite-footer", "rewrite_footer", "command", _WRITE),
         ("query", "query", "query", _LOOK),
         ("head", "query", "head", _LOOK),
         ("count", "query", "count", _LOOK),

@@ -63,7 +63,7 @@ class FootedSource(Source):
 
 
 def read_footer(
-    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None, *,
+    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None,
     by_table: Callable[[Source, int, int, Limits, Bytes], Footer | None] | None = None,
 ) -> Footer:
     """Read and index the footer of ``source``; row groups and columns are decoded when asked for.

@@ -70,6 +70,8 @@ class ParquetFile(Suggesting):
     ``damage`` lists what reads have passed over so far when the options say ``on_corrupt="skip"``.
     """
 
+    _by_table = staticmethod(open_indexed)
+
     def __init__(
         self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
         filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
@@ -84,7 +86,7 @@ class ParquetFile(Suggesting):
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
-                self._footer: Footer = read_footer(self.source, limits, self.options.decryption, by_table=open_indexed)
+                self._footer: Footer = read_footer(self.source, limits, self.options.decryption, self._by_table)
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 self._given = self.options
@@ -185,8 +187,7 @@ class ParquetFile(Suggesting):
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields as Arrow sees them."""
         with self._errors_name_path():
-            nodes = enumerate(self.schema.root.children)
-            return tuple(self._shown(shape.of(node), index) for index, node in nodes)
+            return tuple(self._shown(shape.of(node), index) for index, node in enumerate(self.schema.root.children))
 
     def _shown(self, top: Shape, index: int | None = None) -> Shape:
         """A top-level column with the types that the file notes and the options ask for."""

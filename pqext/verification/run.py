@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from pqext.core import shape
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.extension.jump_table import fits
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
@@ -77,7 +78,7 @@ def verify(
     findings = Findings(limit)
     try:
         options = ReadOptions(decryption=decryption, arrow_schema=False)
-        file = ParquetFile(
+        file = _WholeFooter(
             source, options, limits=limits or Limits.untrusted(), filesystem=filesystem, storage_options=storage_options
         )
     except CorruptFileError as error:
@@ -88,6 +89,7 @@ def verify(
         advice = () if "; it looks like " in error.message else ADVICE  # what it is tells what to do
         return Report(error.path, size, None, None, wanted, (), findings.counts(advice), tuple(findings.faults), ())
     with file:
+        _check_jump_table(file, findings)
         tops = _chosen(file, columns)
         try:
             rows: int | None = file.num_rows
@@ -105,6 +107,24 @@ def verify(
             tuple(found.node.dotted for top in tops for found in variants.within(top)),
             findings.counts(ADVICE), tuple(findings.faults), tuple(findings.unchecked),
         )
+
+
+class _WholeFooter(ParquetFile):
+    """A file whose jump table is not believed."""
+
+    _by_table = None  # type: ignore[assignment]
+
+
+def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
+    """Note a jump table that is not the footer's."""
+    if file.footer.decryptor is not None:
+        return
+    try:
+        message = "the jump table is another than the footer's" if fits(bytes(file.footer.raw)) is False else None
+    except CorruptFileError as error:
+        message = error.message
+    if message is not None:
+        findings.add(Fault("extension.jump-table.verified", message, offset=file.footer.offset))
 
 
 def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+import zlib
 from typing import Any
 
 import duckdb
@@ -315,3 +316,49 @@ def test_footers_that_are_unusual_get_no_table() -> None:
     thrift = footer_of(written(SMALL, footer="thrift"))
     assert jump_table.build(thrift) is not None
     assert jump_table.build(append_extension(thrift, b"x")) is None
+
+
+def lying(file: bytes) -> bytes:
+    """A file whose table names the first two columns the wrong way round, with checksums that fit."""
+    footer = footer_of(file)
+    root, thrift, sections, _ = slowly.split(footer)
+    numbers = np.frombuffer(sections, "<u4").copy()
+    first, second = (int(np.nonzero(numbers[1 : 2 * root["tops"] : 2] == at)[0][0]) * 2 + 1 for at in (0, 1))
+    numbers[first], numbers[second] = 1, 0
+    chunks = numbers[jump_table.Root(**root).places_at // 4 :].reshape(-1, root["row_groups"])
+    assert chunks.shape[0] == root["columns"] + 1
+    changed = numbers.tobytes()
+    crcs = [zlib.crc32(part[at : at + 4096]) for part in (thrift, changed) for at in range(0, len(part), 4096)]
+    listed = np.array(crcs, "<u4").tobytes()
+    told = jump_table.Root(**{**root, "crc_list": zlib.crc32(listed)}).encode()
+    return with_footer(file, append_extension(thrift + b"\0", frame(changed + listed + told, JUMP_TABLE)))
+
+
+@pytest.mark.spec("extension.jump-table.verified")
+def test_verification_tells_of_a_table_that_lies_and_does_not_believe_it() -> None:
+    file = written(SMALL)
+    assert pqext.verify(file).ok
+    wrong = lying(file)
+    assert pqext.open(wrong).schema.root.child("text") is None  # it is looked up, and not there
+    report = pqext.verify(wrong, columns=["text"])
+    assert [fault.rule for fault in report.faults] == ["extension.jump-table.verified"]
+    footer = bytearray(footer_of(file))
+    footer[-29] ^= 1  # the checksum of the frame
+    faults = pqext.verify(with_footer(file, bytes(footer))).faults
+    assert [fault.rule for fault in faults] == ["extension.jump-table.verified"]
+
+
+@pytest.mark.spec("extension.jump-table.unchanged")
+def test_a_footer_is_rewritten_with_a_table_and_without(tmp_path: Any) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(SMALL, path, row_group_size=5)
+    before = path.read_bytes()
+    pqext.rewrite_footer(path, lambda metadata: None, footer="thrift+index")
+    slowly.check(footer_of(path.read_bytes()))
+    assert is_indexed(pqext.open(path.read_bytes()))
+    assert pqext.read_table(path).equals(SMALL)
+    assert pq.read_table(path).equals(SMALL)
+    pqext.rewrite_footer(path, lambda metadata: None)
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match="footer must be"):
+        pqext.rewrite_footer(path, lambda metadata: None, footer="flat")  # type: ignore[arg-type]

@@ -8,13 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.core.extension.jump_table import without_jump_table
+from pqext.core.extension.jump_table import with_jump_table, without_jump_table
+from pqext.core.extension.places import listed, structures_at
+from pqext.core.extension.structure import set_extension
 from pqext.core.footer import Footer, read_footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
+from pqext.core.options import FooterForm
 from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink
 from pqext.core.source import Source
@@ -27,26 +30,31 @@ COPIED_BYTES = 8 << 20
 
 def rewrite_footer(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None], dest: Any = None, *,
-    limits: Limits = DEFAULT_LIMITS,
+    footer: FooterForm = "thrift", limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Give a file another footer; all bytes before the footer stay as they are.
 
     ``change`` gets the metadata and alters it, or returns another. The result goes to ``dest``, a path or a binary
     file object, or takes the place of ``source``, a path then, at one stroke. Fields that this version does not
-    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one), but no jump table.
+    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one). A jump table goes;
+    ``footer="thrift+index"`` makes a new one.
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
     schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.
     """
+    if footer not in get_args(FooterForm):
+        raise ValueError(f'footer must be "thrift" or "thrift+index", not {footer!r}')
     if dest is None and not isinstance(source, (str, os.PathLike)):
         raise TypeError("give dest: only a file named by its path can be rewritten in place")
     opened = open_source(source)
     try:
-        footer = plain_footer(opened, limits)
-        changed = change(footer.metadata)
-        serialised = _checked(footer.metadata if changed is None else changed, limits)
+        found = plain_footer(opened, limits)
+        changed = change(found.metadata)
+        serialised = _checked(found.metadata if changed is None else changed, limits)
+        if footer == "thrift+index":
+            serialised = with_jump_table(decode(FileMetaData, serialised, limits=limits)[0])
         with Sink(source if dest is None else dest) as sink:
-            copy_bytes(opened, 0, footer.offset, sink)
+            copy_bytes(opened, 0, found.offset, sink)
             sink.write(serialise_footer(serialised))
             if opened is not source:
                 opened.close()  # Windows replaces no file that is open
@@ -56,6 +64,13 @@ def rewrite_footer(
     finally:
         if opened is not source:
             opened.close()
+
+
+def drop_extensions(metadata: FileMetaData) -> None:
+    """Take away every extension in the metadata; fields that are not known stay."""
+    for place, _ in list(listed(metadata, None)):
+        for struct in structures_at(metadata, place):
+            set_extension(struct, None, replace=True)
 
 
 def plain_footer(source: Source, limits: Limits) -> Footer:

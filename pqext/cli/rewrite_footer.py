@@ -1,0 +1,65 @@
+"""``pqext rewrite-footer FILE``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from pqext.cli.declared import Option
+from pqext.cli.files import File, one_file, refusals
+from pqext.cli.outputs import Force, check_new, named
+from pqext.cli.places import Anonymous, Storage, placed
+from pqext.text import size
+
+if TYPE_CHECKING:
+    from pqext.core.metadata import FileMetaData
+
+
+class FooterForm(StrEnum):
+    """What the footer gets."""
+
+    thrift = "thrift"
+    thrift_index = "thrift+index"
+
+
+def command(
+    file: File,
+    output: Annotated[
+        str | None,
+        Option("--output", "-o", help="Where the file with the other footer goes; FILE is changed by default.",
+                     show_default=False),
+    ] = None,
+    footer: Annotated[
+        FooterForm, Option("--footer", help="thrift+index adds a jump table, by which pqext opens few of many columns.")
+    ] = FooterForm.thrift,
+    drop_extensions: Annotated[
+        bool, Option("--drop-extensions", help="Drop all extensions, which are for readers that know them.")
+    ] = False,
+    force: Force = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
+) -> None:
+    """Give a file its footer anew, with a jump table or without; no page is touched.
+
+    Example: pqext rewrite-footer wide.parquet --footer thrift+index
+    """
+    from pqext.core.files import rewrite
+    from pqext.core.footer import read_footer
+    from pqext.core.sources.opening import open_source
+
+    with refusals():
+        source, *dest = placed([file] if output is None else [file, output], storage, anonymous)
+        path = one_file(source)
+        if dest:
+            check_new(dest[0], force, source)
+
+    def changed(metadata: FileMetaData) -> None:
+        if drop_extensions:
+            rewrite.drop_extensions(metadata)
+
+    out = dest[0] if dest else path
+    rewrite.rewrite_footer(path, changed, dest[0] if dest else None, footer=footer.value)
+    with open_source(out) as opened:
+        click.echo(f"{named(out)}: a footer of {size(read_footer(opened).length)}")

@@ -1,0 +1,44 @@
+"""`pqext rewrite-footer` changes the footer and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from click.testing import CliRunner, Result
+
+import pqext
+from pqext.cli import app
+
+TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_a_file_gets_a_jump_table_and_loses_it(tmp_path: Path) -> None:
+    path, other = tmp_path / "t.parquet", tmp_path / "other.parquet"
+    pq.write_table(TABLE, path)
+    before = path.read_bytes()
+    result = run("rewrite-footer", path, "--footer", "thrift+index", "-o", other)
+    assert result.exit_code == 0, result.output
+    assert "a footer of" in result.output
+    assert path.read_bytes() == before
+    assert list(pqext.open(other).extensions) == ["file"]
+    assert "jump table" in run("inspect", other).output
+    assert run("rewrite-footer", other).exit_code == 0
+    assert other.read_bytes() == before
+
+
+def test_all_extensions_can_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(TABLE, path, extensions={"file": b"mine", "a": b"its", "row_groups[0].columns[1]": b"hers"})
+    assert len(pqext.open(path).extensions) == 3
+    assert run("rewrite-footer", path, "--footer", "thrift+index").exit_code == 1
+    assert run("rewrite-footer", path, "--footer", "thrift+index", "--drop-extensions").exit_code == 0
+    assert list(pqext.open(path).extensions) == ["file"]
+    assert run("rewrite-footer", path, "--drop-extensions").exit_code == 0
+    assert not pqext.open(path).extensions
+    assert pq.read_table(path).equals(TABLE)
