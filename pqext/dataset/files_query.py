@@ -395,8 +395,8 @@ class FilesQuery:
         narrowed = self._narrowed_by_folders()
         if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
             return narrowed
-        cast = self.rule.names if isinstance(self.rule, pa.Schema) else ()  # of a union each value stays what it is
-        asked = of_stored_values(self.filter, self.partitions.schema.names, cast)
+        cast = self.rule.names if isinstance(self.rule, pa.Schema) else ()
+        asked = of_stored_values(self.filter, self.partitions.schema.names, cast, self.rule == "union")
         return narrowed if asked is None else narrowed_by(self.skipping, narrowed, self.sources, asked)
 
     def _narrowed_by_folders(self) -> list[Narrowed]:

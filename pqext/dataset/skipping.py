@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
-from pqext.dataset.expressions import And, Expression, VariantField, all_of, operand_column
-from pqext.dataset.expressions.visitors import normal, operands
+from pqext.dataset.expressions import And, Column, Expression, VariantField, all_of, bases, operand_column
+from pqext.dataset.expressions.visitors import asked_of, leaves, normal, operands
 from pqext.dataset.one_table.partitions import Narrowed
 
 EVIDENCE = "skipping store"
@@ -40,19 +40,31 @@ def skipping_of(given: Any, filesystem: Any, storage_options: Mapping[str, Any] 
     return store
 
 
-def of_stored_values(filter: Expression, folders: Collection[str], cast: Collection[str]) -> Expression | None:
+def of_stored_values(
+    filter: Expression, folders: Collection[str], cast: Collection[str], widened: bool = False
+) -> Expression | None:
     """The conditions of ``filter``, all of which must be true, that are about values as files store them.
 
     Those are neither about columns that ``folders`` name nor about columns that are ``cast``; what lies within a
-    VARIANT column stays as it is.
+    VARIANT column stays as it is. Where types are ``widened`` values stay what they are, but not all that is computed
+    of them: as text 3 becomes 3.0.
     """
     whole = normal(filter)
     left = []
     for part in whole.operands if isinstance(whole, And) else (whole,):
         asked = [(operand_column(one).path[0], isinstance(one, VariantField)) for one in operands(part)]
-        if not any(name in folders or (name in cast and not is_within) for name, is_within in asked):
+        is_other = any(name in folders or (name in cast and not is_within) for name, is_within in asked)
+        if not is_other and not (widened and _is_computed(part)):
             left.append(part)
     return all_of(left) if left else None
+
+
+def _is_computed(condition: Expression) -> bool:
+    """Does any leaf ask about what is computed of columns?"""
+    asked = [operand for leaf in leaves(condition) for operand in asked_of(leaf)]
+    return any(
+        isinstance(base, Column) for operand in asked if not isinstance(operand, Column) for base in bases(operand)
+    )
 
 
 def narrowed_by(

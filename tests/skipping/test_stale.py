@@ -10,7 +10,7 @@ import pytest
 
 import pqext
 from pqext import col, skipping
-from pqext.skipping import MinMax, NullCount
+from pqext.skipping import MinMax, NullCount, ValueList
 
 C = col("c")
 LONG_AGO = 1_600_000_000
@@ -103,3 +103,15 @@ def test_a_store_that_stays_open_sees_what_becomes_of_it(tmp_path: Path, store: 
     skipping.build(tmp_path / "table", [NullCount("c")], store, overwrite=True)
     assert scanned(tmp_path, C > 50, opened) == ([101, 102], 0)
     assert scanned(tmp_path, C.is_null(), opened) == ([], 2)
+
+
+@pytest.mark.spec("skipping.sound")
+def test_what_is_computed_of_a_type_that_a_union_widens_is_not_asked_of_a_store(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    pqext.write_table(pa.table({"c": pa.array([3], pa.int32())}), tmp_path / "table" / "a.parquet")
+    pqext.write_table(pa.table({"c": [0.5]}), tmp_path / "table" / "b.parquet")
+    skipping.build(tmp_path / "table", [ValueList("c")], tmp_path / "store")
+    for filter, skipped in ((C.cast("string") == "3.0", 0), (C == 0.5, 1)):
+        scan = pqext.scan(tmp_path / "table", filter=filter, schema="union", skipping=tmp_path / "store")
+        assert scan.count() == 1
+        assert sum(task.refusal is not None for task in scan.plan()) == skipped

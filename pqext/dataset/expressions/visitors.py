@@ -141,7 +141,7 @@ def compared_columns(expression: Expression) -> frozenset[str]:
 
 def operands(expression: Expression) -> list[Base]:
     """The columns, and fields of VARIANT columns, that every leaf asks about, in order."""
-    return [base for leaf in leaves(expression) for operand in _asked(leaf) for base in bases(operand)]
+    return [base for leaf in leaves(expression) for operand in asked_of(leaf) for base in bases(operand)]
 
 
 def leaves(expression: Expression) -> Iterator[Expression]:
@@ -156,7 +156,8 @@ def leaves(expression: Expression) -> Iterator[Expression]:
             yield expression
 
 
-def _asked(leaf: Expression) -> tuple[Operand, ...]:
+def asked_of(leaf: Expression) -> tuple[Operand, ...]:
+    """The operands of a leaf, computed ones as they are."""
     match leaf:
         case OneOperand():
             return (leaf.operand,)
