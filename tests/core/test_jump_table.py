@@ -362,3 +362,30 @@ def test_a_footer_is_rewritten_with_a_table_and_without(tmp_path: Any) -> None:
     assert path.read_bytes() == before
     with pytest.raises(ValueError, match="footer must be"):
         pqext.rewrite_footer(path, lambda metadata: None, footer="flat")  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_tables_that_lie_end_in_values_or_typed_errors() -> None:
+    file = written(SMALL, row_group_rows=2)
+    root, thrift, sections, _ = slowly.split(footer_of(file))
+    generator = np.random.default_rng(5)
+    pool = [0, 1, 2, len(thrift), len(thrift) + 1, (1 << 31) - 1, (1 << 32) - 1]
+    seen: set[type] = set()
+    for step in range(180):
+        numbers = np.frombuffer(sections, "<u4").copy()
+        told = dict(root)
+        value = int(generator.choice(pool)) if step % 2 else int(generator.integers(0, len(thrift)))
+        if step % 3:
+            numbers[generator.integers(len(numbers))] = value
+        else:
+            told[str(generator.choice(list(root)[1:-1]))] = value
+        size = told["block_bytes"] or 1
+        parts = (thrift, numbers.tobytes())
+        crcs = [zlib.crc32(part[at : at + size]) for part in parts for at in range(0, len(part), size)]
+        listed = np.array(crcs, "<u4").tobytes()
+        table = parts[1] + listed + jump_table.Root(**{**told, "crc_list": zlib.crc32(listed)}).encode()
+        changed = with_footer(file, append_extension(thrift + b"\0", frame(table, JUMP_TABLE)))
+        for name in ("number", "deep", "none"):
+            seen.add(type(outcome(changed, name)))
+    assert tuple in seen
+    assert all(kind is tuple or issubclass(kind, (ParquetError, KeyError)) for kind in seen)

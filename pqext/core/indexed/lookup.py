@@ -241,6 +241,8 @@ class Lookup:
         while 2 * at < len(hashes) and hashes[2 * at] == wanted:
             found.append(hashes[2 * at + 1])
             at += 1
+        if max(found, default=0) >= count:
+            raise CorruptFileError("the jump table names a column that is not there")
         return found if len(found) <= _CANDIDATES else None
 
 
