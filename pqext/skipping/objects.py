@@ -67,7 +67,7 @@ def objects_of(sources: Sequence[Any]) -> Objects:
             listed = source.listed if isinstance(source, Location) else None
             if listed is not None and listed.modified_ms is not None and listed.size is not None:
                 modified[at], sizes[at], etags[at] = listed.modified_ms, listed.size, listed.etag
-    return Objects(tuple(sources), pa.array(paths, pa.string()), modified, sizes, pa.array(etags, pa.string()))
+    return Objects(tuple(sources), _texts(paths), modified, sizes, pa.array(etags, pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,15 @@ class ObjectVersion:
 
 
 def version_of(source: Any) -> ObjectVersion | None:
-    """What is known of one file now; None where its time, size or name is not."""
+    """What is known of one file now; None where its time, size or name is not.
+
+    Raises ``ValueError`` for a path that is no text.
+    """
     name = _name(source)
     if name is None:
         return None
+    if not is_text(name):
+        raise ValueError(f"a store names files by their paths, and {name!r} is no Unicode text: rename the file")
     if isinstance(source, Location):
         listed = source.listed
         if listed is None or listed.modified_ms is None or listed.size is None:
@@ -103,6 +108,23 @@ def _name(source: Any) -> str | None:
         is_plain = source[:1] == "/" and "//" not in source and "/." not in source and source[-1] != "/"
         return source if is_plain else os.path.abspath(source)
     return canonical(source.path) if isinstance(source, Location) else None
+
+
+def _texts(names: list[str | None]) -> pa.Array:
+    """Names, null for one that is no text and that no store knows."""
+    try:
+        return pa.array(names, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([name if name is not None and is_text(name) else None for name in names], pa.string())
+
+
+def is_text(name: str) -> bool:
+    """Is a name Unicode text? A path of this machine may be of any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _look(paths: list[bytes], found: NDArray[np.int64]) -> None:

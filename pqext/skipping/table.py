@@ -16,7 +16,7 @@ from pqext.core.sources.locate import Location
 from pqext.dataset.files.sources import common_root, find_sources, located, source_name
 from pqext.dataset.one_table.partitions import Partitions, partitions_below, partitions_of
 from pqext.skipping.format.identifiers import table_identifier
-from pqext.skipping.objects import canonical, objects_of
+from pqext.skipping.objects import canonical, is_text, objects_of
 from pqext.skipping.store import name_of, named_objects, rows_about
 
 _NO_ROOT = "a store is of files with paths below one folder"
@@ -82,7 +82,7 @@ class Table:
 def root_of(sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
     """The folder that the files of a table share, and the table's identifier.
 
-    Raises ``ValueError`` for sources that are no paths, or lie on several drives or in several object stores.
+    Raises ``ValueError`` for sources that are no paths or not of text, or lie on several drives or in several object stores.
     """
     root = common_root(sources, filesystem, storage_options)
     if root is None:
@@ -90,7 +90,10 @@ def root_of(sources: Any, filesystem: Any = None, storage_options: Mapping[str, 
     places = (one for one in located(sources, filesystem, storage_options) if isinstance(one, Location))
     first = next(places, None)
     folder: Any = root if first is None else first.at(root.strip("/") if first.key[:1] != "/" else root)
-    return folder, table_identifier(canonical(source_name(folder)))
+    identifier = table_identifier(canonical(source_name(folder)))
+    if not is_text(identifier):
+        raise ValueError(f"a store is named after its table, and {identifier!r} is no Unicode text: rename the folder")
+    return folder, identifier
 
 
 def _folder(source: Any) -> str | None:

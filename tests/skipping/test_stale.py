@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -115,3 +116,17 @@ def test_what_is_computed_of_a_type_that_a_union_widens_is_not_asked_of_a_store(
         scan = pqext.scan(tmp_path / "table", filter=filter, schema="union", skipping=tmp_path / "store")
         assert scan.count() == 1
         assert sum(task.refusal is not None for task in scan.plan()) == skipped
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths are text elsewhere")
+def test_files_whose_paths_are_no_text_are_read_and_not_indexed(tmp_path: Path, store: Path) -> None:
+    odd = os.fsdecode(b"\xff.parquet")
+    put(tmp_path / "table" / odd, 3)
+    assert scanned(tmp_path, C == 3, store) == ([3], 2)
+    assert scanned(tmp_path, C == 101, store) == ([101], 1)
+    ((name, reason),) = skipping.refresh(tmp_path / "table", store).failed
+    assert name.endswith(odd)
+    assert "no Unicode text: rename the file" in reason
+    (tmp_path / "table").rename(tmp_path / odd)
+    with pytest.raises(ValueError, match="no Unicode text: rename the folder"):
+        skipping.build(tmp_path / odd, [MinMax("c")], tmp_path / "other")
