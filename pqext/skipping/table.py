@@ -82,7 +82,7 @@ class Table:
 def root_of(sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
     """The folder that the files of a table share, and the table's identifier.
 
-    Raises ``ValueError`` for sources that are no paths or not of text, or lie on several drives or in several object stores.
+    Raises ``ValueError`` for sources that are no paths or not of text, or lie on several drives or object stores.
     """
     root = common_root(sources, filesystem, storage_options)
     if root is None:
