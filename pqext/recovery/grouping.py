@@ -151,13 +151,21 @@ class _Search:
                 return False
             rows += counted[0]
             if not at:
-                # All of it is one chunk, of which more may be missing; it is whole where there is but one.
-                return len(self._leaves) > 1 or not self._pages[0].is_dictionary
+                # All of it is one chunk, of which more may be missing; of a single column that costs no row.
+                return len(self._leaves) > 1 or self._lacks_beginning(stop)
             if self._precede(leaf - 1, at, rows):
                 return True
             if self._pages[at].is_dictionary:
                 return False
         return False
+
+    def _lacks_beginning(self, stop: int) -> bool:
+        """Do the pages before ``stop`` need what was before them: a dictionary, or the first values of a row?"""
+        first = self._pages[0]
+        if first.is_dictionary:
+            return False
+        counted = self._chunks.rows(self._leaves[0], first)
+        return counted is None or not counted[1] or any(one.encoding in DICTIONARY for one in self._pages[:stop])
 
     def _precede(self, leaf: int, at: int, rows: int) -> bool:
         """Can the pages before ``at`` be chunks of ``leaf`` and of those before it, of ``rows`` rows each?"""

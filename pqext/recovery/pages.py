@@ -164,7 +164,7 @@ class _Walk:
                     following = self.page(behind)  # behind a Bloom filter, or a footer to which rows were appended
                 page = following
             if segment.pages:
-                segment.at_end = self._is_end(segment.stop)
+                segment.at_end = self._past_other(segment.stop) is not None
                 yield segment
                 last = segment.pages[-1]
                 at = last.end if last.confirmed else last.offset + last.head
@@ -227,8 +227,8 @@ class _Walk:
         return page is not None and (page.checked is True or self.page(page.end) is not None or self._is_end(page.end))
 
     def _is_end(self, at: int) -> bool:
-        """Do the pages end here? An index, a Bloom filter or a footer begins."""
-        return self._past_other(at) is not None
+        """Do the pages end here? The bytes do, or an index, a Bloom filter or a footer begins."""
+        return at == self._stop or self._past_other(at) is not None
 
     def _past_other(self, at: int) -> int | None:
         """Where what begins here ends, if it is an index, a Bloom filter or the footer."""

@@ -155,6 +155,18 @@ def test_without_a_footer_pages_tell_row_groups_by_a_schema(writer: str, tmp_pat
     assert recover(data[: start + 9], schema=SCHEMA)[1] == rows(200)
 
 
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.spec("recovery.groups")
+def test_chunks_of_several_pages_make_row_groups_of_as_many_rows_each(nullable: bool) -> None:
+    table = rows(250)
+    if nullable:
+        table = table.append_column("list", pa.array([list(range(i % 4)) or None for i in range(250)]))
+    data = written(table, page_rows=30)
+    report, found = recover(data[: footer_of(data)], schema=table.schema)
+    assert [group.rows for group in report.row_groups] == [100, 100, 50]
+    assert found == table
+
+
 @pytest.mark.spec("recovery.resync")
 def test_behind_damage_pages_are_found_again_by_what_follows_them() -> None:
     data = written(rows(300), checksums=False)
@@ -177,6 +189,11 @@ def test_a_page_into_which_the_next_one_reaches_is_not_kept() -> None:
     report, found = recover(cut, schema=SCHEMA, row_group_rows=100)
     assert found == rows(200, 100)
     assert report.losses[0].start == start
+    numbers = pa.table({"id": range(300)})
+    data = plain(numbers, 100)
+    _, stop = extent(data, 1, 0)
+    report, found = recover(data[: stop - 100] + data[stop - 60 : footer_of(data)], schema="id BIGINT")
+    assert found == pa.concat_tables([numbers.slice(0, 100), numbers.slice(200)])
 
 
 @pytest.mark.spec("recovery.ambiguous")
@@ -214,7 +231,7 @@ def test_every_page_that_is_kept_was_read_and_its_checksum_compared() -> None:
     assert found == pa.concat_tables([rows(100), rows(100, 200)])
 
 
-@pytest.mark.spec("recovery.page-rows")
+@pytest.mark.spec("recovery.page-rows", "recovery.drop-columns")
 def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
     data = bytearray(written(rows(300), page_rows=20, dictionary=False, page_bytes=1 << 20))
     _, stop = extent(bytes(data), 1, 2)
@@ -247,11 +264,11 @@ def test_the_new_footer_says_nothing_of_values() -> None:
     pq.write_table(table, made, row_group_size=100, write_page_index=True)
     out = io.BytesIO()
     assert pqext.recover(made.getvalue(), out).rows == 300
-    metadata = pq.ParquetFile(io.BytesIO(out.getvalue())).metadata
-    chunk = metadata.row_group(0).column(0)
-    assert pq.ParquetFile(made).metadata.row_group(0).column(0).statistics.has_min_max
-    assert (chunk.statistics, chunk.has_column_index, chunk.has_offset_index) == (None, False, False)
-    told = metadata.metadata
+    before, after = pq.ParquetFile(made), pq.ParquetFile(io.BytesIO(out.getvalue()))
+    for file, expected in ((before, True), (after, False)):
+        chunk = file.metadata.row_group(0).column(0)
+        assert [chunk.is_stats_set, chunk.has_column_index, chunk.has_offset_index] == [expected] * 3
+    told = after.metadata.metadata
     assert told[b"kept"] == b"yes"
     assert json.loads(told[b"geo"])["columns"] == {"g": {"geometry_types": []}}
 
