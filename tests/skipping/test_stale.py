@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
 
+import fsspec
 import pyarrow as pa
 import pytest
 
@@ -130,3 +132,16 @@ def test_files_whose_paths_are_no_text_are_read_and_not_indexed(tmp_path: Path, 
     (tmp_path / "table").rename(tmp_path / odd)
     with pytest.raises(ValueError, match="no Unicode text: rename the folder"):
         skipping.build(tmp_path / odd, [MinMax("c")], tmp_path / "other")
+
+
+def test_a_table_may_be_a_whole_bucket() -> None:
+    files = fsspec.filesystem("memory")
+    for at in (1, 2):
+        sink = io.BytesIO()
+        pqext.write_table(pa.table({"c": [at]}), sink)
+        files.pipe(f"/whole-bucket/{at}.parquet", sink.getvalue())
+    table, store = "memory://whole-bucket", "memory://store-of-a-bucket"
+    skipping.build(table, [MinMax("c")], store)
+    scan = pqext.scan(table, filter=C == 2, skipping=store)
+    assert (scan.count(), [task.refusal is None for task in scan.plan()]) == (1, [False, True])
+    assert skipping.refresh(table, store).kept == 2

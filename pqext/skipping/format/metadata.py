@@ -197,7 +197,8 @@ def _identifier(about: SparkField, of_indexes: Sequence[Any], path: str | None) 
     if len(given) > 1:
         raise CorruptFileError(f"the indexes of one part name several tables: {sorted(given)}", path=path)
     if "tableIdentifier" in about.metadata:
-        return _text(about.metadata, "tableIdentifier", OBJECT_NAME, path)
+        is_bucket = about.metadata["tableIdentifier"] == ""
+        return "" if is_bucket else _text(about.metadata, "tableIdentifier", OBJECT_NAME, path)
     if about.metadata.get("version"):
         raise _wrong("'tableIdentifier' is missing, the table that the store is of", OBJECT_NAME, path)
     return given.pop() if given else None
