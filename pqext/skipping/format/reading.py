@@ -87,8 +87,8 @@ def read_parts(
 
     ``columns`` are names of the store's columns, or a function that gives them from what each part says; without it
     all are read, and ``obj_name`` always. A column that a part lacks is null in its rows. Of a store that is not
-    usable nothing but ``obj_name`` is read. ``decryption`` may be a mapping from the labels of keys to keys. Without ``rows`` the
-    table has none, and only footers are read.
+    usable nothing but ``obj_name`` is read. ``decryption`` may be a mapping from the labels of keys to keys. Without
+    ``rows`` the table has none, and only footers are read.
 
     Raises ``CorruptFileError`` for files that are no part of a store, or of different ones, ``LimitError`` where the
     rows take more memory than ``limits`` allow, and ``KeyError`` for a column that no part has.
