@@ -109,6 +109,7 @@ def test_a_store_that_stays_open_sees_what_becomes_of_it(tmp_path: Path, store: 
 
 
 @pytest.mark.spec("skipping.sound")
+@pytest.mark.spec("keep.stored")
 def test_what_is_computed_of_a_type_that_a_union_widens_is_not_asked_of_a_store(tmp_path: Path) -> None:
     (tmp_path / "table").mkdir()
     pqext.write_table(pa.table({"c": pa.array([3], pa.int32())}), tmp_path / "table" / "a.parquet")
