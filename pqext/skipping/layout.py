@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from pqext.skipping.versions import COLUMN, TYPE, VERSION
 
 _PART_ROWS = 50_000
 """Objects of a part."""
+_TOGETHER = 256
+"""Rows that are compared at a time: cells of Bloom filters are large."""
 _PART_BYTES = 64 << 20
 """Bytes of cells that a part has before it is written."""
 
@@ -178,7 +181,7 @@ def put(folder: Any, table: pa.Table, about: StoreMetadata, keys: Any, name: str
     if unknown.any() and not name.startswith(UNSEEN):
         write_part(within(folder, UNSEEN + name), table.filter(pa.array(unknown)), about, labels)
         table = table.filter(pa.array(~unknown))
-    write_part(within(folder, name), table, about, labels)
+    write_part(within(folder, name), table, about, labels, for_spark=VERSION not in table.column_names)
 
 
 def _unknown(table: pa.Table, about: StoreMetadata) -> NDArray[np.bool_]:
@@ -206,11 +209,13 @@ def _distinct(table: pa.Table) -> pa.Array:
     names = table.column(OBJECT_NAME).combine_chunks()
     counts = names.value_counts()
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-    may_repeat = np.asarray(pc.is_in(names, value_set=twice))
-    seen: dict[str, int] = {}
-    for at in np.flatnonzero(may_repeat).tolist():
-        seen.setdefault(repr(table.slice(at, 1).to_pylist()), at)
-    return pa.array(np.union1d(np.flatnonzero(~may_repeat), [*seen.values()]).astype(np.int64))
+    may_repeat = np.flatnonzero(np.asarray(pc.is_in(names, value_set=twice)))
+    seen: dict[bytes, int] = {}
+    for start in range(0, len(may_repeat), _TOGETHER):
+        numbers = may_repeat[start : start + _TOGETHER]
+        for at, row in zip(numbers.tolist(), table.take(pa.array(numbers)).to_pylist(), strict=True):
+            seen.setdefault(blake2b(repr(row).encode("utf-8", "surrogatepass")).digest(), at)
+    return pa.array(np.union1d(np.setdiff1d(np.arange(len(names)), may_repeat), [*seen.values()]).astype(np.int64))
 
 
 def _is_original(one: Indexed) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -75,3 +76,27 @@ def test_paths_are_read_back_from_names(path: tuple[str, ...]) -> None:
 def test_back_quotes_that_do_not_match_name_no_column(name: str) -> None:
     with pytest.raises(ValueError, match="back quotes that do not match"):
         path_of(name)
+
+
+@pytest.mark.parametrize(
+    ("type", "values"),
+    [
+        (pa.timestamp("ns"), [1_600_000_000_000_000_001, 1_700_000_000_000_000_000]),
+        (pa.time32("ms"), [1, 86_399_999]),
+        (pa.float16(), [np.float16(1.5), np.float16(-2)]),
+    ],
+)
+def test_columns_of_types_that_spark_lacks_are_indexed_beside_the_originals(
+    tmp_path: Path, type: pa.DataType, values: list[Any]
+) -> None:
+    table, where, column = tmp_path / "table", tmp_path / "store", pa.array(values, type)
+    table.mkdir()
+    for at, one in enumerate(column):
+        pq.write_table(pa.table({"c": [one]}, pa.schema([("c", type)])), table / f"{at}.parquet")
+    skipping.build(table, [skipping.MinMax("c"), skipping.ValueList("c")], where)
+    assert pq.read_schema(next(where.glob("part-*"))).names == ["obj_name"]
+    pq.write_table(pa.table({"c": column}), table / "both.parquet")
+    assert skipping.refresh(table, where).added == 1
+    scan = pqext.scan(table, filter=col("c") == column[0].as_py(), skipping=where)
+    assert scan.count() == 2
+    assert "skips by skipping store: 1" in scan.explain()

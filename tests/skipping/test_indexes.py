@@ -262,3 +262,18 @@ def test_kinds_of_others_take_part() -> None:
     assert left(Longest("c"), objects(["ab"], ["abcd"]), C == "xyz") == [1]
     with pytest.raises(ValueError, match="minmax"):
         register_index(type("Other", (Longest,), {"name": "minmax"}))
+
+
+@pytest.mark.spec("skipping.box")
+def test_a_box_of_a_footer_that_page_boxes_leave_is_no_fact() -> None:
+    schema = pa.schema([pa.field("c", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})])
+    wkb = [shapely.to_wkb(shapely.Point(x, 0)) for x in range(50)]
+    whole, narrowed = io.BytesIO(), io.BytesIO()
+    pqext.write_table(pa.table([pa.array(wkb, pa.binary())], schema=schema), whole, page_rows=10)
+
+    def narrow(footer: Any) -> None:
+        footer.row_groups[0].columns[0].meta_data.geospatial_statistics.bbox.xmax = 1.0
+
+    pqext.rewrite_footer(whole.getvalue(), narrow, narrowed)
+    assert pqext.read_table(narrowed.getvalue(), filter=C.intersects((20, -1, 30, 1))).num_rows == 11
+    assert left(Box("c"), [narrowed.getvalue()], C.intersects((20, -1, 30, 1))) == [0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, PARTITION_PREFIX, index_column, partition_column
 from pqext.skipping.format.spark_schema import SparkField
@@ -233,9 +233,10 @@ def _partitions(fields: Sequence[SparkField]) -> Iterator[str]:
             yield one.name.removeprefix(PARTITION_PREFIX)
 
 
-def to_spark(metadata: StoreMetadata, schema: pa.Schema) -> list[SparkField]:
+def to_spark(metadata: StoreMetadata, schema: pa.Schema, for_spark: bool = True) -> list[SparkField]:
     """The columns of a part in the form of the store's version, 1 to 4, in order; their types are those in ``schema``.
 
+    Where the part is not ``for_spark``, cells of types that Spark lacks are told to be binary.
     Raises ``ValueError`` for another version, and ``KeyError`` for a column that ``schema`` does not have.
     """
     version = metadata.version
@@ -252,11 +253,11 @@ def to_spark(metadata: StoreMetadata, schema: pa.Schema) -> list[SparkField]:
     return [
         SparkField(OBJECT_NAME, "string", True, about),
         *(SparkField(name, spark_schema.type_of(schema.field(name).type, name)) for name in partitions),
-        *(_index_field(one, version, schema) for one in metadata.indexes),
+        *(_index_field(one, version, schema, for_spark) for one in metadata.indexes),
     ]
 
 
-def _index_field(one: IndexColumn, version: int, schema: pa.Schema) -> SparkField:
+def _index_field(one: IndexColumn, version: int, schema: pa.Schema, for_spark: bool) -> SparkField:
     about: dict[str, Any] = {"cols": list(one.columns), "name": one.index}
     if one.key is not None:
         about["key_metadata"] = one.key
@@ -267,7 +268,12 @@ def _index_field(one: IndexColumn, version: int, schema: pa.Schema) -> SparkFiel
         about["params"] = dict(one.params)
     kind: Any = {"type": "udt", "class": _BLOOM_TYPES[version < 3], "pyClass": None, "sqlType": "binary"}
     if one.index != "bloomfilter":
-        kind = spark_schema.type_of(schema.field(one.name).type, one.name)
+        try:
+            kind = spark_schema.type_of(schema.field(one.name).type, one.name)
+        except UnsupportedError:
+            if for_spark:
+                raise
+            kind = "binary"
     return SparkField(one.name, kind, True, {"index": about})
 
 

@@ -24,14 +24,15 @@ Keys = Mapping[str, bytes] | Callable[[StoreEncryption], FileEncryption]
 
 def write_part(
     dest: Any, table: pa.Table, metadata: StoreMetadata, encryption: Keys | None = None, *,
-    compression: Literal["snappy", "zstd"] = "snappy",
+    compression: Literal["snappy", "zstd"] = "snappy", for_spark: bool = True,
 ) -> StoreMetadata:
     """Write one part of a store to ``dest``, which is as for :func:`pqext.write_table`; what is in its footer.
 
     A local folder that ``dest`` lies in is made where it is missing.
     ``table`` has the columns that ``metadata`` describes, in any order; they are written as ``obj_name``, partition
     columns, indexes, all of them optional. Where indexes have keys, ``encryption`` gives the keys that the labels stand
-    for, and the list of column keys is made anew.
+    for, and the list of column keys is made anew. Cells of types that Spark lacks
+    take a part that is not ``for_spark``.
 
     Raises ``ValueError`` for a store of another version, columns that do not agree with the metadata, an object without
     a name, and labels without a key, and ``UnsupportedError`` for types that Spark does not have.
@@ -55,7 +56,7 @@ def write_part(
         os.makedirs(os.path.dirname(os.fsdecode(dest)) or ".", exist_ok=True)
     pairs = {
         spark_schema.VERSION_KEY: SPARK_VERSION,
-        spark_schema.KEY: spark_schema.write(to_spark(metadata, table.schema)),
+        spark_schema.KEY: spark_schema.write(to_spark(metadata, table.schema, for_spark)),
     }
     write_table(
         table, dest, compression=compression, key_value_metadata=pairs, arrow_schema=False,

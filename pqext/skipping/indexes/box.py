@@ -16,6 +16,7 @@ from pqext.core.schema import SchemaNode
 from pqext.dataset.expressions import Base, Column, Expression, Spatial
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.pruning.binding import find
+from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import box_within_range
 from pqext.geo.summary import statistics, union
@@ -101,6 +102,8 @@ def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox
     if found is None or found.bbox is None or not group.trust_statistics:
         return None
     box = BoundingBox.from_metadata(found.bbox)
+    if page_boxes.leave(box, group.chunk(node)):
+        return None
     if not type.planar:
         return box_within_range(box)
     return box if box.usable else None
