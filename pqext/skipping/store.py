@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ChangedFileError, EncryptionError, ParquetError, UnsupportedError
+from pqext.core.errors import ChangedFileError, CorruptFileError, EncryptionError, ParquetError, UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.sources.locate import Location, locate
 from pqext.dataset.expressions import Expression
@@ -36,7 +36,7 @@ from pqext.skipping.format.reading import Parts, read_parts
 from pqext.skipping.indexes.index import Index, restored
 from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.statistics import SkippingStatistics
-from pqext.skipping.versions import VERSION
+from pqext.skipping.versions import TYPE, VERSION
 
 OnForeign = Literal["raise", "ignore"]
 _LISTINGS = 10
@@ -371,6 +371,9 @@ def same_version(
     """Of rows, and the numbers of their objects, those whose size and etag are the object's."""
     if VERSION not in table.column_names:
         return rows[:0], numbers[:0]
+    kind = table.schema.field(VERSION).type
+    if kind != TYPE:
+        raise CorruptFileError(f"versions of objects are of type {TYPE}, not {kind}", column=VERSION)
     versions = table.column(VERSION).combine_chunks().take(pa.array(rows))
     sizes = np.asarray(pc.fill_null(pc.struct_field(versions, ["size"]), UNKNOWN))
     etags = pc.equal(pc.struct_field(versions, ["etag"]), objects.etags.take(pa.array(numbers)))

@@ -141,6 +141,18 @@ def test_a_store_of_names_that_are_none_is_an_error(table: Path, tmp_path: Path)
     assert str(tmp_path / "store") in str(raised.value)
 
 
+@pytest.mark.parametrize("column", ["obj_name", "obj_name_object_8"])
+def test_names_and_versions_of_other_types_are_an_error(table: Path, tmp_path: Path, column: str) -> None:
+    for path in (tmp_path / "store").rglob("part-*"):
+        held = pq.read_table(path)
+        if column in held.column_names:
+            pq.write_table(held.set_column(held.column_names.index(column), column, pa.array([[1]] * 3)), path)
+    filter = (pqext.col("x") == 1) & (pqext.col("s") == "1")
+    with pytest.raises(CorruptFileError, match="of objects are") as raised:
+        pqext.scan(table, filter=filter, skipping=tmp_path / "store").to_table()
+    assert str(tmp_path / "store") in str(raised.value)
+
+
 def test_cells_of_other_types_prove_nothing(table: Path, tmp_path: Path) -> None:
     for cells in (
         pa.array(["a"] * 3), pa.array([[1]] * 3), pa.array([{"min": 5}] * 3),

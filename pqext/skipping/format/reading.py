@@ -125,6 +125,9 @@ def _read_part(
     with ParquetFile(part, limits=limits, decryption=decryption) as file:
         about = part_metadata(file)
         table = file.read(_chosen(about, columns), None if rows else [])
+        kind = table.schema.field(OBJECT_NAME).type
+        if not pa.types.is_string(kind) and not pa.types.is_large_string(kind):
+            raise CorruptFileError(f"names of objects are texts, not {kind}", path=file.path, column=OBJECT_NAME)
         return file.path, about, table, file.source.size
 
 
