@@ -165,6 +165,11 @@ def test_cells_of_other_types_prove_nothing(table: Path, tmp_path: Path) -> None
         assert pqext.scan(table, filter=pqext.col("x") == 1, skipping=tmp_path / "store").count() == 1
 
 
+def test_a_value_list_that_is_no_list_proves_nothing() -> None:
+    for cells in (pa.array(["a"]), pa.array([1]), pa.array([b"a"])):
+        assert skipping.ValueList("s").may_match(pqext.col("s") == "1", cells) is None
+
+
 def test_a_store_that_takes_too_much_memory_is_an_error(table: Path, tmp_path: Path) -> None:
     store = open_store(tmp_path / "store", limits=Limits(memory_bytes=64, memory_expansion=0))
     with pytest.raises(LimitError, match="leave out skipping="):

@@ -52,7 +52,7 @@ class ValueList(Index):
         return _Distinct(values, self.most)
 
     def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
-        if isinstance(leaf, IsNull):
+        if isinstance(leaf, IsNull) or not (pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type)):
             return None
         values, rows = cells.flatten(), np.asarray(pc.list_parent_indices(cells))
         batch = pa.record_batch({"": values})
