@@ -90,6 +90,8 @@ def names(text: str | None) -> list[str] | None:
 _OPTIONS = (
     ('on_invalid="skip"', "--on-invalid skip"), ('check_range="clamp"', "--check-range clamp"),
     ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
+    ("pass overwrite=True", "pass --force"), ("leave out skipping=", "leave out --skipping"),
+    (', or on_foreign="ignore" when opening it', ""),
 )
 """Arguments of Python that errors name, and what they are as options."""
 
@@ -104,7 +106,7 @@ def refusals() -> Iterator[None]:
     except ParquetError:
         raise
     except (ValueError, TypeError) as error:
-        raise click.BadParameter("\n".join(map(visible, str(error).split("\n")))) from None
+        raise click.BadParameter("\n".join(map(visible, _as_options(str(error)).split("\n")))) from None
 
 
 def describe(error: Exception) -> str:

@@ -13,6 +13,7 @@ from pqext.cli.files import refusals
 from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.scan_arguments import Json
+from pqext.core.suggest import did_you_mean, listed
 from pqext.text import visible
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def build(
     with progress("files") as show:
         summary = builder.build(data=not footers_only, overwrite=force, threads=threads, progress=show)
     _tell(f"{table.location}: {summary}", summary.failed)
+    if summary.failed and not summary.added:
+        raise click.exceptions.Exit(1)
 
 
 def refresh(
@@ -289,12 +292,15 @@ def _indexes(text: str, sources: Any) -> list[Index]:
 def _index(text: str) -> Index:
     """The index that ``KIND:COLUMN`` or ``KIND:COLUMN:PATH::TYPE`` stands for."""
     from pqext.dataset.expressions import col
-    from pqext.skipping.indexes.index import kind_called
+    from pqext.skipping.indexes.index import kind_called, own_kinds
 
     kind, colon, operand = text.partition(":")
     found = kind_called(kind)
-    if found is None or not colon or not operand:
+    if not colon or not operand:
         raise ValueError(f"--index {text!r}: write KIND:COLUMN, minmax:time for example")
+    if found is None:
+        kinds = [*own_kinds(), "infer"]
+        raise ValueError(f"--index {text!r}: {kind!r} is no kind of index{did_you_mean(kind, kinds)}: {listed(kinds)}")
     column, colon, rest = operand.partition(":$")
     path, typed, type = rest.rpartition("::")
     if colon and not typed:

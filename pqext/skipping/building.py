@@ -19,7 +19,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import locate
 from pqext.core.workers import Workers
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.folders import all_parts, pending, substitute
+from pqext.skipping.folders import all_parts, pending, remove, substitute
 from pqext.skipping.format.reading import part_files
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexed, Indexer, Row, meet
@@ -189,6 +189,10 @@ def make(
     layout = Layout.of(known, table.identifier, table.partitions.schema, encryption)
     dest = pending(location) if old else location
     summary = indexing.add(table, table.files, layout, dest)
+    if old and summary.failed and not summary.added:
+        remove(all_parts(dest))
+        path, reason = summary.failed[0]
+        raise ValueError(f"no object can be indexed, so the store stays as it is; the first one, {path}: {reason}")
     if not summary.added:  # a store of no object is a store
         layout.write(dest, [], table.partitions.values([]))
     if old:  # which may contradict what is new

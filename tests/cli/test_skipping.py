@@ -91,7 +91,7 @@ def test_an_encrypted_store_takes_its_keys_from_a_file(table: Path, tmp_path: Pa
     ("arguments", "told"),
     [
         (["-i", "minmax"], "write KIND:COLUMN"),
-        (["-i", "nothing:x"], "write KIND:COLUMN"),
+        (["-i", "minmaxx:x"], "did you mean 'minmax'"),
         (["-i", "minmax:event:$.mag"], "write the type of the value too"),
         (["-i", "minmax:x", "--footer-key", "k1"], "--footer-key takes --keys"),
         (["-i", "minmax:x", "--column-key", "x=k1"], "--column-key takes --footer-key"),

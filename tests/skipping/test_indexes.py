@@ -277,3 +277,16 @@ def test_a_box_of_a_footer_that_page_boxes_leave_is_no_fact() -> None:
     pqext.rewrite_footer(whole.getvalue(), narrow, narrowed)
     assert pqext.read_table(narrowed.getvalue(), filter=C.intersects((20, -1, 30, 1))).num_rows == 11
     assert left(Box("c"), [narrowed.getvalue()], C.intersects((20, -1, 30, 1))) == [0]
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (documents(['{"n": 1}']), "is VARIANT: take the values at a path"),
+        (points([(0, 0)]), "holds geometries: take Box"),
+        (objects([[1]], type=pa.list_(pa.int64())), "no least and no greatest"),
+    ],
+)
+def test_a_least_value_of_what_has_no_order_is_refused(found: list[bytes], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        evidence_of([MinMax("c")], found)

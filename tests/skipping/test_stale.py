@@ -146,3 +146,12 @@ def test_a_table_may_be_a_whole_bucket() -> None:
     scan = pqext.scan(table, filter=C == 2, skipping=store)
     assert (scan.count(), [task.refusal is None for task in scan.plan()]) == (1, [False, True])
     assert skipping.refresh(table, store).kept == 2
+
+
+def test_a_store_is_not_replaced_by_one_of_no_object(tmp_path: Path, store: Path) -> None:
+    for path in (tmp_path / "table").iterdir():
+        data = path.read_bytes()
+        path.write_bytes(data[:8] + b"\xff" * 12 + data[20:])  # which the footer does not show
+    with pytest.raises(ValueError, match="no object can be indexed, so the store stays as it is"):
+        skipping.build(tmp_path / "table", [skipping.ValueList("c")], store, overwrite=True)
+    assert [str(one) for one in skipping.open_store(store).indexes] == ["minmax of c", "nulls of c"]

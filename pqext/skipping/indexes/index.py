@@ -173,6 +173,11 @@ def kind_called(name: str) -> type[Index] | None:
     return _added.get(name)
 
 
+def own_kinds() -> list[str]:
+    """The names of pqext's kinds."""
+    return sorted(_OWN)
+
+
 def restored(name: str, columns: Sequence[str], params: Mapping[str, str]) -> Index | None:
     """The index that a store keeps by these words; None for one that nothing here understands."""
     kind = kind_called(name.removeprefix("variant_"))

@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 from pqext.core.reader import ParquetFile
 from pqext.dataset.evaluation.extremes import extreme, has_nan
 from pqext.dataset.expressions import Base, Column, Expression, IsNull
+from pqext.geo.types import type_of
 from pqext.skipping.indexes.footers import known_range
 from pqext.skipping.indexes.index import Collector, Index, is_plain
 from pqext.skipping.indexes.ranges import Ranges
+from pqext.variant.types import is_variant_type
 
 SHOWS_NAN = "io.pqext.nan"
 """The parameter that says, by ``max``, that the greatest value is NaN wherever there is one."""
@@ -44,6 +46,15 @@ class MinMax(Index):
     @classmethod
     def restore(cls, operand: Base, params: Mapping[str, str]) -> MinMax:
         return cls(operand, params.get(SHOWS_NAN) == "max")
+
+    def of(self, field: pa.Field) -> MinMax:
+        if is_variant_type(field.type):
+            within = f"col('{self.operand}').variant('$.path', 'int64')"
+            raise TypeError(f"column {self.operand} is VARIANT: take the values at a path, {within} for example")
+        if type_of(field) is not None:
+            raise TypeError(f"column {self.operand} holds geometries: take Box, an index of boxes")
+        extreme(pa.nulls(1, field.type), "min")  # which types without an order refuse
+        return self
 
     def cell_type(self, values: pa.DataType) -> pa.DataType:
         return pa.struct([("min", values), ("max", values)])
