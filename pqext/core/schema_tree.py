@@ -6,6 +6,7 @@ each column that is used, not for each that exists. Implements nested encoding (
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import overload
@@ -90,7 +91,7 @@ class Tree:
         return SchemaNode(
             name=element.name,
             repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[self.repetitions[at]],
-            children=_Children(self, at, path) if count else (),
+            children=Children(self, at, path) if count else (),
             physical_type=physical,
             type_length=element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None,
             logical_type=logical.from_element(element),
@@ -170,16 +171,12 @@ class Group(_Nodes):
 
     __slots__ = ()
 
+    @abstractmethod
     def over_leaf(self, leaf: int) -> SchemaNode:
         """The child at or above the leaf, which must lie below."""
-        return self[self.position_over(leaf)]
-
-    def position_over(self, leaf: int) -> int:
-        """Its number."""
-        raise NotImplementedError
 
 
-class _Children(Group):
+class Children(Group):
     """The children of the group that is element ``at``."""
 
     __slots__ = ("_elements", "_found", "_path", "_tree")
@@ -225,6 +222,9 @@ class _Children(Group):
             is_only = at < 0 or names.find(raw, at + 1, elements.stop) < 0
             found = self._found[name] = (None if at < 0 else at - elements.start), is_only
         return found
+
+    def over_leaf(self, leaf: int) -> SchemaNode:
+        return self[self.position_over(leaf)]
 
     def position_over(self, leaf: int) -> int:
         """The number of the child at or above the leaf."""

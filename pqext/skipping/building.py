@@ -28,7 +28,7 @@ from pqext.skipping.layout import Layout, PartWriter
 from pqext.skipping.objects import objects_of
 from pqext.skipping.store import Store
 from pqext.skipping.table import Table
-from pqext.skipping.upkeep import opened, rewrite
+from pqext.skipping.upkeep import opened, rewrite, withdraw
 
 _AHEAD = 64
 """Objects that are looked at before the one whose row is written."""
@@ -197,6 +197,9 @@ def make(
         layout.write(dest, [], table.partitions.values([]))
     if old:  # which may contradict what is new
         substitute(location, old)
+    elif withdraw(location, table.identifier, layout.keys):
+        place = source_name(location)
+        raise FileExistsError(f"another table's store was built at {place} meanwhile: take another folder")
     return summary
 
 

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.sources.locate import locate
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.folders import SIDE, all_parts, parts_of, pending, remove, substitute, within
 from pqext.skipping.format.metadata import IndexColumn
 from pqext.skipping.format.names import LATEST, OBJECT_NAME
-from pqext.skipping.format.reading import part_files
+from pqext.skipping.format.reading import part_files, read_parts
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.layout import rewritten
 from pqext.skipping.store import Store
@@ -145,6 +145,27 @@ def rewrite(known: Store, table: Table | None, keep: Callable[[IndexColumn], boo
         remove(old)
     known.forget()
     return dropped
+
+
+def withdraw(location: Any, identifier: str, keys: Any) -> bool:
+    """Remove the parts of the table ``identifier`` where there are others beside them; was that so?
+
+    Stores of two tables that are built in one folder at once contradict each other. Whoever finds that gives way, so
+    that at most one of them is there in the end.
+    """
+    own, is_alone = [], True
+    for part in all_parts(location):
+        try:
+            found = read_parts([part], (), keys, rows=False).metadata.table_identifier
+        except FileNotFoundError:  # the other one gave way
+            continue
+        except ParquetError:  # of a store with other keys
+            found = None
+        is_alone &= found == identifier
+        own += [part] if found == identifier else []
+    if not is_alone:
+        remove(own)
+    return not is_alone
 
 
 def _ambiguous(side: pa.Table, table: Table | None) -> pa.Array:

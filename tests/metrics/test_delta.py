@@ -23,6 +23,7 @@ import pqext
 from pqext import geo, metrics
 from pqext.core.errors import UnsupportedError
 from pqext.metrics import z85
+from reference.effort import share
 
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "boolean": (pa.bool_(), st.booleans()),
@@ -58,7 +59,7 @@ def parsed(name: str, bound: Any) -> Any:
 
 
 @pytest.mark.spec("metrics.delta.counts", "metrics.delta.values", "metrics.delta.text", "metrics.delta.nan")
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=share(2.0))
 @given(COLUMNS, st.booleans(), st.sampled_from([1, 3, 100]))
 def test_statistics_are_those_of_the_values(column: tuple[str, list[Any]], exact: bool, row_group_rows: int) -> None:
     name, given_values = column

@@ -20,6 +20,7 @@ import pqext
 from pqext import geo, metrics
 from pqext.core.errors import GeometryError
 from pqext.core.metadata import BoundingBox, FileMetaData, GeospatialStatistics
+from reference.effort import share
 
 
 def column(geometries: list[Any], **marks: Any) -> pa.Table:
@@ -79,7 +80,7 @@ SHAPES = st.none() | COORDINATES.map(shapely.Point) | LINES
 
 
 @pytest.mark.spec("metrics.iceberg.geo", "metrics.exact")
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=share(2.0))
 @given(st.lists(SHAPES, max_size=8), st.booleans(), st.sampled_from([1, 3, 100]))
 def test_the_box_of_a_geometry_column_is_that_of_its_coordinates(
     shapes: list[Any], exact: bool, row_group_rows: int

@@ -19,6 +19,7 @@ from pyiceberg.types import IcebergType, PrimitiveType
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
 
 from pqext import metrics
+from reference.effort import share
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.just("\U0010ffff" * 20)
 _LONG = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -65,7 +66,7 @@ def is_nan(value: Any) -> bool:
 @pytest.mark.spec(
     "metrics.iceberg.bounds", "metrics.iceberg.counts", "metrics.iceberg.single-values", "metrics.exact",
 )  # fmt: skip
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=share(2.0))
 @given(COLUMNS, st.booleans(), st.sampled_from([1, 3, 100]))
 def test_bounds_and_counts_are_those_of_the_values(
     column: tuple[str, list[Any]], exact: bool, row_group_rows: int
@@ -88,7 +89,7 @@ def test_bounds_and_counts_are_those_of_the_values(
 
 
 @pytest.mark.spec("metrics.iceberg.truncation")
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=share(2.0))
 @given(st.lists(_TEXT, min_size=1, max_size=6), st.lists(st.binary(max_size=30), min_size=1, max_size=6))
 def test_cut_bounds_still_bound_text_and_bytes(texts: list[str], raws: list[bytes]) -> None:
     for values, name in ((texts, "string"), (raws, "binary")):

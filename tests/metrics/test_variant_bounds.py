@@ -25,6 +25,7 @@ from pqext.core.metadata import FileMetaData, LogicalType, VariantType
 from pqext.metrics.variant_bounds import normalized_path
 from pqext.variant.metadata import decode_metadata
 from pqext.variant.value import Variant
+from reference.effort import share
 
 
 def column(*documents: Any) -> pa.Table:
@@ -202,7 +203,7 @@ def at(document: Any, path: str) -> list[Any]:
 
 
 @pytest.mark.spec("metrics.variant.clean", "metrics.variant.object")
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=share(2.0))
 @given(st.lists(st.none() | DOCUMENTS, max_size=8), st.booleans(), st.booleans(), st.sampled_from([2, 100]))
 def test_bounds_hold_every_value_at_their_path(
     documents: list[Any], exact: bool, shredded: bool, row_group_rows: int

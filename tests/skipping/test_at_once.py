@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import pqext
 from pqext import skipping
 from pqext.skipping import MinMax, Prefix, ValueList, open_store
+from pqext.skipping.building import Here
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = 24
@@ -150,3 +152,26 @@ def test_two_that_build_at_once_leave_one_store(table: Path, tmp_path: Path) -> 
     skipping.compact(store)
     told = skipping.describe(store)
     assert (told.objects, told.rows) == (FILES, FILES)
+
+
+def test_of_two_tables_that_are_built_in_one_folder_at_once_one_gives_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other build ends while this one looks at its files."""
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        put(tmp_path / name / "a.parquet", 1)
+    plain, place = Here.add, tmp_path / "store"
+
+    def add(self: Here, *arguments: Any) -> Any:
+        monkeypatch.setattr(Here, "add", plain)
+        skipping.build(tmp_path / "other", [MinMax("x")], place)
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(Here, "add", add)
+    with pytest.raises(FileExistsError, match="another table's store was built"):
+        skipping.build(tmp_path / "one", [MinMax("x")], place)
+    assert check(tmp_path / "other", place, 1) == 0
+    assert [task.refusal is None for task in pqext.scan(tmp_path / "other", filter="x > 5", skipping=place).plan()] == [
+        False
+    ]

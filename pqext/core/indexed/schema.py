@@ -9,7 +9,7 @@ from pqext.core.indexed.lookup import Lookup, tell
 from pqext.core.limits import Limits
 from pqext.core.metadata import FieldRepetitionType, SchemaElement
 from pqext.core.schema import Schema, SchemaNode
-from pqext.core.schema_tree import Group, Leaves, Tree, from_elements
+from pqext.core.schema_tree import Children, Group, Leaves, Tree, from_elements
 from pqext.core.types import logical
 
 
@@ -116,5 +116,5 @@ class TopColumns(Group):
                 self._all()
                 tell(self._path, error)
         columns = self._all().children
-        assert isinstance(columns, Group)
+        assert isinstance(columns, Children)
         return self[columns.position_over(leaf)]
