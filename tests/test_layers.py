@@ -53,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.text": {"pqext.core.text"},
     "pqext.examples": set(),
     "pqext.report": {"pqext.text"},
-    "pqext.inspection": CORE | {"pqext.text"},
+    "pqext.inspection": CORE | {"pqext.text", "pqext.report"},
     "pqext.verification": BELOW | {"pqext.text"},
     "pqext.recovery": BELOW | {"pqext.text", "pqext.verification"},
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},

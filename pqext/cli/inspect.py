@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import click
+
 from pqext.cli.declared import Option
 from pqext.cli.files import File, Form, names, one_file, refusals, show
-from pqext.cli.places import Anonymous, Storage, placed
+from pqext.cli.outputs import Force, check_new, file_name, named
+from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.text import counted, size
 
 
 def command(
@@ -22,10 +26,20 @@ def command(
         str | None,
         Option("--row-groups", metavar="0,4-7", help="Describe only these.", show_default=False),
     ] = None,
+    html: Annotated[
+        bool, Option("--html", help="Write a page that draws to scale what lies where in the file.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        Option("--output", "-o", help="Where the page goes; FILE.layout.html by default.", show_default=False),
+    ] = None,
+    force: Force = False,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
     """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions.
+
+    --html writes a page instead, which draws pages, indexes and the parts of the footer to scale.
 
     Example: pqext inspect quakes.parquet --columns event --row-groups 0-3
     """
@@ -34,6 +48,18 @@ def command(
     from pqext.inspection import inspect
     from pqext.inspection.rendering import MAX_CHUNKS
 
+    if html or output is not None:
+        with refusals():
+            if not html:
+                raise ValueError("--output is for the page that --html writes")
+            if columns is not None or row_groups is not None or form is not Form.text:
+                raise ValueError("--html draws the whole file: leave out --columns, --row-groups and --format")
+            source, *dest = placed([file] if output is None else [file, output], storage, anonymous)
+            source = one_file(source)
+            out = dest[0] if dest else f"{file_name(source)}.layout.html"
+            check_new(out, force)
+        _write_page(source, out)
+        return
     limit = None if form is Form.json else MAX_CHUNKS
     with refusals():
         source = one_file(*placed([file], storage, anonymous))
@@ -42,6 +68,18 @@ def command(
             limits=Limits.untrusted(),
         )
     show(report, form)
+
+
+def _write_page(source: Place, out: Place) -> None:
+    from pqext.core.limits import Limits
+    from pqext.core.sink import Sink
+    from pqext.inspection.file_layout import layout
+
+    found = layout(source, limits=Limits.untrusted())
+    content = found.to_html().encode()
+    with Sink(out) as sink:
+        sink.write(content)
+    click.echo(f"{named(out)}: {counted(len(found.parts), 'part')} of {size(found.facts.size)}, {size(len(content))}")
 
 
 def _indexes(text: str | None) -> list[int] | None:

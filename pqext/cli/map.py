@@ -9,7 +9,7 @@ import click
 
 from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
-from pqext.cli.outputs import Force, check_new, named
+from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.text import counted, size, visible
 
@@ -45,10 +45,10 @@ def command(
         given = [file] if output is None else [file, output]
         source, *dest = placed(given, storage, anonymous)
         path = one_file(source)
-        out = dest[0] if dest else f"{_file_name(path)}.map.html"
+        out = dest[0] if dest else f"{file_name(path)}.map.html"
         suffix = os.path.splitext(str(out))[1].lower()
         if suffix not in (".html", ".htm", ".png"):
-            raise ValueError(f"a map is written as .html or .png, not as {_file_name(out)}")
+            raise ValueError(f"a map is written as .html or .png, not as {file_name(out)}")
         check_new(out, force)
     try:
         boxes = _map(path, column, query)
@@ -72,13 +72,6 @@ def command(
     )
 
 
-def _file_name(place: Place) -> str:
-    """The name of a file, without the query of its URL, which may hold a signature."""
-    from pqext.core.sources.secrets import shown
-
-    return os.path.basename(shown(str(place)))
-
-
 def _map(path: Place, column: str | None, query: float) -> BoxMap:
     from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
@@ -89,7 +82,7 @@ def _map(path: Place, column: str | None, query: float) -> BoxMap:
         layout = explain_layout(file, column, query)
         groups, pages = parts_of(file, geometry_leaf(file, column))
         return BoxMap(
-            title=_file_name(path),
+            title=file_name(path),
             column=layout.column,
             facts=_facts(layout),
             row_groups=tuple(_drawn(part, None) for part in groups),

@@ -28,6 +28,13 @@ def named(dest: Place) -> str:
     return visible(shown(str(dest)))
 
 
+def file_name(place: Place) -> str:
+    """The name of a file, without the query of its URL, which may hold a signature."""
+    from pqext.core.sources.secrets import shown
+
+    return os.path.basename(shown(str(place)))
+
+
 def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` for a path or URL where something is that may not be replaced: no file but ``source``."""
     from pqext.core.sources.locate import Location, are_same, locate

@@ -1,9 +1,10 @@
-"""What a file holds, told without reading its data: :func:`inspect` and the report it gives."""
+"""What a file holds, told without reading its data: :func:`inspect`, :func:`layout` and the reports they give."""
 
 from __future__ import annotations
 
 from pqext.inspection.collect import inspect
+from pqext.inspection.file_layout import Layout, layout
 from pqext.inspection.model import Column, Extension, Field, RowGroup
 from pqext.inspection.report import Report
 
-__all__ = ["Column", "Extension", "Field", "Report", "RowGroup", "inspect"]
+__all__ = ["Column", "Extension", "Field", "Layout", "Report", "RowGroup", "inspect", "layout"]

@@ -78,6 +78,11 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
     )
 
 
+def describe(file: ParquetFile, max_chunks: int) -> Report:
+    """What is told of an open file, with the statistics of its first ``max_chunks`` column chunks."""
+    return _report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
+
+
 def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[SchemaNode]:
     if columns is None:
         return list(schema.leaves)

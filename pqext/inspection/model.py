@@ -1,9 +1,9 @@
-"""What :func:`pqext.inspect` finds in a file, as plain data."""
+"""What :func:`pqext.inspect` and :func:`pqext.inspection.layout` find in a file, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +106,53 @@ class FileFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers and None, fit for JSON."""
+        return asdict(self)
+
+
+Kind = Literal[
+    "dictionary", "data", "pages", "column index", "offset index", "Bloom filter", "footer", "frame", "other"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Of ``pages`` it is known where they lie together, not where each does. ``frame`` is the magic number at both ends and
+the footer's length, ``other`` bytes that nothing looked at describes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``length`` bytes at ``offset``, of the row group and column with these indexes; the footer's have names."""
+
+    kind: Kind
+    offset: int
+    length: int
+    row_group: int | None = None
+    column: int | None = None
+    name: str = ""
+
+    @property
+    def stop(self) -> int:
+        """The offset behind it."""
+        return self.offset + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class PageSizes:
+    """How many data pages have ``least`` bytes or more, but fewer than twice as many, and their bytes together."""
+
+    least: int
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileLayout:
+    """What lies where in a file of ``facts.size`` bytes, in the order of the file."""
+
+    facts: FileFacts
+    parts: tuple[Part, ...]
+    page_sizes: tuple[PageSizes, ...]
+    savings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The layout as dictionaries, lists, strings, numbers and None, fit for JSON."""
         return asdict(self)

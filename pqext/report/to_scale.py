@@ -1,0 +1,217 @@
+"""A file drawn to scale, as one HTML page that needs nothing from anywhere and runs no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pqext.report.markup import Markup, escape, join, number, table, tag
+from pqext.report.style import SHEET
+from pqext.text import size
+
+WIDTH = 1000.0
+_FINEST = 0.5
+"""Units of the drawing below which neighbours are drawn as one."""
+_COLOURS = {
+    "dictionary": ("#8a5a00", "#f0b429"), "data": ("#0b6e8f", "#4cc3e6"), "pages": ("#3b7d5a", "#6fcf97"),
+    "column index": ("#7a3e9d", "#c792ea"), "offset index": ("#a33b6d", "#f48fb1"),
+    "Bloom filter": ("#c2410c", "#ff9e64"),
+    "footer": ("#374151", "#cbd5e1"), "frame": ("#111827", "#f8fafc"), "other": ("#b8bec4", "#4b5563"),
+}  # fmt: skip
+_SAID = {
+    "dictionary": "dictionary pages", "data": "data pages", "pages": "pages whose places are not told",
+    "column index": "column indexes", "offset index": "offset indexes", "Bloom filter": "Bloom filters",
+    "footer": "parts of the footer", "frame": "magic numbers and the footer's length",
+    "other": "bytes that nothing looked at describes",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """``length`` bytes at ``offset``, of a row group or none."""
+
+    kind: str
+    offset: int
+    length: int
+    row_group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Parts that follow one another, drawn to one scale; ``rows`` say the same in words, under ``head``."""
+
+    title: str
+    parts: tuple[Drawn, ...]
+    rows: tuple[tuple[str, ...], ...]
+    head: tuple[str, ...] = ("row group", "rows", "stored", "uncompressed", "sorted by")
+    cuts: tuple[int, ...] = ()
+    """Offsets at which a line is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A row for each kind of part: its name, how many, how large, and its bytes of ``whole``."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, str, str, int], ...]
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPage:
+    """What the page shows; ``sizes`` are counts and bytes of data pages by their size."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    whole: Strip
+    kinds: Figures
+    strips: tuple[Strip, ...]
+    sizes: tuple[tuple[str, int, int], ...]
+    savings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def render(page: LayoutPage) -> str:
+    """The page, complete in itself."""
+    facts = tag("dl", join(tag("div", tag("dt", name), tag("dd", value)) for name, value in page.facts))
+    body = tag(
+        "main",
+        tag("header", tag("h1", page.title), tag("p", "What lies where in the file, to scale"), facts),
+        tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
+        _listed("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
+        tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
+        tag("section", tag("h2", "Row groups"), table(page.whole.head, page.whole.rows, frozenset({1, 2, 3})),
+            join(_details(strip) for strip in page.strips)),
+        _listed("Notes", page.notes, None),
+        tag("footer", "Written by pqext."),
+    )  # fmt: skip
+    head = tag(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", f"{page.title}: layout"),
+        tag("style", Markup(SHEET + _sheet())),
+    )
+    return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body), lang="en") + "\n"
+
+
+def merged(parts: Sequence[Drawn], scale: float) -> Iterator[tuple[str, int, int]]:
+    """Kind, offset and length of what is drawn: neighbours too small to be seen as one, of what it has most of."""
+    bytes_of: dict[str, int] = {}
+    start = stop = 0
+    for part in parts:
+        if bytes_of and part.offset != stop:
+            yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+            bytes_of = {}
+        if not bytes_of:
+            start = part.offset
+        if part.length * scale >= _FINEST and bytes_of:
+            yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+            bytes_of, start = {}, part.offset
+        bytes_of[part.kind] = bytes_of.get(part.kind, 0) + part.length
+        stop = part.offset + part.length
+        if (stop - start) * scale >= _FINEST:
+            yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+            bytes_of = {}
+    if bytes_of:
+        yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+
+
+def _drawing(strip: Strip) -> Markup:
+    if not strip.parts:
+        return tag("p", "None of its pages is shown.")
+    first = min(part.offset for part in strip.parts)
+    length = max(part.offset + part.length for part in strip.parts) - first
+    scale = WIDTH / length
+    shapes = [
+        tag("rect", class_=_class(kind), x=number((offset - first) * scale), y=0 if kind != "other" else 12,
+            width=number(max(size * scale, 0.2)), height=40 if kind != "other" else 16)
+        for kind, offset, size in merged(strip.parts, scale)
+    ]  # fmt: skip
+    last = -1.0
+    for cut in strip.cuts:
+        x = (cut - first) * scale
+        if x - last >= 2:
+            shapes.append(tag("rect", class_="cut", x=number(x), y=0, width=number(0.6), height=40))
+            last = x
+    shapes += _groups(strip.parts, first, scale)
+    sums: dict[str, int] = {}
+    for part in strip.parts:
+        sums[part.kind] = sums.get(part.kind, 0) + part.length
+    told = ", ".join(f"{_SAID[kind]} {size(count)}" for kind, count in sums.items())
+    return tag(
+        "svg", *shapes, class_="scale", viewBox=f"0 0 {number(WIDTH)} 52", preserveAspectRatio="none", role="img",
+        aria_label=f"{strip.title}, to scale, in this order: {told}",
+    )  # fmt: skip
+
+
+def _groups(parts: Iterable[Drawn], first: int, scale: float) -> list[Markup]:
+    """A line under each row group."""
+    spans: dict[int, tuple[int, int]] = {}
+    for part in parts:
+        if part.row_group is not None and part.kind in ("dictionary", "data", "pages"):
+            low, high = spans.get(part.row_group, (part.offset, part.offset))
+            spans[part.row_group] = min(low, part.offset), max(high, part.offset + part.length)
+    if len(spans) < 2 or len(spans) > WIDTH / 2:
+        return []
+    return [
+        tag("rect", class_=f"under g{place % 2}", x=number((low - first) * scale), y=44,
+            width=number(max((high - low) * scale, 0.2)), height=8)
+        for place, (low, high) in enumerate(spans.values())
+    ]  # fmt: skip
+
+
+def _kinds(figures: Figures) -> Markup:
+    rows = [
+        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(_SAID[kind])]), count, told,
+         _share(taken, figures.whole))
+        for kind, count, told, taken in figures.rows
+    ]  # fmt: skip
+    return table((*figures.head, "share"), rows, frozenset({1, 2}))
+
+
+def _share(part: int, whole: int) -> Markup:
+    percent = 100 * part / whole if whole else 0.0
+    bar = tag("b", tag("i", style=f"width:{percent:.1f}%"))
+    return tag("span", bar, " ", f"{percent:.1f} %", class_="share")
+
+
+def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
+    if not sizes:
+        return tag("p", "The places of pages are not told.")
+    most = max(count for _, count, _ in sizes)
+    rows = [(name, f"{count:,}", size(taken), _bar(count, most)) for name, count, taken in sizes]
+    return table(("data pages of", "pages", "bytes", ""), rows, frozenset({1, 2}))
+
+
+def _bar(count: int, most: int) -> Markup:
+    return tag("span", tag("b", tag("i", style=f"width:{100 * count / most:.1f}%")), class_="share wide")
+
+
+def _details(strip: Strip) -> Markup:
+    numeric = frozenset(range(1, len(strip.head))) if len(strip.head) == 3 else frozenset({1, 2, 3, 6, 7})
+    return tag("details", tag("summary", strip.title), _drawing(strip), table(strip.head, strip.rows, numeric))
+
+
+def _listed(title: str, lines: tuple[str, ...], none: str | None) -> Markup:
+    if not lines:
+        return Markup("") if none is None else tag("section", tag("h2", title), tag("p", none))
+    return tag("section", tag("h2", title), tag("ul", join(tag("li", line) for line in lines)))
+
+
+def _class(kind: str) -> str:
+    return "k-" + kind.lower().replace(" ", "-")
+
+
+def _sheet() -> str:
+    light = "".join(f".{_class(kind)}{{fill:{a};background:{a}}}" for kind, (a, _) in _COLOURS.items())
+    dark = "".join(f".{_class(kind)}{{fill:{b};background:{b}}}" for kind, (_, b) in _COLOURS.items())
+    return (
+        f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
+        ".scale{height:56px;margin:10px 0;border:1px solid var(--line);border-radius:6px;background:var(--card)}"
+        ".cut{fill:var(--paper)}.under.g0{fill:var(--ink)}.under.g1{fill:var(--faint)}"
+        ".swatch{display:inline-block;width:12px;height:12px;border-radius:3px;vertical-align:-1px}"
+        ".share.wide b{width:180px}"
+        "details{border-top:1px solid var(--line);padding:4px 0}summary{cursor:pointer;padding:6px 0}"
+        "summary:focus-visible{outline:2px solid var(--read);outline-offset:2px}"
+        "td{overflow-wrap:break-word}"
+    )

@@ -1,0 +1,239 @@
+"""The layout of a file: its parts follow one another, agree with pyarrow's metadata, and are drawn safely."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from io import BytesIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import pqext
+from pqext.cli import app
+from pqext.inspection import Layout, layout, parts
+from reference.effort import share
+
+TABLE = pa.table(
+    {
+        "id": range(4000),
+        "name": [f"name {i % 50}" for i in range(4000)],
+        "some": [[i, None] if i % 3 else None for i in range(4000)],
+    }
+)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def written(table: pa.Table = TABLE, **options: object) -> bytes:
+    sink = BytesIO()
+    pq.write_table(table, sink, row_group_size=1500, data_page_size=2000, **options)
+    return sink.getvalue()
+
+
+def ours(table: pa.Table = TABLE, **options: object) -> bytes:
+    sink = BytesIO()
+    pqext.write_table(table, sink, row_group_rows=1500, **options)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+def pages(found: Layout) -> dict[tuple[int | None, int | None], list[tuple[str, int, int]]]:
+    chunks: dict[tuple[int | None, int | None], list[tuple[str, int, int]]] = {}
+    for part in found.parts:
+        if part.kind in ("dictionary", "data", "pages"):
+            chunks.setdefault((part.row_group, part.column), []).append((part.kind, part.offset, part.length))
+    return chunks
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        written(), written(write_page_index=True), written(data_page_version="2.0", use_dictionary=False),
+        ours(TABLE.slice(0, 0)), ours(), ours(footer="thrift+index", bloom_filters={"name": True}),
+    ],
+)  # fmt: skip
+def test_parts_follow_one_another_and_agree_with_pyarrow(data: bytes) -> None:
+    found = layout(data)
+    at = 0
+    for part in found.parts:
+        assert part.offset == at
+        assert part.length > 0
+        at = part.stop
+    assert at == len(data)
+    theirs = pq.ParquetFile(BytesIO(data)).metadata
+    chunks = pages(found)
+    for group in range(theirs.num_row_groups):
+        for column in range(theirs.num_columns):
+            about = theirs.row_group(group).column(column)
+            own = chunks.pop((group, column), [])
+            assert sum(length for _, _, length in own) == about.total_compressed_size
+            dictionary = [offset for kind, offset, _ in own if kind == "dictionary"]
+            assert dictionary == ([about.dictionary_page_offset] if about.has_dictionary_page else [])
+            if own:
+                assert next(offset for kind, offset, _ in own if kind == "data") == about.data_page_offset
+    assert not chunks
+    footer = sum(part.length for part in found.parts if part.kind == "footer")
+    assert footer == theirs.serialized_size
+
+
+def test_headers_of_pages_tell_what_an_offset_index_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = written(write_page_index=True)
+    by_index = pages(layout(data))
+    monkeypatch.setattr(parts._Finder, "_by_index", lambda *_: None)
+    assert pages(layout(data)) == by_index
+    assert len(by_index[0, 0]) > 2
+
+
+def test_parts_of_the_footer_indexes_and_filters_have_names() -> None:
+    data = ours(footer="thrift+index", bloom_filters={"name": True})
+    found = layout(data)
+    names = {part.name for part in found.parts if part.kind == "footer"}
+    assert {"schema", "row groups", "created by", "extension: jump table"} <= names
+    filters = [part for part in found.parts if part.kind == "Bloom filter"]
+    assert [(part.row_group, part.column) for part in filters] == [(0, 1), (1, 1), (2, 1)]
+    with pqext.open(data) as file:
+        chunk = file.row_groups[0].chunk("name").metadata
+        assert (filters[0].offset, filters[0].length) == (chunk.bloom_filter_offset, chunk.bloom_filter_length)
+    assert {"column index", "offset index"} <= {part.kind for part in found.parts}
+
+
+def test_sizes_of_pages_are_counted_by_powers_of_two() -> None:
+    found = layout(written())
+    data = [length for own in pages(found).values() for kind, _, length in own if kind == "data"]
+    assert sum(size.count for size in found.page_sizes) == len(data)
+    assert sum(size.bytes for size in found.page_sizes) == sum(data)
+    for size in found.page_sizes:
+        assert size.count == sum(size.least <= length < 2 * size.least for length in data)
+
+
+def test_what_could_be_smaller_is_told() -> None:
+    said = " ".join(layout(written(pa.concat_tables([TABLE] * 4), compression=None, use_dictionary=False)).savings)
+    assert "stored without compression" in said
+    assert "row groups have" in said
+    words = pa.table({"a": [f"some words and {i}" for i in range(9000)]})
+    said = " ".join(layout(written(words, compression=None)).savings)
+    assert "dictionary larger than the pages" in said
+    assert layout(ours(pa.table({"a": [1]}))).savings == ()
+
+
+def test_names_from_the_file_are_no_markup() -> None:
+    name = "<script>alert(1)</script>\"'&\x1b"
+    page = layout(ours(pa.table({name: [name] * 3}), key_value_metadata={name: name})).to_html()
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_page_says_in_words_what_it_draws_and_can_be_walked_by_keyboard() -> None:
+    page = layout(written()).to_html()
+    assert page.count("<details>") == page.count("<summary>") == 4  # three row groups and what follows them
+    assert all("aria-label=" in svg for svg in re.findall(r"<svg[^>]*>", page))
+    for text in ("name 9", "3999", "SNAPPY", "data pages", "prefers-color-scheme:dark"):
+        assert text in page
+    assert "src=" not in page
+    assert "http" not in page
+
+
+def test_very_many_chunks_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "MAX_CHUNKS", 4)
+    found = layout(written())
+    assert {part.row_group for part in found.parts} == {None, 0}
+    assert any("2 row groups are not looked at" in note for note in found.notes)
+    monkeypatch.setattr(parts, "MAX_CHUNKS", 2)
+    assert {part.column for part in layout(written()).parts} == {None, 0, 1}
+    monkeypatch.undo()
+    monkeypatch.setattr(parts, "MAX_HEADERS", 3)
+    found = layout(written())
+    assert {part.kind for part in found.parts} >= {"pages"}
+    assert any("shown as a whole" in note for note in found.notes)
+
+
+def test_encrypted_columns_are_told_by_their_place_alone() -> None:
+    keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"name": b"1" * 16}, plaintext_footer=True)
+    data = ours(encryption=keys)
+    found = layout(data)
+    assert sum(part.length for part in found.parts) == len(data)
+    assert [kind for kind, _, _ in pages(found)[0, 1]] == ["pages"]
+    data = ours(encryption=pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"name": b"1" * 16}))
+    found = layout(data, decryption=pqext.encryption.FileDecryption(footer_key=b"0" * 16))
+    assert sum(part.length for part in found.parts) == len(data)
+    assert (0, 1) not in pages(found)
+    assert "its key is missing" in found.to_html()
+    assert "encrypted footer" in {part.name for part in found.parts}
+
+
+@pytest.mark.parametrize("data", [written(TABLE.slice(0, 20)), ours(TABLE.slice(0, 20), footer="thrift+index")])
+def test_damage_is_told_or_refused(data: bytes) -> None:
+    step = max(1, len(data) // share(1.0))
+    for at in range(0, len(data), step):
+        changed = bytearray(data)
+        changed[at] ^= 0xFF
+        try:
+            found = layout(bytes(changed))
+        except pqext.ParquetError:
+            continue
+        assert sum(part.length for part in found.parts) == len(data)
+        assert found.to_html().endswith("</html>\n")
+
+
+def test_a_damaged_page_header_is_noted() -> None:
+    data = bytearray(written())
+    data[4:12] = b"\xff" * 8
+    found = layout(bytes(data))
+    assert any("row group 0, column id: a page header at 4 is damaged" in note for note in found.notes)
+    assert found.parts[1].kind == "pages"
+
+
+def test_the_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.parquet").write_bytes(written())
+    run = CliRunner().invoke
+    assert run(app, ["inspect", "a.parquet", "--html"]).output.startswith("a.parquet.layout.html: ")
+    assert Path("a.parquet.layout.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+    again = run(app, ["inspect", "a.parquet", "--html"])
+    assert again.exit_code != 0
+    assert "--force replaces it" in again.output
+    assert run(app, ["inspect", "a.parquet", "--html", "--force", "-o", "b.html"]).exit_code == 0
+    assert Path("b.html").exists()
+    for wrong in (["--columns", "id", "--html"], ["-o", "c.html"], ["--format", "json", "--html"]):
+        assert run(app, ["inspect", "a.parquet", *wrong]).exit_code != 0
+    assert not Path("c.html").exists()
+
+
+def test_a_layout_is_plain_data() -> None:
+    found = layout(written())
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["parts"][0] == {
+        "kind": "frame", "offset": 0, "length": 4, "row_group": None, "column": None, "name": "magic number"
+    }  # fmt: skip
+    assert "<iframe" in found._repr_html_()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed")
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_browser_shows_the_page_on_a_narrow_screen(tmp_path: Path, dark: bool) -> None:
+    page = layout(ours(TABLE.rename_columns(["i" * 300, "name", "some"]), footer="thrift+index")).to_html()
+    measure = (
+        "<script>document.querySelectorAll('details').forEach(d => d.open = true);"
+        "document.title = [document.documentElement.scrollWidth <= window.innerWidth,"
+        "getComputedStyle(document.body).backgroundColor, document.querySelector('svg').clientHeight].join('|')"
+        "</script>"
+    )
+    path = tmp_path / "page.html"
+    path.write_text(page.replace("</body>", measure + "</body>"), "utf-8")
+    scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
+    shown = subprocess.run(
+        [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile",
+         "--window-size=500,900", *scheme, "--dump-dom", str(path)],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    title = re.search("<title>(.*?)</title>", shown.stdout)
+    assert title is not None
+    fits, paper, height = title[1].split("|")
+    assert fits == "true"
+    assert paper == ("rgb(21, 25, 29)" if dark else "rgb(251, 251, 249)")
+    assert int(height) >= 40
