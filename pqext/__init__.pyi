@@ -24,6 +24,8 @@ from . import (
 )
 from .core.annotations import Annotation as Annotation
 from .core.annotations import register as register
+from .core.checkpoint_choice import Checkpoint as Checkpoint
+from .core.checkpoints import RecoveredFileWarning as RecoveredFileWarning
 from .core.damage import Damage as Damage
 from .core.encryption.reading import MissingKeyError as MissingKeyError
 from .core.errors import (

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from pqext.core.checkpoint_choice import Checkpoint, as_checkpoint
 from pqext.core.compression import levels
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
@@ -51,6 +52,9 @@ class ReadOptions:
     """What damage in row groups and pages does. ``"skip"`` leaves out the rows that it costs, warns with
     ``CorruptDataWarning`` and notes them in ``ParquetFile.damage``; filters then leave out row groups but no pages.
     Data that fails to decrypt is always an error."""
+    recover: bool = False
+    """Open a file whose footer is missing or damaged by the last checkpoint in it (option ``checkpoint`` of writing),
+    with a ``RecoveredFileWarning``. Without one the error stays; :func:`pqext.recover` looks for other evidence."""
     decryption: FileDecryption | None = None
     """The keys of encrypted files (:class:`pqext.encryption.FileDecryption`)."""
     int96: Literal["auto", "s", "ms", "us", "ns"] = "auto"
@@ -212,6 +216,12 @@ class WriteOptions:
     footer: FooterForm = "thrift"
     """``"thrift+index"`` adds a jump table to the footer, by which pqext opens a few of very many columns without
     looking at the others (:mod:`pqext.core.extension.jump_table`); other readers pass over it."""
+    checkpoint: int | Checkpoint | None = None
+    """Leave a copy of the footer so far in the file after so many row groups, or as a :class:`pqext.Checkpoint` says,
+    so that what lies before it can be read if the writer dies (``recover`` of reading). Only for local files."""
+    durable: bool = False
+    """Wait until the disk has the whole file before it appears under its name, and the name too. Stores do so anyway.
+    """
     profile: Literal["spark"] | None = None
     """``"spark"`` writes only what Spark's own reader takes (:mod:`pqext.core.types.profile`)."""
 
@@ -220,7 +230,10 @@ class WriteOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
-        _check_flags(self, "checksums", "arrow_schema")
+        _check_flags(self, "checksums", "arrow_schema", "durable")
+        if self.checkpoint is not None and self.encryption is not None:
+            raise ValueError("a checkpoint would show what is encrypted: leave out checkpoint or encryption")
+        as_checkpoint(self.checkpoint)
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 value = getattr(self, name)

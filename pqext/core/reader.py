@@ -22,12 +22,13 @@ from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.strings import strings_as
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
+from pqext.core.checkpoints import footer_or_checkpoint
 from pqext.core.damage import Damage
 from pqext.core.display import as_html
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
-from pqext.core.footer import Footer, read_footer
+from pqext.core.footer import Footer
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexed.footer import open_indexed
 from pqext.core.indexed_slots import DICTIONARY
@@ -86,7 +87,7 @@ class ParquetFile(Suggesting):
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
-                self._footer: Footer = read_footer(self.source, limits, self.options.decryption, self._by_table)
+                self._footer: Footer = footer_or_checkpoint(self.source, limits, self.options, self._by_table)
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 self._given = self.options
@@ -429,8 +430,7 @@ class ParquetFile(Suggesting):
                 raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
         if rows is None:
             return [(index, None) for index in indices]
-        named = (index for index in indices if index in rows)
-        chosen = [(index, ranges_within(rows[index], self.row_groups[index].num_rows)) for index in named]
+        chosen = [(at, ranges_within(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]
         return [(index, ranges) for index, ranges in chosen if ranges != []]
 
 

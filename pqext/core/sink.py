@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.upload import Gathered, Upload
@@ -38,6 +39,7 @@ class Sink:
     """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
 
     ``filesystem`` and ``storage_options`` are as for :func:`pqext.core.sources.locate.locate`.
+    With ``durable`` a local file is on the disk, and its name in the folder, when ``commit`` returns.
     As a context manager it commits, or aborts when there was an error. A file that is there already keeps its
     permissions, a link to it stays one. Raises ``OSError`` with the path as it was given where a path cannot be
     written, or no more of it because the disk is full, ``SourceError`` where a store does not take the file, and
@@ -45,7 +47,8 @@ class Sink:
     """
 
     def __init__(
-        self, dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+        self, dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, *,
+        durable: bool = False,
     ) -> None:
         self.offset = 0
         """Bytes written so far."""
@@ -69,7 +72,7 @@ class Sink:
             raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder!r} to write into: make it first", given)
         if os.path.exists(given) and not os.path.isfile(given):
             raise ValueError(f"{given} is not a regular file, so none can take its place: open it and give the object")
-        self._dest = _File(given)
+        self._dest = _File(given, durable)
 
     @property
     def path(self) -> str | None:
@@ -87,6 +90,16 @@ class Sink:
         views = [memoryview(piece).cast("B") for piece in pieces]
         self.offset += sum(map(len, views))
         self._dest.write(views)
+
+    @property
+    def is_upload(self) -> bool:
+        """Does nothing appear anywhere, not even under another name, before the file is whole?"""
+        return not isinstance(self._dest, _File | _Stream)
+
+    def flush(self) -> None:
+        """Give all bytes so far to the system, and to the disk where the file is to be durable."""
+        if isinstance(self._dest, _File | _Stream):
+            self._dest.flush()
 
     def commit(self) -> None:
         """Finish: the file is whole. When that fails, nothing is left behind."""
@@ -143,9 +156,11 @@ class _Stream:
                     raise BlockingIOError(errno.EAGAIN, "the file object takes no more bytes: it must block")
                 left = left[taken:]
 
-    def commit(self) -> None:
+    def flush(self) -> None:
         if hasattr(self._stream, "flush"):
             self._stream.flush()
+
+    commit = flush
 
     def abort(self) -> None:
         pass
@@ -158,11 +173,11 @@ class _File:
     the folder pass over it.
     """
 
-    def __init__(self, given: str) -> None:
-        self._given = given
+    def __init__(self, given: str, durable: bool) -> None:
+        self._given, self._durable = given, durable
         # The file that a link leads to is replaced, not the link.
         self.path: str = os.path.realpath(given)
-        self._temporary = os.path.join(os.path.dirname(self.path), f".pqext-{os.urandom(8).hex()}.tmp")
+        self._temporary = os.path.join(os.path.dirname(self.path), f"{_prefix(self.path)}{os.urandom(4).hex()}.tmp")
         self._held = bytearray()
         with self._named():
             with suppress(FileNotFoundError):
@@ -211,16 +226,51 @@ class _File:
                 if taken:
                     left[done] = left[done][taken:]
 
+    def flush(self) -> None:
+        held, self._held = memoryview(self._held), bytearray()
+        self._put([held])
+        if self._durable:
+            with self._named():
+                os.fsync(self._file.fileno())
+
     def commit(self) -> None:
-        self._put([memoryview(self._held)])
+        self.flush()
         with self._named():
             self._file.close()
             os.replace(self._temporary, self.path)
-        self._leftover.detach()
+            self._leftover.detach()
+            if self._durable:
+                _sync_folder(os.path.dirname(self.path))
 
     def abort(self) -> None:
         self._held = bytearray()
         self._leftover()
+
+
+def _prefix(path: str) -> str:
+    """How the names of unfinished files begin that are to be ``path``."""
+    return f".pqext-{crc32(os.fsencode(os.path.basename(path))):08x}"
+
+
+def unfinished(path: str) -> list[str]:
+    """What writers that died have left next to ``path``, which it was to be; the last changed first."""
+    real = os.path.realpath(with_home(path))
+    with suppress(OSError):
+        found = [entry for entry in os.scandir(os.path.dirname(real)) if entry.name.startswith(_prefix(real))]
+        found = [entry for entry in found if entry.name.endswith(".tmp") and entry.is_file()]
+        return [entry.path for entry in sorted(found, key=lambda entry: entry.stat().st_mtime, reverse=True)]
+    return []
+
+
+def _sync_folder(folder: str) -> None:
+    """Wait until the disk has the names in ``folder``; systems without open folders do that themselves."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _remove(opened: Sequence[io.FileIO], temporary: str, process: int) -> None:

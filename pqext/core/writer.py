@@ -19,6 +19,8 @@ from pqext.core import row_group_writer
 from pqext.core.annotations import with_choices
 from pqext.core.arrow_check import check_table
 from pqext.core.arrow_schema.text import KEY
+from pqext.core.checkpoint_choice import as_checkpoint
+from pqext.core.checkpoints import Checkpoints, with_row_groups
 from pqext.core.created_by import created_by
 from pqext.core.dense_columns import DenseColumns
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
@@ -92,7 +94,12 @@ class ParquetWriter(Suggesting):
             derived_columns.find(schema, self.options)  # names that are taken are errors now
         else:
             self._prepare(None)
-        self._sink = Sink(dest, filesystem, storage_options)
+        every = as_checkpoint(self.options.checkpoint)
+        self._checkpoints = None if every is None else Checkpoints(every)
+        self._sink = Sink(dest, filesystem, storage_options, durable=self.options.durable)
+        if every is not None and self._sink.is_upload:
+            self._sink.abort()
+            raise ValueError("a store shows no file before it is whole: leave out checkpoint")
 
     @answering
     @_in_turn
@@ -239,7 +246,7 @@ class ParquetWriter(Suggesting):
             prepared = prepare(derived_columns.find(self.arrow_schema, self.options), self.options, sample)
             keep(self.arrow_schema, self.options, prepared)
         self._prepared = prepared
-        self._described()
+        self._described([])
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
 
@@ -305,6 +312,10 @@ class ParquetWriter(Suggesting):
         )
         self._indexes.add(written.group, group, self._sink)
         self._row_groups.append(group)
+        if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
+            footer = with_row_groups(self._metadata([]), self._indexes.so_far())
+            self._sink.write(self._checkpoints.made(footer, number + 1, self._sink.offset))
+            self._sink.flush()
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(row_group, column)
@@ -324,36 +335,40 @@ class ParquetWriter(Suggesting):
         return serialise_footer(self._encryptor.footer(footer), self._magic)
 
     def _footer(self) -> FileMetaData:
-        carried = {
-            key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
-            for key, value in (self.arrow_schema.metadata or {}).items()
-        }
-        carried.pop(KEY, None)
-        carried = {**of_other_rows(carried, self._known.schema), **self._described(), **self.options.key_value_metadata}
-        if self.options.arrow_schema:
-            noted = self._known.noted(carried, self._dense.unbounded)
-            carried = carried if noted is None else {KEY: noted, **carried}
-        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
-        footer = FileMetaData(
-            version=2,
-            schema=self._known.elements,
-            num_rows=sum(group.num_rows for group in self._row_groups),
-            row_groups=self._row_groups,
-            key_value_metadata=pairs or None,
-            created_by=created_by(),
-            column_orders=self._known.column_orders,
-        )
+        footer = self._metadata(self._row_groups)
         extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._known.schema.leaves})
         for about, entries in self._extensions:  # last, so that what the user gives goes before
             add_entries(about, entries)
         return footer
 
+    def _metadata(self, groups: list[RowGroup]) -> FileMetaData:
+        """The footer without extensions, which lists these row groups alone but counts all rows."""
+        carried = {
+            key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+            for key, value in (self.arrow_schema.metadata or {}).items()
+        }
+        carried.pop(KEY, None)
+        carried = {**of_other_rows(carried, self._known.schema), **self._described(groups)}
+        carried |= self.options.key_value_metadata
+        if self.options.arrow_schema:
+            noted = self._known.noted(carried, self._dense.unbounded)
+            carried = carried if noted is None else {KEY: noted, **carried}
+        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
+        return FileMetaData(
+            version=2,
+            schema=self._known.elements,
+            num_rows=sum(group.num_rows for group in self._row_groups),
+            row_groups=groups,
+            key_value_metadata=pairs or None,
+            created_by=created_by(),
+            column_orders=self._known.column_orders,
+        )
 
-    def _described(self) -> dict[str, str]:
-        """The key-value metadata that the handlers of the columns give."""
+    def _described(self, groups: list[RowGroup]) -> dict[str, str]:
+        """The key-value metadata that the handlers of the columns give, of these row groups."""
         known = self._known
         return file_metadata.pairs(
-            known.schema, known.plan, self._row_groups, known.derived.names, self._encryptor, self.options
+            known.schema, known.plan, groups, known.derived.names, self._encryptor, self.options
         )
 
 

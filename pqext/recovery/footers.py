@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from pqext.core.buffers import Bytes
+from pqext.core.checkpoints import find_checkpoints
 from pqext.core.errors import ParquetError
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.limits import Limits
@@ -21,15 +24,18 @@ from pqext.core.source import Source
 from pqext.core.thrift import decode
 from pqext.text import counted
 
-Kind = Literal["end", "inside", "without its frame", "torn"]
+Kind = Literal["end", "inside", "checkpoint", "without its frame", "torn"]
 
 _NAMES: dict[Kind, str] = {
     "end": "footer at the end",
     "inside": "footer inside the file",
+    "checkpoint": "checkpoint",
     "without its frame": "footer without its frame",
     "torn": "torn footer",
 }
 WINDOW = 16 << 20
+_CHECKPOINTS = 4
+"""Of checkpoints, the last say what all before them do."""
 _EFFORT = 4
 """Bytes that are parsed in vain, as a multiple of the file's size: false footers take no more time than that."""
 _LEAST_EFFORT = 64 << 20
@@ -78,6 +84,7 @@ def find(source: Source, limits: Limits) -> list[FoundFooter]:
     """All footers that can be read, the last first. Raises nothing for what is no footer."""
     effort = Effort(source.size)
     framed = {found.offset: found for found in _framed(source, limits, effort)}
+    framed |= {found.offset: found for found in islice(_checkpoints(source, limits), _CHECKPOINTS)}
     loose = {found.offset: found for found in _loose(source, limits, effort, set(framed))}
     return [found for _, found in sorted({**loose, **framed}.items(), reverse=True)]
 
@@ -112,6 +119,13 @@ def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoo
         found = _whole(source, offset, length, limits, effort)
         if found is not None:
             yield FoundFooter("end" if place + 4 == source.size else "inside", offset, length, found)
+
+
+def _checkpoints(source: Source, limits: Limits) -> Iterator[FoundFooter]:
+    """Footers that the writer left before it was done."""
+    for saved in find_checkpoints(source, limits):
+        with suppress(ParquetError):
+            yield FoundFooter("checkpoint", saved.offset, saved.length, _sound(saved.metadata, limits))
 
 
 def _whole(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:

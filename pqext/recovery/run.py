@@ -12,7 +12,7 @@ from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
 from pqext.core.schema_tree import from_elements
-from pqext.core.sink import Sink
+from pqext.core.sink import Sink, unfinished
 from pqext.core.source import PathSource, Source
 from pqext.core.sources.opening import open_source
 from pqext.recovery import footers, schemas
@@ -81,7 +81,7 @@ def recover(
     if row_group_rows is not None and row_group_rows < 1:
         raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
     limits = limits or Limits.untrusted()
-    read = open_source(source, filesystem, storage_options)
+    read = _opened(source, filesystem, storage_options)
     try:
         _refuse_same(read, dest)
         if footers.is_encrypted(read):
@@ -96,6 +96,17 @@ def recover(
     finally:
         if read is not source:
             read.close()
+
+
+def _opened(source: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Source:
+    try:
+        return open_source(source, filesystem, storage_options)
+    except FileNotFoundError as error:
+        left = unfinished(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
+        if not left:
+            raise
+        told = f"{error.strerror}, but a writer that died has left {left[0]}: recover that"
+        raise FileNotFoundError(error.errno, told, error.filename) from None
 
 
 def _codec(name: str) -> int:

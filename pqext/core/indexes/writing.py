@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pqext.core.encryption.modules import Module
 from pqext.core.indexes import bloom
 from pqext.core.kernels.index_encode import placed_columns
+from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnChunk, RowGroup
 from pqext.core.options import WriteOptions
@@ -81,6 +82,16 @@ class WrittenGroup:
             ]
             group.columns = [chunk for chunk in self._columns if isinstance(chunk, ColumnChunk)]
 
+    def so_far(self) -> bytes:
+        """The serialised row group, without the places of indexes that are not written yet."""
+        assert self._group is not None
+        if self._group.columns or not self._columns:
+            return encode(self._group)
+        count = len(self._columns)
+        head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
+        chunks = [chunk + b"\0" for chunk in self._columns if isinstance(chunk, bytes)]
+        return b"".join([_EMPTY_LIST[:1], head, *chunks, encode(self._group)[len(_EMPTY_LIST) :]])
+
     def finish(self) -> None:
         """Note the places of the indexes in the column chunks."""
         group = self._group
@@ -120,6 +131,10 @@ class IndexWriter:
             self._write_filters(sink)
         written.end(group)
         self._held.append(written)
+
+    def so_far(self) -> list[bytes]:
+        """The row groups of the file, serialised, without indexes that are not written yet."""
+        return [held.so_far() for held in self._held]
 
     def finish(self, sink: Target) -> None:
         """Write all that is still held, before the footer is made."""

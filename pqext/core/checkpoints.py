@@ -1,0 +1,190 @@
+"""Checkpoints: footers within a file that is being written, by which what is there opens if the writer dies.
+
+A checkpoint is a frame (:mod:`pqext.core.extension.framed`) between row groups, whose payload is the footer of all row
+groups so far, compressed, and a tail:
+
+    K bytes  the serialised FileMetaData, compressed with Zstandard
+    1 byte   version, 1
+    4 bytes  length of the FileMetaData
+    8 bytes  offset of this frame in the file
+    8 bytes  offset of the frame before it, 0 for none
+    4 bytes  length of the frame before it
+    4 bytes  CRC-32 of these 25 bytes
+
+All numbers are little-endian. Each footer is complete in itself; the tail leads to the one before, even where the
+footer is damaged. Rules: ``specs/error-recovery.md``.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+from pqext.core.buffers import Bytes
+from pqext.core.checkpoint_choice import Checkpoint
+from pqext.core.compression import compress, decompress
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
+from pqext.core.footer import Footer, read_footer
+from pqext.core.kernels.thrift import scan_fields
+from pqext.core.leb128 import uleb
+from pqext.core.limits import Limits
+from pqext.core.metadata import CompressionCodec, FileMetaData
+from pqext.core.options import ReadOptions
+from pqext.core.source import Source
+from pqext.core.text import counted
+from pqext.core.thrift import decode, encode
+from pqext.core.warn import warn_of_file
+
+CHECKPOINT = UUID("2f6a1c0e-8a3b-4d57-9b1e-5c7d3e9f0a64")
+_TAIL = struct.Struct("<BIQQII")
+_VERSION = 1
+_LEVEL = 1
+_WINDOW = 16 << 20
+_EFFORT = 4
+_LEAST_EFFORT = 64 << 20
+_ROW_GROUPS = 4
+"""The field of FileMetaData that lists row groups."""
+
+
+class RecoveredFileWarning(UserWarning):
+    """A file without a whole footer was opened by what is left: rows may be missing at its end."""
+
+
+class Checkpoints:
+    """The checkpoints of one file that is written."""
+
+    def __init__(self, every: Checkpoint) -> None:
+        self._every = every
+        self._row_groups = self._offset = 0
+        self._time = time.monotonic()
+        self._before = (0, 0)
+
+    def is_due(self, row_groups: int, offset: int) -> bool:
+        """Is it time for one, when so many row groups and bytes have been written?"""
+        every = self._every
+        return (
+            (every.row_groups is not None and row_groups - self._row_groups >= every.row_groups)
+            or (every.bytes is not None and offset - self._offset >= every.bytes)
+            or (every.seconds is not None and time.monotonic() - self._time >= every.seconds)
+        )
+
+    def made(self, footer: bytes, row_groups: int, offset: int) -> bytes:
+        """The frame of a serialised ``footer`` of so many row groups, to be written at ``offset`` of the file.
+
+        Empty where it would be too large for a frame.
+        """
+        body = bytes(compress(CompressionCodec.ZSTD, footer, _LEVEL))
+        self._row_groups, self._time = row_groups, time.monotonic()
+        if len(footer) >= 1 << 32 or len(body) + _TAIL.size + FRAME_BYTES >= 1 << 31:
+            return b""
+        about = _TAIL.pack(_VERSION, len(footer), offset, *self._before, 0)[:-4]
+        made = frame(body + about + crc32(about).to_bytes(4, "little"), CHECKPOINT)
+        self._before = offset, len(made)
+        self._offset = offset + len(made)
+        return made
+
+
+def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
+    """The serialised ``metadata``, which has no row groups, with these serialised ones."""
+    raw = encode(metadata)
+    fields, _ = scan_fields(raw)
+    value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
+    count = len(groups)
+    head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
+    return b"".join([raw[:value], head, *groups, raw[stop:]])
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFooter:
+    """The footer of a checkpoint whose frame has ``length`` bytes at ``offset``."""
+
+    offset: int
+    length: int
+    metadata: FileMetaData
+    raw: Bytes
+
+
+def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
+    """The checkpoints of a file that are whole and where they say, the last first.
+
+    Others are passed over. What is read in vain is a few times the size of the file at most.
+    """
+    left = max(_EFFORT * source.size, _LEAST_EFFORT)
+    stop = source.size
+    while stop > 0 and left > 0:
+        start = max(stop - _WINDOW, 0)
+        data = source.read(start, min(stop + 15, source.size) - start).tobytes()
+        at = len(data)
+        left -= at
+        while left > 0 and (at := data.rfind(CHECKPOINT.bytes, 0, at)) >= 0:
+            at += 15  # the next one ends before this one's last byte
+            place, length = start + at + 1, 0
+            while place:  # along the chain, as long as it holds
+                found, before, length = _ending_at(source, place, limits)
+                left -= length
+                if found is not None:
+                    yield found
+                if before is None or left <= 0:
+                    break
+                place = before
+                stop = min(stop, place)
+            if place <= start:
+                break
+            at = min(at, place - start)
+        stop = min(stop, start)
+
+
+def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
+    """The checkpoint whose frame ends at ``end``, where the one before it ends (0: there is none; None: not told),
+    and how many bytes were looked at."""
+    least = FRAME_BYTES + _TAIL.size
+    if end < least:
+        return None, None, 0
+    last = source.read(end - least, least).tobytes()
+    size = int.from_bytes(last[-24:-20], "little")
+    length = size + FRAME_BYTES
+    start = end - length
+    about = last[: _TAIL.size]
+    version, raw_length, offset, before, before_length, crc = _TAIL.unpack(about)
+    told = crc32(about[:-4]) == crc and version == _VERSION and offset == start and size > _TAIL.size
+    if not told or crc32(last[-24:-20]) != int.from_bytes(last[-20:-16], "little"):
+        return None, None, least
+    chained = before + before_length if before_length else 0
+    earlier = chained if chained <= start and before >= 0 else None
+    if length > limits.footer_bytes or raw_length > limits.footer_bytes:
+        return None, earlier, least
+    try:
+        data = source.read(start, length)
+        if unframe(data.tobytes(), CHECKPOINT) is None:
+            return None, earlier, length
+        raw = decompress(CompressionCodec.ZSTD, data[: size - _TAIL.size], raw_length)
+        metadata, _ = decode(FileMetaData, raw, limits=limits, base=start, path=source.path)
+    except ParquetError:
+        return None, earlier, length
+    return SavedFooter(start, length, metadata, raw), earlier, length + raw_length
+
+
+def footer_or_checkpoint(
+    source: Source, limits: Limits, options: ReadOptions,
+    by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
+) -> Footer:
+    """As :func:`pqext.core.footer.read_footer`; by the last checkpoint where there is no footer and options say so."""
+    try:
+        return read_footer(source, limits, options.decryption, by_table)
+    except (CorruptFileError, LimitError) as error:
+        saved = next(find_checkpoints(source, limits), None) if options.recover else None
+        if saved is None:
+            raise
+        rows = counted(sum(group.num_rows for group in saved.metadata.row_groups), "row")
+        warn_of_file(
+            source.path,
+            f"{error.message}; opened by the checkpoint at {saved.offset:,}, which has {rows}",
+            RecoveredFileWarning,
+        )
+        return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

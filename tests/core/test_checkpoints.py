@@ -1,0 +1,310 @@
+"""A file whose writer died opens by its last checkpoint, with every row group before it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core import sink
+from pqext.core.checkpoints import find_checkpoints
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.metadata import FileMetaData
+from pqext.core.sources.opening import open_source
+from pqext.core.thrift import decode
+from reference.checkpoints import OWNER, checkpoints
+from reference.effort import share
+
+ROWS = 40
+GROUPS = 10
+TABLE = pa.table(
+    {
+        "id": range(ROWS * GROUPS),
+        "name": [None if i % 7 == 0 else f"name {i % 90}" for i in range(ROWS * GROUPS)],
+        "many": [list(range(i % 4)) for i in range(ROWS * GROUPS)],
+    }
+)
+
+
+def written(table: pa.Table = TABLE, **options: Any) -> bytes:
+    file = BytesIO()
+    pqext.write_table(table, file, row_group_rows=ROWS, **{"checkpoint": 3, **options})
+    return file.getvalue()
+
+
+def opened(data: bytes) -> pa.Table:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with pqext.open(data, recover=True) as file:
+            found = file.read()
+    assert all(issubclass(one.category, pqext.RecoveredFileWarning) for one in told)
+    return found
+
+
+def before(data: bytes) -> int:
+    """Rows before the last checkpoint, as the slow twin finds it."""
+    found = checkpoints(data)
+    if not found:
+        return 0
+    metadata, _ = decode(FileMetaData, found[-1].footer)
+    return sum(group.num_rows for group in metadata.row_groups)
+
+
+WHOLE = written()
+
+
+@pytest.mark.spec("recovery.checkpoint.ordinary")
+@pytest.mark.parametrize("options", [{}, {"footer": "thrift+index"}, {"bloom_filters": True}])
+def test_a_finished_file_is_an_ordinary_one(options: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(data := written(**options))
+    assert len(checkpoints(data)) == 3
+    assert pq.read_table(path) == TABLE
+    assert duckdb.read_parquet(str(path)).order("id").to_arrow_table().to_pylist() == TABLE.to_pylist()
+    assert polars.read_parquet(path).to_arrow().to_pylist() == TABLE.to_pylist()
+    assert pqext.read_table(path) == TABLE
+    assert pqext.verify(path).ok
+
+
+@pytest.mark.spec("recovery.checkpoint")
+@pytest.mark.spec("recovery.checkpoint.frame")
+def test_a_checkpoint_is_a_footer_complete_in_itself() -> None:
+    found = checkpoints(WHOLE)
+    counts = []
+    for one in found:
+        metadata, end = decode(FileMetaData, one.footer)
+        assert end == len(one.footer)
+        cut = WHOLE[: one.start] + one.footer + len(one.footer).to_bytes(4, "little") + b"PAR1"
+        theirs = pq.read_table(BytesIO(cut))
+        assert theirs == TABLE.slice(0, len(theirs))
+        assert metadata.num_rows == len(theirs)
+        counts.append(len(metadata.row_groups))
+    assert counts == [3, 6, 9]
+
+
+@pytest.mark.spec("recovery.checkpoint.chain")
+def test_each_checkpoint_leads_to_the_one_before() -> None:
+    found = checkpoints(WHOLE)
+    assert [one.before for one in found] == [(0, 0), *((one.start, one.stop - one.start) for one in found[:-1])]
+    data = bytearray(WHOLE)
+    data[found[-1].start] ^= 1  # its footer; the tail still leads on
+    told = [(one.offset, one.length) for one in find_checkpoints(open_source(bytes(data)), DEFAULT_LIMITS)]
+    assert told == [(one.start, one.stop - one.start) for one in found[1::-1]]
+    data[found[1].stop - 1] ^= 1
+    assert len(opened(bytes(data[: found[-1].stop]))) == 3 * ROWS
+
+
+@pytest.mark.spec("recovery.checkpoint.open")
+def test_a_file_that_is_cut_anywhere_has_the_rows_before_its_last_checkpoint(tmp_path: Path) -> None:
+    first = checkpoints(WHOLE)[0].stop
+    cuts = sorted({first, len(WHOLE) - 1, *random.Random(5).sample(range(first, len(WHOLE)), share(0.4))})
+    for cut in cuts:
+        data = WHOLE[:cut]
+        rows = before(data)
+        assert rows >= 3 * ROWS
+        assert opened(data) == TABLE.slice(0, rows)
+        done = pqext.recover(data, tmp_path / "rest.parquet")
+        rest = pq.read_table(tmp_path / "rest.parquet")
+        assert done.rows == len(rest) >= rows
+        assert rest == TABLE.slice(0, len(rest))
+
+
+@pytest.mark.spec("recovery.checkpoint.open")
+def test_what_is_whole_or_has_no_checkpoint_is_opened_as_ever() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pqext.open(WHOLE, recover=True) as file:
+            assert file.read() == TABLE
+    for data in (WHOLE[:500], b"", b"PAR1", WHOLE[: checkpoints(WHOLE)[0].stop - 1]):
+        with pytest.raises(pqext.CorruptFileError):
+            pqext.open(data, recover=True)
+    with pytest.raises(pqext.CorruptFileError):
+        pqext.open(WHOLE[:-1])
+    with pytest.warns(pqext.RecoveredFileWarning, match=r"opened by the checkpoint at [0-9,]+, which has 360 rows"):
+        pqext.open(WHOLE[:-1], recover=True).close()
+
+
+@pytest.mark.spec("recovery.checkpoint")
+def test_flipped_bytes_of_checkpoints_lead_to_earlier_ones_or_to_none() -> None:
+    found = checkpoints(WHOLE)
+    data = WHOLE[: found[1].stop]
+    places = [*range(found[0].start, found[0].stop), *range(found[1].start, found[1].stop)]
+    for at in random.Random(6).sample(places, min(share(3.0), len(places))):
+        changed = bytearray(data)
+        changed[at] ^= random.Random(at).randrange(1, 256)
+        rows = before(bytes(changed))
+        assert rows in (3 * ROWS, 6 * ROWS)
+        assert opened(bytes(changed)) == TABLE.slice(0, rows)
+
+
+@pytest.mark.spec("recovery.checkpoint.place")
+def test_a_checkpoint_elsewhere_than_it_says_is_none() -> None:
+    held = written(pa.table({"blob": [WHOLE]}), compression="uncompressed", checkpoint=None, dictionary=False)
+    assert held.count(OWNER) == 3
+    with pytest.raises(pqext.CorruptFileError):
+        pqext.open(held[:-1], recover=True)
+    with pytest.raises(pqext.CorruptFileError):
+        pqext.open(b"PAR1" + WHOLE[:-1], recover=True)
+
+
+@pytest.mark.spec("recovery.checkpoint")
+@pytest.mark.parametrize("place", ["row_group", "file"])
+def test_checkpoints_of_geometries_filters_and_variants(place: Any) -> None:
+    events = pqext.variant.parse_json([f'{{"a": {i}}}' for i in range(180)])
+    points = pqext.geo.from_points([float(i) for i in range(180)], [1.0] * 180)
+    fields = [pqext.geo.geometry_field("g"), pa.field("v", events.type), pa.field("s", pa.string())]
+    table = pa.table([points, events, pa.array([str(i) for i in range(180)])], pa.schema(fields))
+    options: dict[str, Any] = {
+        "geoparquet": True, "shredding": {"v": "infer"},
+        "bloom_filters": {"s": True}, "bloom_filter_place": place, "row_group_rows": 60,
+    }  # fmt: skip
+    file = BytesIO()
+    pqext.write_table(table, file, checkpoint=1, **options)
+    whole = pqext.read_table(file.getvalue())
+    rest = opened(file.getvalue()[:-1])
+    assert rest.to_pylist() == whole.to_pylist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pqext.open(file.getvalue()[:-1], recover=True) as recovered:
+            assert recovered.row_groups[0].chunk("s").has_bloom_filter == (place == "row_group")
+
+
+def test_checkpoints_come_by_bytes_and_by_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = len(checkpoints(written(checkpoint=pqext.Checkpoint(bytes=1))))
+    assert one == GROUPS
+    assert not checkpoints(written(checkpoint=pqext.Checkpoint(bytes=1 << 30)))
+    now = iter(range(0, 1000, 10))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    assert len(checkpoints(written(checkpoint=pqext.Checkpoint(seconds=25)))) == 3
+    monkeypatch.undo()
+    for wrong in (0, -1, True, "3", 1.5j):
+        with pytest.raises((ValueError, TypeError)):
+            written(checkpoint=wrong)
+    with pytest.raises(ValueError, match="positive number"):
+        pqext.Checkpoint()
+
+
+@pytest.mark.spec("recovery.checkpoint.plaintext")
+def test_files_with_keys_and_in_stores_have_none() -> None:
+    keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16)
+    with pytest.raises(ValueError, match="would show what is encrypted"):
+        written(encryption=keys)
+    with pytest.raises(ValueError, match="a store shows no file before it is whole"):
+        pqext.write_table(TABLE, "memory://a.parquet", checkpoint=1)
+
+
+@pytest.mark.spec("recovery.durable")
+def test_a_durable_file_is_on_the_disk_before_its_name_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, str]] = []
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        done.append(("fsync", os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def replaced(old: str, new: str) -> None:
+        done.append(("replace", new))
+        replace(old, new)
+
+    monkeypatch.setattr(sink.os, "fsync", synced)
+    monkeypatch.setattr(sink.os, "replace", replaced)
+    path = str(tmp_path / "a.parquet")
+    pqext.write_table(TABLE, path, durable=True)
+    (first, unfinished), second, third = done
+    assert first == "fsync"
+    assert ".pqext-" in unfinished
+    assert (second, third) == (("replace", path), ("fsync", str(tmp_path)))
+    done.clear()
+    pqext.write_table(TABLE, path)
+    assert done == [("replace", path)]
+    pqext.write_table(TABLE, path, durable=True, checkpoint=1, row_group_rows=ROWS)
+    assert [what for what, _ in done] == ["replace", *["fsync"] * (GROUPS + 1), "replace", "fsync"]
+    with pytest.raises(TypeError, match="durable"):
+        pqext.write_table(TABLE, path, durable=1)  # type: ignore[arg-type]
+
+
+_WRITER = """
+import sys
+import pyarrow as pa
+import pqext
+path, rows = sys.argv[1], int(sys.argv[2])
+schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+with pqext.ParquetWriter(path, schema, checkpoint=3, row_group_rows=rows) as writer:
+    at = 0
+    while at < rows * 3000:
+        part = range(at, at + rows)
+        writer.write_table(pa.table({"id": part, "text": [f"text {i}" for i in part]}))
+        at += rows
+        if at == 3 * rows:
+            print("begun", flush=True)
+"""
+
+
+def killed(folder: Path, seconds: float, rows: int = 60) -> Path:
+    """What a writer leaves that is killed so long after its first checkpoint."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(folder / "a.parquet"), str(rows)], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    (left,) = folder.glob(".pqext-*.tmp")
+    return left
+
+
+def check_killed(folder: Path, times: int, seed: int) -> None:
+    drawn = random.Random(seed)
+    for number in range(times):
+        place = folder / str(number)
+        place.mkdir()
+        left = killed(place, drawn.uniform(0, 0.25))
+        data = left.read_bytes()
+        rows = before(data)
+        done = pqext.recover(left, place / "rest.parquet")
+        rest = pq.read_table(place / "rest.parquet")
+        assert done.rows == len(rest) >= rows >= 180
+        assert rest["id"].to_pylist() == list(range(len(rest)))
+        assert rest["text"].to_pylist() == [f"text {i}" for i in range(len(rest))]
+        assert opened(data)["id"].to_pylist() == list(range(rows))
+        with contextlib.suppress(FileNotFoundError):
+            left.unlink()
+
+
+@pytest.mark.spec("recovery.checkpoint.open")
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_a_killed_writer_leaves_all_before_its_last_checkpoint(tmp_path: Path) -> None:
+    check_killed(tmp_path, 4, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_writers_killed_at_200_moments(tmp_path: Path) -> None:
+    check_killed(tmp_path, 200, 2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_whoever_recovers_the_file_that_was_to_be_is_told_what_is_left(tmp_path: Path) -> None:
+    left = killed(tmp_path, 0.0)
+    with pytest.raises(FileNotFoundError, match=f"a writer that died has left .*{left.name}: recover that"):
+        pqext.recover(tmp_path / "a.parquet", tmp_path / "rest.parquet")
+    with pytest.raises(FileNotFoundError) as told:
+        pqext.recover(tmp_path / "b.parquet", tmp_path / "rest.parquet")
+    assert "writer" not in str(told.value)
