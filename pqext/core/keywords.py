@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 
 import pyarrow as pa
 
+from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
 from pqext.core.indexes.options import SortKey
@@ -26,6 +27,7 @@ class ReadKeywords(TypedDict, total=False):
     checksums: bool
     threads: int
     on_corrupt: Literal["raise", "skip"]
+    recover: bool
     decryption: FileDecryption | None
     int96: Literal["auto", "s", "ms", "us", "ns"]
     second_copies: bool
@@ -84,4 +86,6 @@ class WriteKeywords(TypedDict, total=False):
     encryption: FileEncryption | None
     arrow_schema: bool
     footer: FooterForm
+    checkpoint: int | Checkpoint | None
+    durable: bool
     profile: Literal["spark"] | None
