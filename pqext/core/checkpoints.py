@@ -48,6 +48,7 @@ _LEVEL = 1
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
+_OURS = Limits(metadata_elements=1 << 62, metadata_objects=1 << 62)
 _ROW_GROUPS = 4
 """The field of FileMetaData that lists row groups."""
 
@@ -93,7 +94,7 @@ class Checkpoints:
 def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
     """The serialised ``metadata``, which has no row groups, with these serialised ones."""
     raw = encode(metadata)
-    fields, _ = scan_fields(raw)
+    fields, _ = scan_fields(raw, limits=_OURS)
     value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
     count = len(groups)
     head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
@@ -166,7 +167,7 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
         raw = decompress(CompressionCodec.ZSTD, data[: size - _TAIL.size], raw_length)
         metadata, _ = decode(FileMetaData, raw, limits=limits, base=start, path=source.path)
     except ParquetError:
-        return None, earlier, length
+        return None, earlier, length + raw_length
     return SavedFooter(start, length, metadata, raw), earlier, length + raw_length
 
 

@@ -110,7 +110,8 @@ class FileFacts:
 
 
 Kind = Literal[
-    "dictionary", "data", "pages", "column index", "offset index", "Bloom filter", "footer", "frame", "other"
+    "dictionary", "data", "pages", "column index", "offset index", "Bloom filter", "checkpoint", "footer", "frame",
+    "other",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Of ``pages`` it is known where they lie together, not where each does. ``frame`` is the magic number at both ends and

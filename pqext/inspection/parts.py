@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pqext.core.annotations import extension_name
+from pqext.core.checkpoints import CHECKPOINT
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts as entries
@@ -16,6 +17,7 @@ from pqext.core.kernels.thrift import scan_fields
 from pqext.core.metadata import BloomFilterHeader, PageHeader, PageType
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
+from pqext.core.source import Source
 from pqext.core.thrift import EXTENSION_IDS, decode
 from pqext.inspection.model import Kind, Part
 
@@ -206,7 +208,18 @@ def find_parts(file: ParquetFile) -> Parts:
         if leaves > MAX_CHUNKS:
             finder.counts["undetailed"] += 1
     found, shared = _without_holes(finder.found, finder.size)
+    if not file.source.is_remote:
+        found = [_checkpoint(file.source, part) for part in found]
     return Parts(tuple(found), tuple(_notes(finder, shared)))
+
+
+def _checkpoint(source: Source, part: Part) -> Part:
+    """A checkpoint where the bytes end as one does, else the part itself."""
+    ending = CHECKPOINT.bytes
+    if part.kind != "other" or part.length <= len(ending):
+        return part
+    is_one = source.read(part.stop - len(ending), len(ending)).tobytes() == ending
+    return replace(part, kind="checkpoint") if is_one else part
 
 
 def _without_holes(found: list[Part], size: int) -> tuple[list[Part], int]:

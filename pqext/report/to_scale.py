@@ -16,12 +16,13 @@ _COLOURS = {
     "dictionary": ("#8a5a00", "#f0b429"), "data": ("#0b6e8f", "#4cc3e6"), "pages": ("#3b7d5a", "#6fcf97"),
     "column index": ("#7a3e9d", "#c792ea"), "offset index": ("#a33b6d", "#f48fb1"),
     "Bloom filter": ("#c2410c", "#ff9e64"),
-    "footer": ("#374151", "#cbd5e1"), "frame": ("#111827", "#f8fafc"), "other": ("#b8bec4", "#4b5563"),
+    "checkpoint": ("#0f766e", "#5eead4"), "footer": ("#374151", "#cbd5e1"),
+    "frame": ("#111827", "#f8fafc"), "other": ("#b8bec4", "#4b5563"),
 }  # fmt: skip
 _SAID = {
     "dictionary": "dictionary pages", "data": "data pages", "pages": "pages whose places are not told",
     "column index": "column indexes", "offset index": "offset indexes", "Bloom filter": "Bloom filters",
-    "footer": "parts of the footer", "frame": "magic numbers and the footer's length",
+    "checkpoint": "checkpoints", "footer": "parts of the footer", "frame": "magic numbers and the footer's length",
     "other": "bytes that nothing looked at describes",
 }  # fmt: skip
 

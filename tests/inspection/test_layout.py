@@ -101,6 +101,13 @@ def test_parts_of_the_footer_indexes_and_filters_have_names() -> None:
     assert {"column index", "offset index"} <= {part.kind for part in found.parts}
 
 
+def test_checkpoints_between_row_groups_are_told() -> None:
+    found = [part for part in layout(ours(checkpoint=1)).parts if part.kind == "checkpoint"]
+    assert len(found) == 3
+    assert "other" not in {part.kind for part in layout(ours(checkpoint=2)).parts}
+    assert "checkpoints" in layout(ours(checkpoint=1)).to_html()
+
+
 def test_sizes_of_pages_are_counted_by_powers_of_two() -> None:
     found = layout(written())
     data = [length for own in pages(found).values() for kind, _, length in own if kind == "data"]
