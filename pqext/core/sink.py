@@ -39,7 +39,9 @@ class Sink:
     """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
 
     ``filesystem`` and ``storage_options`` are as for :func:`pqext.core.sources.locate.locate`.
-    With ``durable`` a local file is on the disk, and its name in the folder, when ``commit`` returns.
+    With ``durable`` a local file is on the disk, and its name in the folder, when ``commit`` returns. With ``append``
+    the bytes go behind those of the local file that is there, if there is one; ``abort`` takes them away again, and
+    ``BlockingIOError`` says that another writer is appending to it.
     As a context manager it commits, or aborts when there was an error. A file that is there already keeps its
     permissions, a link to it stays one. Raises ``OSError`` with the path as it was given where a path cannot be
     written, or no more of it because the disk is full, ``SourceError`` where a store does not take the file, and
@@ -48,18 +50,22 @@ class Sink:
 
     def __init__(
         self, dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, *,
-        durable: bool = False,
+        durable: bool = False, append: bool = False,
     ) -> None:
         self.offset = 0
-        """Bytes written so far."""
+        """Bytes of the file so far."""
         self._dest: _File | _Stream | Upload
         if hasattr(dest, "write"):
+            if append:
+                raise TypeError("only a file named by its path can be appended to: give the path, not a file object")
             if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             self._dest = _Stream(dest)
             return
         place = _place(dest, filesystem, storage_options)
         if not isinstance(place, str):
+            if append:
+                raise ValueError("files in a store cannot be appended to: write another file beside the first")
             self._dest = Gathered(place.create(), place.changed)
             return
         given = place
@@ -72,6 +78,10 @@ class Sink:
             raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder!r} to write into: make it first", given)
         if os.path.exists(given) and not os.path.isfile(given):
             raise ValueError(f"{given} is not a regular file, so none can take its place: open it and give the object")
+        if append and os.path.exists(given):
+            self._dest = appended = _Appended(given, durable)
+            self.offset = appended.size
+            return
         self._dest = _File(given, durable)
 
     @property
@@ -184,6 +194,7 @@ class _File:
                 os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
             # Known before it is there: an interrupt may come when the system has made it and Python does not know.
             opened: list[io.FileIO] = []
+            self._leftover: weakref.finalize[..., _File]
             self._leftover = weakref.finalize(self, _remove, opened, self._temporary, os.getpid())
             try:
                 opened.append(io.FileIO(self._temporary, "x"))
@@ -245,6 +256,52 @@ class _File:
     def abort(self) -> None:
         self._held = bytearray()
         self._leftover()
+
+
+class _Appended(_File):
+    """A file that is there already: what is written goes behind its ``size`` bytes, which nothing changes."""
+
+    def __init__(self, given: str, durable: bool) -> None:
+        self._given, self._durable = given, durable
+        self.path = os.path.realpath(given)
+        self._held = bytearray()
+        with self._named():
+            self._file = io.FileIO(self.path, "r+")
+            try:
+                _lock(self._file)
+                if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
+                    raise BlockingIOError(errno.EAGAIN, "another file has just taken the place of this one: try again")
+                self.size = self._file.seek(0, os.SEEK_END)
+            except BaseException:
+                self._file.close()
+                raise
+        self._leftover = weakref.finalize(self, _cut, self._file, self.size, os.getpid())
+
+    def commit(self) -> None:
+        self.flush()
+        self._leftover.detach()
+        with self._named():
+            self._file.close()
+
+
+def _lock(file: io.FileIO) -> None:
+    """Keep other writers from appending until the file is closed; systems without such locks let them."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(errno.EAGAIN, "another writer is appending to this file") from None
+
+
+def _cut(file: io.FileIO, size: int, process: int) -> None:
+    """Give a file the size it had before, whether the append was given up or forgotten."""
+    with suppress(OSError):
+        if os.getpid() == process:
+            os.ftruncate(file.fileno(), size)
+        file.close()
 
 
 def _prefix(path: str) -> str:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
 import pyarrow as pa
@@ -40,6 +40,9 @@ from pqext.core.row_group_writer import BegunRowGroup
 from pqext.core.sink import Sink
 from pqext.core.suggest import Suggesting, answering
 
+if TYPE_CHECKING:
+    from pqext.core.files.append import AppendedFile
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -67,15 +70,22 @@ class ParquetWriter(Suggesting):
     stored beside ``key_value_metadata``, which goes first. The Arrow types themselves are noted too, since Parquet has
     no name for some (option ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what,
     and what is refused.
+
+    With ``append`` the row groups go behind those of the local file at ``dest``, which must have the same Parquet
+    schema (:mod:`pqext.core.files.append`); where there is no file, it is made. Raises ``ValueError`` before a byte is
+    written where the schema is another one, and ``BlockingIOError`` where another writer is appending.
     """
 
     def __init__(
         self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, *, filesystem: Any = None,
-        storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[WriteKeywords],
+        storage_options: Mapping[str, Any] | None = None, append: bool = False, **keywords: Unpack[WriteKeywords],
     ) -> None:
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
-        self.options = from_keywords(WriteOptions, keywords, "options", "filesystem", "storage_options", base=options)
+        self.options = from_keywords(
+            WriteOptions, keywords, "options", "filesystem", "storage_options", "append", base=options
+        )
+        self._appended: AppendedFile | None = None
         self.arrow_schema = schema
         self._prepared: Prepared | None = None
         self._pending: list[pa.Table] = []
@@ -96,10 +106,23 @@ class ParquetWriter(Suggesting):
             self._prepare(None)
         every = as_checkpoint(self.options.checkpoint)
         self._checkpoints = None if every is None else Checkpoints(every)
-        self._sink = Sink(dest, filesystem, storage_options, durable=self.options.durable)
+        self._sink = Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
+        if self._sink.offset:
+            self._open_appended()
         if every is not None and self._sink.is_upload:
             self._sink.abort()
             raise ValueError("a store shows no file before it is whole: leave out checkpoint")
+
+    def _open_appended(self) -> None:
+        from pqext.core.files.append import AppendedFile
+
+        try:
+            self._appended = AppendedFile(str(self._sink.path), self.options)
+            if self._prepared is not None:
+                self._appended.check(self._metadata([]))
+        except BaseException:
+            self._sink.abort()
+            raise
 
     @answering
     @_in_turn
@@ -192,9 +215,15 @@ class ParquetWriter(Suggesting):
             if self._pending_rows:
                 self._flush()
             self._finish_row_group()
+            if self._appended is not None and not self._row_groups:
+                self.abort()  # the file is what it was
+                return
             self._start()
             self._indexes.finish(self._sink)
-            self._sink.write(self._tail())
+            tail = self._tail()
+            if self._appended is not None:
+                self._sink.flush()  # no footer comes to the disk before what it speaks of
+            self._sink.write(tail)
             self._sink.commit()
         except BaseException:
             self.abort()
@@ -246,6 +275,8 @@ class ParquetWriter(Suggesting):
             prepared = prepare(derived_columns.find(self.arrow_schema, self.options), self.options, sample)
             keep(self.arrow_schema, self.options, prepared)
         self._prepared = prepared
+        if self._appended is not None:
+            self._appended.check(self._metadata([]))
         self._described([])
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
@@ -258,6 +289,9 @@ class ParquetWriter(Suggesting):
     def _start(self) -> None:
         if not self._sink.offset:
             self._sink.write(self._magic)
+        elif self._appended is not None and self._sink.offset == self._appended.size:
+            self._sink.write(self._appended.checkpoint())
+            self._sink.flush()
 
     def _flush(self) -> None:
         """Begin to encode the pending rows as a row group, and write the one before meanwhile."""
@@ -330,6 +364,8 @@ class ParquetWriter(Suggesting):
         footer = self._footer()
         if self._encryptor is None:
             indexed = self.options.footer == "thrift+index"
+            if self._appended is not None:
+                footer, indexed = self._appended.merged(footer), indexed or self._appended.has_jump_table
             return serialise_footer(with_jump_table(footer) if indexed else footer)
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic)
@@ -374,9 +410,9 @@ class ParquetWriter(Suggesting):
 
 def write_table(
     table: Any, dest: Any, options: WriteOptions | None = None, *, filesystem: Any = None,
-    storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[WriteKeywords],
+    storage_options: Mapping[str, Any] | None = None, append: bool = False, **keywords: Unpack[WriteKeywords],
 ) -> None:
-    """Write ``table`` to ``dest``; ``dest`` and options are as for :class:`ParquetWriter`.
+    """Write ``table`` to ``dest``; ``dest``, ``append`` and options are as for :class:`ParquetWriter`.
 
     Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
 
@@ -389,7 +425,7 @@ def write_table(
     """
     table = as_table(table)
     writing = ParquetWriter(
-        dest, table.schema, options, filesystem=filesystem, storage_options=storage_options, **keywords
+        dest, table.schema, options, filesystem=filesystem, storage_options=storage_options, append=append, **keywords
     )
     with writing as writer:
         if isinstance(table, pa.Table):

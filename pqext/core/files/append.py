@@ -1,0 +1,139 @@
+"""Row groups appended to a file that is there: behind its old footer, under a new one that lists all of them.
+
+The old footer stays in the file, and a checkpoint of it is the first that is appended, so that a writer that dies
+loses nothing: ``pqext.open(path, recover=True)`` and :func:`pqext.recover` find the old rows. Bytes that are in the
+file never change. Spec: "File format" (the metadata is apart from the data), "Error recovery".
+"""
+
+from __future__ import annotations
+
+from pqext.core.arrow_schema.text import KEY, same_types
+from pqext.core.checkpoint_choice import Checkpoint
+from pqext.core.checkpoints import Checkpoints
+from pqext.core.errors import UnsupportedError
+from pqext.core.extension.jump_table import JUMP_TABLE
+from pqext.core.extension.places import is_place
+from pqext.core.extension.structure import extensions as extensions_of
+from pqext.core.files.footer_merge import FooterMerge, forget_bounds
+from pqext.core.files.rewrite import plain_footer
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.metadata import FileMetaData, KeyValue, LogicalType, SchemaElement, Type
+from pqext.core.options import WriteOptions
+from pqext.core.sources.opening import open_source
+from pqext.core.thrift import decode, encode
+from pqext.core.types import logical
+
+_LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
+"""Keys by which Spark reads all dates or timestamps of a file in another calendar."""
+_TAIL_BYTES = 8
+
+
+class AppendedFile:
+    """The file at ``path`` as it was before, and what becomes of its footer.
+
+    Raises ``UnsupportedError`` for files with encrypted parts, chunks in other files, an extension of the footer, or
+    dates in Spark's old calendar, ``CorruptFileError`` for what is no Parquet file, and ``ValueError`` for options
+    that would speak of the old row groups.
+    """
+
+    def __init__(self, path: str, options: WriteOptions) -> None:
+        if options.encryption is not None:
+            raise ValueError("encrypted row groups cannot be appended to a file: write another file beside it")
+        if options.checkpoint is not None:
+            raise ValueError("an append has no checkpoints: leave out checkpoint, and append in several steps")
+        for place in options.extensions:
+            if is_place(place):
+                raise ValueError(f"extensions[{place!r}] is not a column's: an append takes those of columns only")
+        self._path, self._given = path, options.key_value_metadata
+        source = open_source(path)
+        try:
+            found = plain_footer(source, DEFAULT_LIMITS)
+            # What is read by a jump table is read from a file that is about to grow: a copy is not.
+            self._old, _ = decode(FileMetaData, encode(found.metadata))
+            self.size = source.size
+            at = source.size - _TAIL_BYTES - 1 - len(JUMP_TABLE.bytes)
+            self.has_jump_table = at > 0 and source.read(at, len(JUMP_TABLE.bytes)).tobytes() == JUMP_TABLE.bytes
+        finally:
+            source.close()
+        self._refuse_others()
+
+    def _refuse_others(self) -> None:
+        def refused(what: str, advice: str) -> UnsupportedError:
+            return UnsupportedError(f"{what}: {advice}", feature="appending to such files", path=self._path)
+
+        keys = {pair.key for pair in self._old.key_value_metadata or ()}
+        if extensions_of(self._old) is not None:
+            raise refused(
+                "the footer has an extension, which may speak of the whole file",
+                "pqext rewrite-footer --drop-extensions takes it away",
+            )
+        if legacy := keys & {*_LEGACY}:
+            raise refused(f"the file has the key {min(legacy)!r}, by which new dates would be misread", "write it anew")
+        if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
+            raise refused("a column chunk lies in another file", "append to that one")
+
+    def check(self, footer: FileMetaData) -> None:
+        """Raise ``ValueError`` where row groups under ``footer`` do not fit those of the file."""
+        self._merge(footer)
+
+    def checkpoint(self) -> bytes:
+        """A checkpoint of the old footer, to be written behind it."""
+        count = len(self._old.row_groups)
+        return Checkpoints(Checkpoint(row_groups=1)).made(encode(self._old), count, self.size)
+
+    def _merge(self, footer: FileMetaData) -> FooterMerge:
+        old, _ = decode(FileMetaData, encode(self._old))
+        old.key_value_metadata = [
+            pair for pair in old.key_value_metadata or () if pair.key not in self._given
+        ] or None
+        mine, theirs = list(old.schema), list(footer.schema)
+        if len(mine) == len(theirs):
+            footer.schema = [_alike(*pair) for pair in zip(mine, theirs, strict=True)]
+        footer.key_value_metadata = self._noting(old, footer) or None
+        merge = FooterMerge("merge")
+        merge.add(old, self._path)
+        merge.add(footer, "what is appended")
+        return merge
+
+    def _noting(self, old: FileMetaData, footer: FileMetaData) -> list[KeyValue]:
+        """The texts of ``footer``, with the Arrow types that the file notes: its rows keep theirs."""
+        noted = next((pair for pair in old.key_value_metadata or () if pair.key == KEY), None)
+        pairs = list(footer.key_value_metadata or ())
+        own = next((pair for pair in pairs if pair.key == KEY), None)
+        if noted is not None and own is not None and not same_types(noted.value, own.value):
+            raise ValueError(
+                f"the Arrow types differ from those that {self._path} notes for the same Parquet schema: cast to "
+                "pqext.open(path).schema_arrow, or pass arrow_schema=False"
+            )
+        return ([] if noted is None else [noted]) + [pair for pair in pairs if pair.key != KEY]
+
+    def merged(self, footer: FileMetaData) -> FileMetaData:
+        """The footer of the file with the row groups of ``footer`` behind its own."""
+        new, _ = decode(FileMetaData, encode(footer))
+        merge = self._merge(new)
+        groups = list(self._old.row_groups)
+        orders = merge.foreign_orders(new)
+        for group in new.row_groups:
+            group.columns = list(group.columns)
+            for index in orders:
+                forget_bounds(group.columns[index])
+            group.ordinal = len(groups) if len(groups) < 1 << 15 else None
+            groups.append(group)
+        return merge.finish(groups)
+
+
+def _alike(old: SchemaElement, new: SchemaElement) -> SchemaElement:
+    """``old`` where ``new`` says the same in other words, as writers do that know only one kind of annotation."""
+    same = all(
+        getattr(old, name) == getattr(new, name)
+        for name in ("name", "type", "type_length", "repetition_type", "num_children")
+    )
+    return old if same and new.field_id in (None, old.field_id) and _meaning(old) == _meaning(new) else new
+
+
+def _meaning(element: SchemaElement) -> LogicalType | None:
+    """The logical type; None for the integers that a physical type has anyway."""
+    found = logical.from_element(element)
+    widths: dict[int | None, int] = {Type.INT32: 32, Type.INT64: 64}
+    integer = None if found is None else found.INTEGER
+    return None if integer is not None and integer.isSigned and integer.bitWidth == widths.get(element.type) else found

@@ -1,0 +1,207 @@
+"""Row groups appended to files of ours and of others."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import warnings
+from pathlib import Path
+
+import duckdb
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+
+FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
+SECOND = pa.table({"a": [7, 8], "s": ["q", "r"], "l": [None, [2, 3]]})
+BOTH = pa.concat_tables([FIRST, SECOND])
+
+
+def _append(path: Path, table: pa.Table, **options: object) -> None:
+    with pqext.ParquetWriter(path, table.schema, append=True, **options) as writer:
+        writer.write_table(table)
+
+
+@pytest.fixture(params=["pqext", "pyarrow", "duckdb"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "t.parquet"
+    if request.param == "pqext":
+        pqext.write_table(FIRST, path, bloom_filters=True)
+    elif request.param == "pyarrow":
+        pq.write_table(FIRST, path, write_page_index=True)
+    else:
+        first = FIRST
+        duckdb.sql(f"copy (select * from first) to '{path}' (format parquet)")
+        assert first.num_rows
+    return path
+
+
+@pytest.mark.spec("recovery.append")
+def test_all_readers_see_old_and_new_rows(path: Path) -> None:
+    before = path.read_bytes()
+    _append(path, SECOND)
+    _append(path, SECOND, bloom_filters=True)
+    expected = pa.concat_tables([BOTH, SECOND]).to_pylist()
+    assert path.read_bytes().startswith(before)
+    assert pq.read_table(path).to_pylist() == expected
+    assert duckdb.sql(f"from '{path}'").to_arrow_table().to_pylist() == expected
+    assert polars.read_parquet(path).to_arrow().to_pylist() == expected
+    assert pqext.read_table(path).to_pylist() == expected
+    assert pqext.verify(path).ok
+    metadata = pq.ParquetFile(path).metadata
+    assert [metadata.row_group(i).num_rows for i in range(3)] == [3, 2, 2]
+    assert metadata.row_group(1).column(0).statistics.max == 8
+    assert pqext.read_table(path, filter=pqext.col("a") == 7).num_rows == 2
+    assert pqext.read_table(path, filter=pqext.col("s") == "z").num_rows == 1
+
+
+@pytest.mark.spec("recovery.append.fits")
+def test_another_schema_is_refused_before_a_byte_is_written(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="schema"):
+        pqext.ParquetWriter(path, pa.table({"a": ["text"], "s": ["q"], "l": [[1]]}).schema, append=True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.spec("recovery.append.undone")
+def test_what_is_given_up_leaves_the_file_as_it_was(path: Path) -> None:
+    before = path.read_bytes()
+    with contextlib.suppress(RuntimeError), pqext.ParquetWriter(path, SECOND.schema, append=True) as writer:
+        writer.write_table(SECOND)
+        writer.end_row_group()
+        assert path.stat().st_size >= len(before)
+        raise RuntimeError
+    assert path.read_bytes() == before
+    writer = pqext.ParquetWriter(path, SECOND.schema, append=True)
+    writer.write_table(SECOND)
+    writer.end_row_group()
+    writer._sink.flush()
+    assert path.stat().st_size == writer.bytes_written
+    assert writer.bytes_written > len(before)
+    del writer
+    assert path.read_bytes() == before
+    _append(path, SECOND.slice(0, 0))
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_not_there_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for table in (FIRST, SECOND):
+        pqext.write_table(table, path, append=True, durable=True)
+    assert pq.read_table(path).to_pylist() == BOTH.to_pylist()
+
+
+@pytest.mark.spec("recovery.append.alone")
+def test_two_writers_do_not_append_at_once(path: Path) -> None:
+    with pqext.ParquetWriter(path, SECOND.schema, append=True) as writer:
+        with pytest.raises(BlockingIOError, match="another writer"):
+            _append(path, SECOND)
+        writer.write_table(SECOND)
+    assert pq.read_table(path).to_pylist() == BOTH.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("option", "error"), [({"checkpoint": 1}, "checkpoint"), ({"extensions": {"file": b"x"}}, "extensions")]
+)
+def test_what_would_speak_of_old_row_groups_is_refused(path: Path, option: dict[str, object], error: str) -> None:
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=error):
+        _append(path, SECOND, **option)
+    assert path.read_bytes() == before
+
+
+def test_only_local_paths_are_appended_to(path: Path) -> None:
+    with path.open("r+b") as file, pytest.raises(TypeError, match="path"):
+        pqext.write_table(SECOND, file, append=True)
+    with pytest.raises(ValueError, match="store"):
+        pqext.write_table(SECOND, "memory://t.parquet", append=True)
+    rubbish = path.with_name("rubbish")
+    rubbish.write_bytes(b"no Parquet file at all")
+    with pytest.raises(pqext.CorruptFileError):
+        _append(rubbish, SECOND)
+    assert rubbish.read_bytes() == b"no Parquet file at all"
+
+
+def test_a_jump_table_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(FIRST, path, footer="thrift+index")
+    _append(path, SECOND)
+    assert pqext.verify(path).ok
+    assert pq.read_table(path).to_pylist() == BOTH.to_pylist()
+    once = tmp_path / "once.parquet"
+    pqext.write_table(BOTH, once, footer="thrift+index")
+    assert path.read_bytes()[-25:-9] == once.read_bytes()[-25:-9]
+
+
+@pytest.mark.spec("recovery.append.fits")
+def test_other_arrow_types_under_the_same_schema_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(pa.table({"d": pa.array([1], pa.duration("s"))}), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="Arrow types"):
+        _append(path, pa.table({"d": pa.array([1000], pa.duration("ms"))}))
+    assert path.read_bytes() == before
+
+
+def test_texts_that_are_given_replace_old_ones(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(FIRST, path, key_value_metadata={"k": "old", "kept": "1"})
+    _append(path, SECOND, key_value_metadata={"k": "new"})
+    found = pq.ParquetFile(path).metadata.metadata
+    assert (found[b"k"], found[b"kept"]) == (b"new", b"1")
+
+
+def test_boxes_of_geoparquet_hold_all_rows(tmp_path: Path) -> None:
+    import json
+
+    import shapely
+
+    path = tmp_path / "t.parquet"
+    for x in (1.0, 50.0):
+        table = pa.table({"g": pa.array(shapely.to_wkb([shapely.Point(x, 2.0)]))})
+        pqext.write_table(table, path, append=True, geometry={"g": "OGC:CRS84"}, geoparquet=True)
+    noted = json.loads(pq.ParquetFile(path).metadata.metadata[b"geo"])
+    box = noted["columns"]["g"].get("bbox")
+    assert box is None or (box[0] <= 1 and box[2] >= 50)
+    assert pqext.read_table(path, filter=pqext.col("g").intersects((40, 0, 60, 9))).num_rows == 1
+
+
+_DYING = """
+    import os, signal, sys
+    import pyarrow as pa
+    import pqext
+    table = pa.table({"a": [7, 8], "s": ["q", "r"], "l": [None, [2, 3]]})
+    writer = pqext.ParquetWriter(sys.argv[1], table.schema, append=True)
+    for _ in range(int(sys.argv[2])):
+        writer.write_table(table)
+        writer.end_row_group()
+    writer._sink.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system kills no process")
+@pytest.mark.parametrize("groups", [0, 9])
+@pytest.mark.spec("recovery.append")
+def test_a_writer_that_dies_loses_no_old_row(tmp_path: Path, groups: int) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(FIRST, path)
+    before = path.read_bytes()
+    died = subprocess.run([sys.executable, "-c", textwrap.dedent(_DYING), path, str(groups)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert path.read_bytes().startswith(before)
+    assert (os.path.getsize(path) > len(before)) == (groups > 0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert pqext.read_table(path, recover=True).to_pylist() == FIRST.to_pylist()
+    assert len(told) == (groups > 0)
+    out = path.with_name("out.parquet")
+    pqext.recover(path, out)
+    found = pq.read_table(out).to_pylist()
+    assert found[:3] == FIRST.to_pylist()
+    assert all(row in SECOND.to_pylist() for row in found[3:])
