@@ -1,6 +1,6 @@
 """What checkpoints cost: bytes and time of a file of 100 row groups with one after every 16, against none.
 
-    python benchmarks/checkpoint.py [--repeat 7] [--rows 20000] [--columns 20]
+    python benchmarks/checkpoint.py [--repeat 7] [--rows 20000] [--columns 20] [--record]
 
 Both ways are timed in turn; the figures are medians, and the median of the differences within a pair.
 """
@@ -16,6 +16,7 @@ from statistics import median
 
 import numpy as np
 import pyarrow as pa
+from recording import Recording
 
 import pqext
 
@@ -37,6 +38,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
     draw = np.random.default_rng(1)
     part = pa.table({f"c{i}": draw.integers(0, 1 << 30, options.rows) for i in range(options.columns)})
@@ -52,6 +54,11 @@ def main() -> int:
     added = median(b - a for a, b in zip(plain, safe, strict=True)) / median(plain)
     print(f"bytes {sizes[0]:,} and {sizes[1]:,}: {sizes[1] / sizes[0] - 1:+.3%}")
     print(f"seconds {median(plain):.3f} and {median(safe):.3f}: {added:+.2%} within pairs")
+    if options.record:
+        recording = Recording("a checkpoint after every 16 of 100 row groups", "seconds")
+        recording.add_figure("bytes added", 100 * (sizes[1] / sizes[0] - 1), "%", 1)
+        recording.add_figure("time added", 100 * added, "%", 2)
+        recording.save()
     return 0
 
 

@@ -51,7 +51,7 @@ def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
     Layouts of one type are the plain, the large and the view form of strings, of bytes and of lists. Raises
     ``ValueError`` where values do not fit the other layout.
     """
-    if column.type == type or _plain(column.type) != _plain(type):
+    if column.type == type or plain_layout(column.type) != plain_layout(type):
         return column
     try:
         return column.cast(type)
@@ -81,15 +81,15 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
+def plain_layout(type: pa.DataType) -> pa.DataType:
     """``type`` in its plain layout."""
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     if type in (pa.large_binary(), pa.binary_view()):
         return pa.binary()
     if pa.types.is_struct(type):
-        return pa.struct([field.with_type(_plain(field.type)) for field in type])
+        return pa.struct([field.with_type(plain_layout(field.type)) for field in type])
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
     if any(test(type) for test in lists):
-        return pa.list_(type.value_field.with_type(_plain(type.value_type)))
+        return pa.list_(type.value_field.with_type(plain_layout(type.value_type)))
     return type

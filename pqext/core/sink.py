@@ -250,6 +250,7 @@ class _File:
             self._file.close()
             os.replace(self._temporary, self.path)
             self._leftover.detach()
+            _forget_checksums(self.path)
             if self._durable:
                 _sync_folder(os.path.dirname(self.path))
 
@@ -282,6 +283,14 @@ class _Appended(_File):
         self._leftover.detach()
         with self._named():
             self._file.close()
+        _forget_checksums(self.path)
+
+
+def _forget_checksums(path: str) -> None:
+    """Remove the hidden file in which Hadoop notes checksums of a local one: with those of older bytes it reads none."""
+    folder, name = os.path.split(path)
+    with suppress(OSError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
 def _lock(file: io.FileIO) -> None:

@@ -10,9 +10,10 @@ from pqext.core.annotations import extension_name
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts
-from pqext.core.extension.jump_table import JUMP_TABLE
+from pqext.core.extension.jump_table import JUMP_TABLE, fits
 from pqext.core.extension.second_copy import SECOND_COPY
 from pqext.core.facts import LeafDescription, RowGroupDescription
+from pqext.core.footer import ENCRYPTED_MAGIC
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.predicate import Bounds
@@ -20,9 +21,11 @@ from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean
 from pqext.core.types.geometries import named
-from pqext.inspection.model import Column, Extension, Field, RowGroup
+from pqext.inspection.model import Column, Extension, Field, FooterFacts, RowGroup
 from pqext.inspection.report import Report
 from pqext.inspection.values import enum_name, logical_type, show
+
+_JUMP_TABLE = "jump table"
 
 
 def inspect(
@@ -75,7 +78,27 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
             for i, index in enumerate(groups)
         ),
         extensions=extensions,
+        footer=_footer(file, extensions),
     )
+
+
+def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
+    footer = file.footer
+    held = [length for one in extensions if one.place == "file" for name, length in one.holds if name == _JUMP_TABLE]
+    return FooterFacts(
+        offset=footer.offset,
+        length=footer.length,
+        encrypted=file.source.read(file.source.size - 4, 4).tobytes() == ENCRYPTED_MAGIC,
+        jump_table=sum(held) if held else None,
+        agrees=_fits(bytes(footer.raw)) if held else None,
+    )
+
+
+def _fits(footer: bytes) -> bool:
+    try:
+        return bool(fits(footer))
+    except ParquetError:
+        return False
 
 
 def describe(file: ParquetFile, max_chunks: int) -> Report:
@@ -202,6 +225,6 @@ def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
         found = None if payload is None else parts(payload)
     except ParquetError:
         found = None
-    named = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table"}
+    named = {SECOND_COPY: "second copy", JUMP_TABLE: _JUMP_TABLE}
     names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (found or {}).items())
     return tuple((name, size) for name, size in names if name is not None)

@@ -86,6 +86,20 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
+class FooterFacts:
+    """Where the footer lies and how many bytes it has, with what is in it beside the metadata.
+
+    ``jump_table`` is the bytes of the table in it, None without one; ``agrees`` says whether the table fits the footer.
+    """
+
+    offset: int
+    length: int
+    encrypted: bool = False
+    jump_table: int | None = None
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FileFacts:
     """A file's layout.
 
@@ -103,6 +117,7 @@ class FileFacts:
     schema: tuple[Field, ...]
     row_groups: tuple[RowGroup, ...]
     extensions: tuple[Extension, ...]
+    footer: FooterFacts
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers and None, fit for JSON."""

@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pqext.core.arrow_schema.text import KEY
-from pqext.inspection.model import Column, Field, FileFacts, RowGroup
+from pqext.inspection.model import Column, Field, FileFacts, FooterFacts, RowGroup
 from pqext.text import shorten, size, visible
 
 MAX_FIELDS = 400
@@ -58,9 +58,18 @@ def _file(report: FileFacts) -> RenderableType:
         ("rows", report.num_rows),
         ("row groups", report.num_row_groups),
         ("columns", report.num_columns),
+        ("footer", _footer(report.footer)),
     ):
         grid.add_row(Text(name, style="dim"), _plain(value, 1000))
     return Group(grid, "")
+
+
+def _footer(footer: FooterFacts) -> str:
+    told = f"{size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else 'Thrift'}"
+    if footer.jump_table is None:
+        return told
+    about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"
+    return f"{told}, with a jump table of {size(footer.jump_table)}, {about}"
 
 
 def _schema(fields: tuple[Field, ...]) -> RenderableType:

@@ -148,6 +148,15 @@ def test_other_arrow_types_under_the_same_schema_are_refused(tmp_path: Path) -> 
     assert path.read_bytes() == before
 
 
+def test_the_file_keeps_its_arrow_types(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    polars.DataFrame({"s": ["a"], "l": [["b"]]}).write_parquet(path)
+    before = pqext.read_table(path).schema
+    _append(path, pa.table({"s": ["c"], "l": [["d"]]}))
+    assert pqext.read_table(path).schema.types == before.types
+    assert polars.read_parquet(path).rows() == [("a", ["b"]), ("c", ["d"])]
+
+
 def test_texts_that_are_given_replace_old_ones(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, key_value_metadata={"k": "old", "kept": "1"})
@@ -205,3 +214,15 @@ def test_a_writer_that_dies_loses_no_old_row(tmp_path: Path, groups: int) -> Non
     found = pq.read_table(out).to_pylist()
     assert found[:3] == FIRST.to_pylist()
     assert all(row in SECOND.to_pylist() for row in found[3:])
+
+
+@pytest.mark.parametrize("append", [True, False])
+def test_checksums_that_hadoop_noted_of_older_bytes_go(tmp_path: Path, append: bool) -> None:
+    path, noted = tmp_path / "t.parquet", tmp_path / ".t.parquet.crc"
+    pqext.write_table(FIRST, path)
+    noted.write_bytes(b"crc")
+    with contextlib.suppress(ValueError):
+        _append(path, pa.table({"other": [1]}))
+    assert noted.exists()
+    pqext.write_table(SECOND, path, append=append)
+    assert not noted.exists()

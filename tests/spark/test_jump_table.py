@@ -1,4 +1,4 @@
-"""Spark's own reader passes over a jump table."""
+"""Spark's own reader passes over a jump table, checkpoints and footers that an append left inside."""
 
 from __future__ import annotations
 
@@ -20,3 +20,18 @@ def test_spark_reads_a_file_with_a_jump_table(spark: Any, tmp_path: Path) -> Non
     assert list(pqext.open(path).extensions) == ["file"]
     found = sorted(tuple(row) for row in spark.read.parquet(str(path)).collect())
     assert found == sorted(zip(*TABLE.to_pydict().values(), strict=True))
+
+
+@pytest.mark.spec("recovery.checkpoint.ordinary")
+@pytest.mark.spec("recovery.append")
+def test_spark_reads_a_file_with_checkpoints_that_was_appended_to(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "appended.parquet"
+    first, second = TABLE.slice(0, 12), TABLE.slice(12)
+    pqext.write_table(first, path, row_group_rows=2, checkpoint=2)
+    pqext.write_table(second, path, row_group_rows=5, append=True)
+    found = sorted(tuple(row) for row in spark.read.parquet(str(path)).collect())
+    assert found == sorted(zip(*TABLE.to_pydict().values(), strict=True))
+    spark.createDataFrame([(1,)], "a int").write.mode("overwrite").parquet(str(tmp_path / "spark"))
+    part = next((tmp_path / "spark").glob("*.parquet"))
+    pqext.write_table(pa.table({"a": pa.array([2], pa.int32())}), part, append=True)
+    assert sorted(row.a for row in spark.read.parquet(str(part)).collect()) == [1, 2]

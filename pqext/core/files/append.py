@@ -7,7 +7,9 @@ file never change. Spec: "File format" (the metadata is apart from the data), "E
 
 from __future__ import annotations
 
-from pqext.core.arrow_schema.text import KEY, same_types
+import pyarrow as pa
+
+from pqext.core.arrow_schema.text import KEY, Unreadable, parse
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.checkpoints import Checkpoints
 from pqext.core.errors import UnsupportedError
@@ -16,6 +18,7 @@ from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
 from pqext.core.files.footer_merge import FooterMerge, forget_bounds
 from pqext.core.files.rewrite import plain_footer
+from pqext.core.inputs import plain_layout
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import FileMetaData, KeyValue, LogicalType, SchemaElement, Type
 from pqext.core.options import WriteOptions
@@ -89,23 +92,19 @@ class AppendedFile:
         mine, theirs = list(old.schema), list(footer.schema)
         if len(mine) == len(theirs):
             footer.schema = [_alike(*pair) for pair in zip(mine, theirs, strict=True)]
-        footer.key_value_metadata = self._noting(old, footer) or None
+        noted, own = _noted(old), _noted(footer)
+        # The old rows keep their types.
+        pairs = [noted, *(pair for pair in footer.key_value_metadata or () if pair.key != KEY)]
+        footer.key_value_metadata = [pair for pair in pairs if pair is not None] or None
         merge = FooterMerge("merge")
         merge.add(old, self._path)
         merge.add(footer, "what is appended")
-        return merge
-
-    def _noting(self, old: FileMetaData, footer: FileMetaData) -> list[KeyValue]:
-        """The texts of ``footer``, with the Arrow types that the file notes: its rows keep theirs."""
-        noted = next((pair for pair in old.key_value_metadata or () if pair.key == KEY), None)
-        pairs = list(footer.key_value_metadata or ())
-        own = next((pair for pair in pairs if pair.key == KEY), None)
-        if noted is not None and own is not None and not same_types(noted.value, own.value):
+        if noted is not None and own is not None and not _same_types(noted.value, own.value):
             raise ValueError(
                 f"the Arrow types differ from those that {self._path} notes for the same Parquet schema: cast to "
                 "pqext.open(path).schema_arrow, or pass arrow_schema=False"
             )
-        return ([] if noted is None else [noted]) + [pair for pair in pairs if pair.key != KEY]
+        return merge
 
     def merged(self, footer: FileMetaData) -> FileMetaData:
         """The footer of the file with the row groups of ``footer`` behind its own."""
@@ -129,6 +128,27 @@ def _alike(old: SchemaElement, new: SchemaElement) -> SchemaElement:
         for name in ("name", "type", "type_length", "repetition_type", "num_children")
     )
     return old if same and new.field_id in (None, old.field_id) and _meaning(old) == _meaning(new) else new
+
+
+def _noted(footer: FileMetaData) -> KeyValue | None:
+    """The note of Arrow types."""
+    return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
+
+
+def _same_types(mine: str | None, theirs: str | None) -> bool:
+    """Do two notes give the same types, whatever their layouts?"""
+    if mine is None or theirs is None:
+        return True
+    try:
+        columns, others = parse(mine), parse(theirs)
+    except Unreadable:
+        return True  # readers pass over it
+    return [_plain(field.type) for field in columns] == [_plain(field.type) for field in others]
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """``type`` in its plain layout, that of a dictionary's values for a dictionary."""
+    return plain_layout(type.value_type if pa.types.is_dictionary(type) else type)
 
 
 def _meaning(element: SchemaElement) -> LogicalType | None:
