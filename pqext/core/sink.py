@@ -287,7 +287,7 @@ class _Appended(_File):
 
 
 def _forget_checksums(path: str) -> None:
-    """Remove the hidden file in which Hadoop notes checksums of a local one: with those of older bytes it reads none."""
+    """Remove the hidden file in which Hadoop notes checksums of a local one: it reads no file that is another one."""
     folder, name = os.path.split(path)
     with suppress(OSError):
         os.unlink(os.path.join(folder, f".{name}.crc"))

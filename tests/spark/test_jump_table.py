@@ -31,7 +31,7 @@ def test_spark_reads_a_file_with_checkpoints_that_was_appended_to(spark: Any, tm
     pqext.write_table(second, path, row_group_rows=5, append=True)
     found = sorted(tuple(row) for row in spark.read.parquet(str(path)).collect())
     assert found == sorted(zip(*TABLE.to_pydict().values(), strict=True))
-    spark.createDataFrame([(1,)], "a int").write.mode("overwrite").parquet(str(tmp_path / "spark"))
+    spark.createDataFrame([(1,)], "a int").coalesce(1).write.mode("overwrite").parquet(str(tmp_path / "spark"))
     part = next((tmp_path / "spark").glob("*.parquet"))
     pqext.write_table(pa.table({"a": pa.array([2], pa.int32())}), part, append=True)
     assert sorted(row.a for row in spark.read.parquet(str(part)).collect()) == [1, 2]
