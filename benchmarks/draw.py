@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def parts_of(name: str, result: dict[str, Any]) -> dict[str, dict[str, Any]]:
         return {name: result}
     cases = [(*case.partition(": ")[::2], times) for case, times in result["cases"].items()]
     return {
-        f"{name}_{kind}": {
+        f"{name}_{re.sub('[^a-z0-9]+', '_', kind)}": {
             **result,
             "title": f"{result['title']}: {kind}",
             "cases": {case: times for of, case, times in cases if of == kind},

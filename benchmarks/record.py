@@ -22,6 +22,9 @@ COMMANDS = {
     "variant_to_json": ["--megabytes", "20", "--repeat", "3"],
     "spark": [],
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
+    "footer_forms": [],
+    "wide_footer": [],
+    "checkpoint": [],
     "many_files": ["--files", "10000", "--repeat", "2"],
 }
 

@@ -22,6 +22,8 @@ class Recording:
     unit: str = "processor seconds"
     cases: dict[str, dict[str, float]] = field(default_factory=dict)
     figures: dict[str, dict[str, float | str]] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each case."""
 
     def add(self, case: str, engine: str, seconds: float) -> None:
         self.cases.setdefault(case, {})[engine] = float(f"{seconds:.4g}")
@@ -29,6 +31,9 @@ class Recording:
     def add_figure(self, name: str, value: float, unit: str, goal: float) -> None:
         """What is compared with a goal instead of with other engines."""
         self.figures[name] = {"value": float(f"{value:.4g}"), "unit": unit, "goal": float(f"{goal:.4g}")}
+
+    def add_size(self, case: str, size: int) -> None:
+        self.sizes[case] = size
 
     def save(self) -> None:
         """Write ``results/NAME.json``, named like the script that runs."""
@@ -42,6 +47,7 @@ class Recording:
             "unit": self.unit,
             "cases": self.cases,
             **({"figures": self.figures} if self.figures else {}),
+            **({"bytes": self.sizes} if self.sizes else {}),
         }
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{script.stem}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
