@@ -102,7 +102,9 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
     """What the pages between two places tell, in the light of a schema."""
     tree = from_elements(schema.elements, limits)
     leaves = list(tree.leaves)
-    chunks = Chunks(source, tree, hints.codecs, hints.known or [None] * len(leaves), limits)
+    # The hints are those of the schema that was given; a footer in the file may have another.
+    known = hints.known if len(hints.known) == len(leaves) else [None] * len(leaves)
+    chunks = Chunks(source, tree, hints.codecs, known, limits)
     segments = walk(source, start, stop, limits)
     losses: list[Loss] = []
     at = start

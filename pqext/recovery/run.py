@@ -13,13 +13,14 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
 from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink, unfinished
-from pqext.core.source import PathSource, Source
+from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.recovery import footers, schemas
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.evidence import Evidence, Hints, end_of_claims, likely_rows, of_footer, of_pages, worth
 from pqext.recovery.leaves import CODECS
+from pqext.recovery.places import refuse_same
 from pqext.recovery.report import Loss, Recovered, Recovery
 from pqext.recovery.writing import write
 from pqext.variant.rewriting import repair
@@ -83,7 +84,7 @@ def recover(
     limits = limits or Limits.untrusted()
     read = _opened(source, filesystem, storage_options)
     try:
-        _refuse_same(read, dest)
+        refuse_same(source, dest, filesystem, storage_options)
         if footers.is_encrypted(read):
             raise UnsupportedError(
                 "a file with an encrypted footer cannot be recovered",
@@ -115,14 +116,6 @@ def _codec(name: str) -> int:
     except (KeyError, AttributeError):
         known = ", ".join(one.name.lower() for one in CompressionCodec)
         raise ValueError(f"codec must be one of {known}, not {name!r}") from None
-
-
-def _refuse_same(source: Source, dest: Any) -> None:
-    """Raise ``ValueError`` where what is read would be replaced."""
-    if isinstance(source, PathSource) and isinstance(dest, (str, os.PathLike)):
-        path = os.fsdecode(dest)
-        if source.path is not None and os.path.exists(path) and os.path.samefile(path, source.path):
-            raise ValueError("dest is the damaged file itself, which is never touched: name another")
 
 
 class _Recovery:

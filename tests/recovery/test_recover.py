@@ -80,6 +80,44 @@ def test_the_damaged_file_stays_as_it_is_and_is_no_destination(tmp_path: Path) -
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
+@pytest.mark.spec("recovery.original")
+def test_no_other_name_of_the_damaged_file_makes_it_a_destination(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path, link, twin = (tmp_path / name for name in ("cut.parquet", "link.parquet", "twin.parquet"))
+    before = written(rows(300))[:-30]
+    path.write_bytes(before)
+    link.symlink_to(path.name)
+    twin.hardlink_to(path)
+    with path.open("r+b") as opened, path.open("rb") as read:
+        for source, dest in [
+            (path, path.as_uri()),
+            (path.as_uri(), path.as_uri()),
+            (path, "~/cut.parquet"),
+            ("~/cut.parquet", "~/cut.parquet"),
+            (path, link),
+            (link, path),
+            (path, twin),
+            (read, path),
+            (path, opened),
+            (read, opened),
+        ]:
+            with pytest.raises(ValueError, match="never touched"):
+                pqext.recover(source, dest, schema=SCHEMA)
+    assert path.read_bytes() == before
+    held = io.BytesIO(before)
+    with pytest.raises(ValueError, match="never touched"):
+        pqext.recover(held, held, schema=SCHEMA)
+
+
+def test_a_schema_of_fewer_columns_than_the_footer_that_is_left_does_no_harm() -> None:
+    whole = written(rows(300))
+    behind = whole[extent(whole, 1, 0)[0] : extent(whole, 1, 2)[1]]
+    report, found = recover(written(rows(200)) + behind, schema="id BIGINT")
+    assert found is not None and found.num_rows == report.rows == 300
+
+
 @pytest.mark.parametrize("cut", [1, 4, 5, 8])
 @pytest.mark.spec("recovery.footer-unframed")
 def test_a_footer_without_length_or_magic_number_is_found(cut: int) -> None:
