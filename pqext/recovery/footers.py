@@ -41,6 +41,8 @@ _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
 _READ_COST = 16
 """Bytes that are read in the time in which one is parsed."""
+_PLACE_COST = 256
+"""Bytes that are parsed in the time in which a place is looked at."""
 _SIZES = (1 << 14, 1 << 18, 1 << 22, 1 << 26, 1 << 30)
 """Bytes in which a footer is looked for, as long as it goes on behind them."""
 # version, then a list of structures of which the first is a group: repetition or name come first in it.
@@ -112,6 +114,8 @@ def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoo
     for place in _places(source, re.compile(re.escape(MAGIC)), len(MAGIC)):
         if place < 4:
             continue
+        if not effort.take(_PLACE_COST):
+            return
         length = int.from_bytes(source.read(place - 4, 4).tobytes(), "little")
         offset = place - 4 - length
         if length < TRAILER_BYTES or offset < 0 or length > limits.footer_bytes:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from isal import isal_zlib
 
+from pqext.core.buffers import EMPTY
 from pqext.core.errors import ParquetError
 from pqext.core.footer import MAGIC
 from pqext.core.limits import Limits
@@ -48,6 +49,10 @@ _LOOKS_LIKE = re.compile(
 )
 _LOOK = 40
 """Bytes that the pattern takes at most."""
+_PASSED_COST = 256
+"""Bytes that are parsed in the time in which something that is no page is passed over."""
+_INDEX_COST = 1 << 12
+"""Bytes that count as parsed where what begins as an index is none."""
 _DATA, _DICTIONARY, _DATA_V2 = int(PageType.DATA_PAGE), int(PageType.DICTIONARY_PAGE), int(PageType.DATA_PAGE_V2)
 _LEVELS = (int(Encoding.RLE), int(Encoding.BIT_PACKED))
 _PLAIN = (int(Encoding.PLAIN), int(Encoding.PLAIN_DICTIONARY))
@@ -144,6 +149,7 @@ class _Walk:
         self._stop = stop
         self._limits = limits
         self._effort = Effort(stop)
+        self._window = 0, 0, EMPTY
 
     def segments(self, start: int) -> Iterator[Segment]:
         at, found = start, True
@@ -152,7 +158,7 @@ class _Walk:
             page = self.page(at)
             if page is None:
                 other = self._past_other(at)
-                if other is not None and other != at:
+                if other is not None and other != at and self._effort.take(_PASSED_COST):
                     at = other
                     continue
             while page is not None:
@@ -212,14 +218,18 @@ class _Walk:
     def _candidates(self, at: int) -> Iterator[int]:
         """Where something looks like a page header, from ``at`` on."""
         while at < self._stop and self._effort.left > 0:
-            length = min(WINDOW, self._stop - at)
-            data = self._source.read(at, min(length + _LOOK, self._stop - at))
-            for match in _LOOKS_LIKE.finditer(data.data):
-                if match.start() < length:
-                    if not self._effort.take(_LOOK):
-                        return
-                    yield at + match.start()
-            at += length
+            start, stop, data = self._window
+            if not start <= at < stop:  # one window serves all that is looked for in it
+                start, stop = at, min(at + WINDOW, self._stop)
+                data = self._source.read(start, min(stop + _LOOK, self._stop) - start)
+                self._window = start, stop, data
+            for match in _LOOKS_LIKE.finditer(data.data, at - start):
+                if start + match.start() >= stop:
+                    break
+                if not self._effort.take(_LOOK):
+                    return
+                yield start + match.start()
+            at = stop
 
     def _is_believable(self, at: int) -> bool:
         """Does a page begin here? Its checksum fits, or what is behind it is a page or the end of the data."""
@@ -257,7 +267,7 @@ class _Walk:
                     try:
                         return at + decode(kind, self._source.read(at, size), 0, self._limits)[1]
                     except ParquetError:
-                        continue
+                        self._effort.take(_INDEX_COST)
         return None
 
 

@@ -115,7 +115,8 @@ def test_a_schema_of_fewer_columns_than_the_footer_that_is_left_does_no_harm() -
     whole = written(rows(300))
     behind = whole[extent(whole, 1, 0)[0] : extent(whole, 1, 2)[1]]
     report, found = recover(written(rows(200)) + behind, schema="id BIGINT")
-    assert found is not None and found.num_rows == report.rows == 300
+    assert found is not None
+    assert found.num_rows == report.rows == 300
 
 
 @pytest.mark.parametrize("cut", [1, 4, 5, 8])
