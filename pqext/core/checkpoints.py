@@ -30,7 +30,7 @@ from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.compression import compress, decompress
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
-from pqext.core.footer import Footer, read_footer
+from pqext.core.footer import MAGIC, Footer, read_footer
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
@@ -45,6 +45,8 @@ CHECKPOINT = UUID("2f6a1c0e-8a3b-4d57-9b1e-5c7d3e9f0a64")
 _TAIL = struct.Struct("<BIQQII")
 _VERSION = 1
 _LEVEL = 1
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""What the payload of a checkpoint begins with."""
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
@@ -171,6 +173,33 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
     return SavedFooter(start, length, metadata, raw), earlier, length + raw_length
 
 
+def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
+    """The footer behind which a checkpoint begins that breaks off: the first bytes of an append."""
+    start = max(source.size - _WINDOW, 0)
+    data = source.read(start, source.size - start).tobytes()
+    at, left = len(data), _LEAST_EFFORT
+    while left > 0 and (at := data.rfind(MAGIC, 4, at)) >= 0:
+        behind, length = data[at + 4 : at + 8], int.from_bytes(data[at - 4 : at], "little")
+        place = start + at - 4 - length
+        if not _ZSTANDARD.startswith(behind) or place < len(MAGIC) or length > limits.footer_bytes:
+            continue
+        left -= length
+        try:
+            raw = source.read(place, length)
+            metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
+        except ParquetError:
+            continue
+        if stop == length and _data_end(metadata) <= place:
+            return SavedFooter(place, length, metadata, raw)
+    return None
+
+
+def _data_end(metadata: FileMetaData) -> int:
+    """Where the last column chunk ends."""
+    chunks = [chunk.meta_data for group in metadata.row_groups for chunk in group.columns]
+    return max((one.data_page_offset + one.total_compressed_size for one in chunks if one is not None), default=0)
+
+
 def footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions,
     by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
@@ -180,12 +209,16 @@ def footer_or_checkpoint(
         return read_footer(source, limits, options.decryption, by_table)
     except (CorruptFileError, LimitError) as error:
         saved = next(find_checkpoints(source, limits), None) if options.recover else None
+        torn = _before_torn_checkpoint(source, limits) if options.recover else None
+        if torn is not None and (saved is None or torn.offset > saved.offset):
+            saved = torn
         if saved is None:
             raise
         rows = counted(sum(group.num_rows for group in saved.metadata.row_groups), "row")
+        kind = "footer" if saved is torn else "checkpoint"
         warn_of_file(
             source.path,
-            f"{error.message}; opened by the checkpoint at {saved.offset:,}, which has {rows}",
+            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {rows}",
             RecoveredFileWarning,
         )
         return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

@@ -82,7 +82,7 @@ class Sink:
             self._dest = appended = _Appended(given, durable)
             self.offset = appended.size
             return
-        self._dest = _File(given, durable)
+        self._dest = _File(given, durable, is_new=append)
 
     @property
     def path(self) -> str | None:
@@ -183,8 +183,8 @@ class _File:
     the folder pass over it.
     """
 
-    def __init__(self, given: str, durable: bool) -> None:
-        self._given, self._durable = given, durable
+    def __init__(self, given: str, durable: bool, is_new: bool) -> None:
+        self._given, self._durable, self._is_new = given, durable, is_new
         # The file that a link leads to is replaced, not the link.
         self.path: str = os.path.realpath(given)
         self._temporary = os.path.join(os.path.dirname(self.path), f"{_prefix(self.path)}{os.urandom(4).hex()}.tmp")
@@ -248,6 +248,8 @@ class _File:
         self.flush()
         with self._named():
             self._file.close()
+            if self._is_new and os.path.lexists(self.path):
+                raise FileExistsError(errno.EEXIST, "another writer has made this file meanwhile: append again")
             os.replace(self._temporary, self.path)
             self._leftover.detach()
             _forget_checksums(self.path)
@@ -270,18 +272,22 @@ class _Appended(_File):
             self._file = io.FileIO(self.path, "r+")
             try:
                 _lock(self._file)
-                if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
-                    raise BlockingIOError(errno.EAGAIN, "another file has just taken the place of this one: try again")
+                self._check_place()
                 self.size = self._file.seek(0, os.SEEK_END)
             except BaseException:
                 self._file.close()
                 raise
         self._leftover = weakref.finalize(self, _cut, self._file, self.size, os.getpid())
 
+    def _check_place(self) -> None:
+        if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
+            raise BlockingIOError(errno.EAGAIN, "another file has taken the place of this one meanwhile: append again")
+
     def commit(self) -> None:
         self.flush()
-        self._leftover.detach()
         with self._named():
+            self._check_place()
+            self._leftover.detach()
             self._file.close()
         _forget_checksums(self.path)
 

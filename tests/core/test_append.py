@@ -226,3 +226,50 @@ def test_checksums_that_hadoop_noted_of_older_bytes_go(tmp_path: Path, append: b
     assert noted.exists()
     pqext.write_table(SECOND, path, append=append)
     assert not noted.exists()
+
+
+@pytest.mark.spec("recovery.append")
+@pytest.mark.filterwarnings("ignore::pqext.core.checkpoints.RecoveredFileWarning")
+@pytest.mark.parametrize("appended", [0, 1])
+def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -> None:
+    for _ in range(appended):
+        _append(path, SECOND)
+    rows, size = pqext.read_table(path).to_pylist(), path.stat().st_size
+    _append(path, SECOND)
+    whole, found = path.read_bytes(), set()
+    for stop in range(size + 1, len(whole), 3):
+        path.write_bytes(whole[:stop])
+        found.add(pqext.open(path, recover=True).num_rows)
+    assert found == {len(rows)}
+    path.write_bytes(whole[: size + 9])
+    assert pqext.read_table(path, recover=True).to_pylist() == rows
+    with pytest.raises(pqext.CorruptFileError, match="pqext recover"):
+        _append(path, SECOND)
+
+
+def test_a_file_that_takes_the_place_meanwhile_is_not_lost_nor_are_rows_silently(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    first = pqext.ParquetWriter(path, FIRST.schema, append=True)
+    pqext.write_table(SECOND, path)
+    first.write_table(FIRST)
+    with pytest.raises(FileExistsError, match="append again"):
+        first.close()
+    assert pq.read_table(path).to_pylist() == SECOND.to_pylist()
+    second = pqext.ParquetWriter(path, FIRST.schema, append=True)
+    second.write_table(FIRST)
+    pqext.write_table(SECOND, path)
+    with pytest.raises(BlockingIOError, match="append again"):
+        second.close()
+    assert pq.read_table(path).to_pylist() == SECOND.to_pylist()
+
+
+def test_another_crs_is_refused_before_a_byte_is_written(tmp_path: Path) -> None:
+    import shapely
+
+    path = tmp_path / "t.parquet"
+    table = pa.table({"g": pa.array(shapely.to_wkb([shapely.Point(1.0, 2.0)]))})
+    pqext.write_table(table, path, geometry={"g": "EPSG:3857"}, geoparquet=True)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"crs|CRS|schema"):
+        pqext.ParquetWriter(path, table.schema, append=True, geometry={"g": "EPSG:4326"}, geoparquet=True)
+    assert path.read_bytes() == before

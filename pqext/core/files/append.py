@@ -12,16 +12,18 @@ import pyarrow as pa
 from pqext.core.arrow_schema.text import KEY, Unreadable, parse
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.checkpoints import Checkpoints
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.extension.jump_table import JUMP_TABLE
 from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
 from pqext.core.files.footer_merge import FooterMerge, forget_bounds
 from pqext.core.files.rewrite import plain_footer
+from pqext.core.footer import Footer
 from pqext.core.inputs import plain_layout
 from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import FileMetaData, KeyValue, LogicalType, SchemaElement, Type
+from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, LogicalType, RowGroup, SchemaElement, Type
 from pqext.core.options import WriteOptions
+from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode, encode
 from pqext.core.types import logical
@@ -50,7 +52,7 @@ class AppendedFile:
         self._path, self._given = path, options.key_value_metadata
         source = open_source(path)
         try:
-            found = plain_footer(source, DEFAULT_LIMITS)
+            found = _footer(source)
             # What is read by a jump table is read from a file that is about to grow: a copy is not.
             self._old, _ = decode(FileMetaData, encode(found.metadata))
             self.size = source.size
@@ -77,7 +79,9 @@ class AppendedFile:
 
     def check(self, footer: FileMetaData) -> None:
         """Raise ``ValueError`` where row groups under ``footer`` do not fit those of the file."""
-        self._merge(footer)
+        some = RowGroup(columns=[ColumnChunk(file_offset=0)], total_byte_size=0, num_rows=1)
+        footer.row_groups = [some]  # as if it had rows: what it tells of columns counts
+        self._merge(footer).finish([])
 
     def checkpoint(self) -> bytes:
         """A checkpoint of the old footer, to be written behind it."""
@@ -119,6 +123,14 @@ class AppendedFile:
             group.ordinal = len(groups) if len(groups) < 1 << 15 else None
             groups.append(group)
         return merge.finish(groups)
+
+
+def _footer(source: Source) -> Footer:
+    try:
+        return plain_footer(source, DEFAULT_LIMITS)
+    except CorruptFileError as error:
+        advice = "where a writer died, `pqext recover` makes a whole file of what is left"
+        raise CorruptFileError(f"{error.message}; {advice}", path=source.path) from error
 
 
 def _alike(old: SchemaElement, new: SchemaElement) -> SchemaElement:
