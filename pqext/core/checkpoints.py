@@ -208,8 +208,10 @@ def footer_or_checkpoint(
     try:
         return read_footer(source, limits, options.decryption, by_table)
     except (CorruptFileError, LimitError) as error:
-        saved = next(find_checkpoints(source, limits), None) if options.recover else None
-        torn = _before_torn_checkpoint(source, limits) if options.recover else None
+        if not options.recover:
+            raise
+        saved = next(find_checkpoints(source, limits), None)
+        torn = _before_torn_checkpoint(source, limits)
         if torn is not None and (saved is None or torn.offset > saved.offset):
             saved = torn
         if saved is None:

@@ -273,3 +273,14 @@ def test_another_crs_is_refused_before_a_byte_is_written(tmp_path: Path) -> None
     with pytest.raises(ValueError, match=r"crs|CRS|schema"):
         pqext.ParquetWriter(path, table.schema, append=True, geometry={"g": "EPSG:4326"}, geoparquet=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.spec("recovery.append")
+def test_much_that_was_appended_opens_by_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pqext.core.checkpoints._WINDOW", 1 << 10)
+    path = tmp_path / "t.parquet"
+    pqext.write_table(FIRST, path)
+    _append(path, pa.concat_tables([SECOND] * 2000), compression="uncompressed", dictionary=False)
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.warns(UserWarning, match="opened by the checkpoint"):
+        assert pqext.read_table(path, recover=True).to_pylist() == FIRST.to_pylist()
