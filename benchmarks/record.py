@@ -25,6 +25,7 @@ COMMANDS = {
     "footer_forms": [],
     "wide_footer": [],
     "checkpoint": [],
+    "planning_files": [],
     "many_files": ["--files", "10000", "--repeat", "2"],
 }
 
