@@ -9,12 +9,12 @@ from warnings import catch_warnings, simplefilter
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, KeyValue
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
-from pqext.recovery import grouping
+from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
 from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
@@ -58,11 +58,32 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         chunks = [_placed(source, chunk, distances, limits) for chunk in group.columns]
         if len(chunks) == leaves and group.num_rows > 0:
             claims.groups.append(ClaimedGroup(group.num_rows, chunks, "footer", number))
+    if len(distances) > 1:
+        _tell_apart(source, metadata, claims.groups, distances, limits)
     _refuse_overlaps(claims.groups, found.offset)
     for claimed in claims.groups:  # no byte is in two chunks now
         sound = [_measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
         claimed.certified = all(sound)
     return Evidence(claims, found.name)
+
+
+def _tell_apart(
+    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], distances: Sequence[int], limits: Limits
+) -> None:
+    """Give chunks their places in a file that lost bytes before its footer."""
+    paths = placing.paths(metadata.schema)
+    where, found = [], []
+    for group in groups:
+        assert group.number is not None
+        for leaf, chunk in enumerate(metadata.row_groups[group.number].columns):
+            places = {one: _placed(source, chunk, [one], limits) for one in distances}
+            sound = {distance: place for distance, place in places.items() if place is not None}
+            if sound:
+                assert chunk.meta_data is not None
+                where.append((group, leaf))
+                found.append(placing.Moved(chunk.meta_data, group.rows, leaf, paths[leaf], sound))
+    for (group, leaf), place in zip(where, placing.settle(source, metadata, found, limits), strict=True):
+        group.chunks[leaf] = place
 
 
 def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:

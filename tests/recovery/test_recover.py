@@ -161,6 +161,41 @@ def test_offsets_are_tried_less_the_bytes_that_are_missing_before_the_footer() -
     assert found == rows(200, 100)
 
 
+def alike(statistics: bool) -> tuple[bytes, pa.Table]:
+    """A file whose chunks all have one size and type, one of them below structs, and its table."""
+    count = 400
+    deep = pa.StructArray.from_arrays([pa.StructArray.from_arrays([pa.array(range(9000, 9000 + count))], ["d"])], ["s"])
+    table = pa.table({"a": range(count), "b": range(5000, 5000 + count), "c": deep})
+    made = io.BytesIO()
+    pq.write_table(
+        table, made, row_group_size=100, compression="none", use_dictionary=False, write_page_checksum=True,
+        write_statistics=statistics,
+    )  # fmt: skip
+    return made.getvalue(), table
+
+
+@pytest.mark.parametrize("lost", [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2)], ids=str)
+@pytest.mark.spec("recovery.moved.apart")
+def test_chunks_that_look_alike_are_told_apart_by_their_statistics(lost: tuple[int, int]) -> None:
+    data, table = alike(statistics=True)
+    start, stop = extent(data, *lost)
+    report, found = recover(data[:start] + data[stop:])
+    left = [group for group in range(4) if group != lost[0]]
+    assert [group.source_row_group for group in report.row_groups] == left
+    assert found == pa.concat_tables([table.slice(100 * group, 100) for group in left])
+    assert [(loss.source_row_group, loss.column) for loss in report.losses] == [(lost[0], "abc"[lost[1]])]
+
+
+@pytest.mark.parametrize("lost", [(0, 0), (1, 0), (2, 1), (3, 1)], ids=str)
+@pytest.mark.spec("recovery.moved.apart")
+def test_chunks_that_nothing_tells_apart_are_given_up(lost: tuple[int, int]) -> None:
+    data, table = alike(statistics=False)
+    start, stop = extent(data, *lost)
+    _, found = recover(data[:start] + data[stop:])
+    rows = set() if found is None else set(map(str, found.to_pylist()))
+    assert rows <= set(map(str, table.to_pylist()))
+
+
 @pytest.mark.spec("recovery.overlap")
 def test_a_chunk_that_the_next_one_reaches_into_has_lost_bytes() -> None:
     # Without checksums and compression, the last page would end with the first bytes of the next chunk.
