@@ -14,11 +14,14 @@ from typing import Any
 
 from pqext.core.metadata import Encoding
 from pqext.core.schema import SchemaNode
+from pqext.recovery.footers import Effort
 from pqext.recovery.leaves import DICTIONARY, Chunks, may_hold
 from pqext.recovery.pages import Page, Segment
 
 _STEPS = 4_000_000
-"""Pages that are looked at in the search for row groups."""
+"""Pages that are looked at in one search for row groups; all searches together look at a few times as many."""
+_STEPS_PER_PAGE = 64
+_PLAIN = int(Encoding.PLAIN)
 _SIZES = 4096
 """Sizes of one row group that are tried."""
 AMBIGUOUS = "pages that can be parted into row groups in more than one way; row_group_rows may tell which is right"
@@ -57,8 +60,10 @@ def group(
     """The row groups of ``segments``, and what is left."""
     groups: list[PageGroup] = []
     unplaced: list[Unplaced] = []
+    effort = Effort(0)
+    effort.left = 4 * _STEPS + _STEPS_PER_PAGE * sum(len(segment.pages) for segment in segments)
     for segment in segments:
-        found, left = _Search(segment, leaves, chunks, row_group_rows).run()
+        found, left = _Search(segment, leaves, chunks, row_group_rows, effort).run()
         groups += found
         unplaced += left
     return groups, unplaced
@@ -70,7 +75,12 @@ _Group = tuple[int, int]
 
 class _Search:
     def __init__(
-        self, segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, row_group_rows: int | None
+        self,
+        segment: Segment,
+        leaves: Sequence[SchemaNode],
+        chunks: Chunks,
+        row_group_rows: int | None,
+        effort: Effort,
     ) -> None:
         self._segment = segment
         self._pages = segment.pages
@@ -78,6 +88,7 @@ class _Search:
         self._chunks = chunks
         self._wanted = row_group_rows
         self._steps = _STEPS
+        self._effort = effort
         self._is_regular = True
         self._opens = False
         self._counts = [0, *accumulate(0 if page.is_dictionary else page.count for page in segment.pages)]
@@ -192,7 +203,7 @@ class _Search:
 
     def _take_step(self) -> None:
         self._steps -= 1
-        if self._steps < 0:
+        if self._steps < 0 or not self._effort.take(1):
             raise _TooMany
 
     def _follow(self, at: int, kept: int) -> tuple[list[PageGroup], list[Unplaced]]:
@@ -200,6 +211,7 @@ class _Search:
         groups: list[PageGroup] = []
         unplaced = [self._left(kept, at, UNPLACED)] if at > kept else []
         while at < len(self._pages):
+            self._take_step()
             options, may_break_off = self._options(at)
             ways = [option for option in options if self._goes_on[option[1]]]
             if len(ways) != 1 or may_break_off:
@@ -244,6 +256,8 @@ class _Search:
         if place > at and not self._holds(0, at, True):
             return [], False
         only = len(self._leaves) == 1
+        regular = self._pages[at].is_dictionary or first.max_repetition_level > 0 or first.leaf_type.width is None
+        begun = self._pages[place].count if place < len(self._pages) else 0
         while place < len(self._pages) and not self._pages[place].is_dictionary:
             if not self._holds(0, place, place > at and self._pages[at].is_dictionary):
                 break
@@ -252,8 +266,13 @@ class _Search:
                 break
             rows += counted[0]
             place += 1
-            if self._is_regular and not self._looks_regular(first, self._pages[at:place]):
-                break
+            self._take_step()
+            # As :meth:`_looks_regular` has it, of which all pages but these last two were asked before.
+            regular = regular or self._pages[place - 1].encoding != _PLAIN
+            if self._is_regular and not regular and place - at > 1:
+                last, before = self._pages[place - 1].count, self._pages[place - 2].count
+                if last > begun or (place - at > 2 and before != begun):
+                    break
             if place < len(self._pages) and not self._begins(first, place):
                 continue
             if only and place < len(self._pages) and not self._pages[place].is_dictionary:
@@ -359,7 +378,7 @@ class _Search:
         """Are pages of one size but for the last, as writers cut flat numbers?"""
         if leaf.max_repetition_level or leaf.leaf_type.width is None or any(page.is_dictionary for page in pages[:1]):
             return True
-        plain = [page.count for page in pages if page.encoding == int(Encoding.PLAIN)]
+        plain = [page.count for page in pages if page.encoding == _PLAIN]
         if len(plain) < len(pages) or len(plain) < 2:
             return True
         return all(count == plain[0] for count in plain[:-1]) and plain[-1] <= plain[0]

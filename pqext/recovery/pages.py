@@ -51,6 +51,8 @@ _LOOK = 40
 """Bytes that the pattern takes at most."""
 _PASSED_COST = 256
 """Bytes that are parsed in the time in which something that is no page is passed over."""
+_PAGE_MEMORY = 1 << 10
+"""Bytes of memory that a page takes until it is in a row group."""
 _INDEX_COST = 1 << 12
 """Bytes that count as parsed where what begins as an index is none."""
 _DATA, _DICTIONARY, _DATA_V2 = int(PageType.DATA_PAGE), int(PageType.DICTIONARY_PAGE), int(PageType.DATA_PAGE_V2)
@@ -150,6 +152,8 @@ class _Walk:
         self._limits = limits
         self._effort = Effort(stop)
         self._window = 0, 0, EMPTY
+        self._pages = limits.memory_of(stop) // _PAGE_MEMORY
+        """How many more pages may be held."""
 
     def segments(self, start: int) -> Iterator[Segment]:
         at, found = start, True
@@ -161,7 +165,8 @@ class _Walk:
                 if other is not None and other != at and self._effort.take(_PASSED_COST):
                     at = other
                     continue
-            while page is not None:
+            while page is not None and self._pages > 0:
+                self._pages -= 1
                 following = self.page(page.end)
                 page.confirmed = page.checked is True or following is not None or self._is_end(page.end)
                 segment.pages.append(page)
@@ -172,6 +177,8 @@ class _Walk:
             if segment.pages:
                 segment.at_end = self._past_other(segment.stop) is not None
                 yield segment
+                if self._pages <= 0:
+                    return
                 last = segment.pages[-1]
                 at = last.end if last.confirmed else last.offset + last.head
             found = False

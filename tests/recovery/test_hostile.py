@@ -13,6 +13,8 @@ from recovery import damaged_files
 import pqext
 
 SECONDS = 20
+EMPTY = bytes.fromhex("1500150015002c15001500150615060000")
+"""The header of a page without values."""
 HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
 
 
@@ -38,12 +40,15 @@ def recovered(data: bytes, **options: object) -> bytes:
         b"PAR1" * 200_000,
         HEADER * 40_000,
         b"PAR1" + HEADER * 40_000,
+        b"PAR1" + EMPTY * 10_000,
+        b"PAR1" + (EMPTY * 3_000 + b"?") * 4,
+        b"PAR1" * 2_000_000,
         b"PAR1" + b"\x15\x02\x19\x2c\x48" * 100_000,
         b"\x15\x00\x15\xff\xff\xff\xff\x0f" * 60_000,
         b"PAR1" + b"\x19\x1c" * 200_000,
         random.Random(1).randbytes(1_000_000),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 @pytest.mark.spec("recovery.bounded")
 def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -> None:
