@@ -42,7 +42,7 @@ HEAD = (
     "| columns | row groups | statistics | footer | bytes | open | pyarrow | one column | pyarrow "
     "| every chunk | pyarrow |"
 )
-FOREIGN = ("thrift", "thrift+index", "thrift+flatbuffers")
+FOREIGN = ("thrift", "thrift+index")
 """Forms that other readers take."""
 
 
