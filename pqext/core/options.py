@@ -220,8 +220,8 @@ class WriteOptions:
     """Leave a copy of the footer so far in the file after so many row groups, or as a :class:`pqext.Checkpoint` says,
     so that what lies before it can be read if the writer dies (``recover`` of reading). Only for local files."""
     durable: bool = False
-    """Wait until the disk has the whole file before it appears under its name, and the name too. Stores do so anyway.
-    """
+    """Wait until the disk has the whole file before it appears under its name, and the name too. Stores do so anyway,
+    file objects are refused."""
     profile: Literal["spark"] | None = None
     """``"spark"`` writes only what Spark's own reader takes (:mod:`pqext.core.types.profile`)."""
 

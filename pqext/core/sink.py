@@ -58,6 +58,8 @@ class Sink:
         if hasattr(dest, "write"):
             if append:
                 raise TypeError("only a file named by its path can be appended to: give the path, not a file object")
+            if durable:
+                raise ValueError("durable needs a path: of a file object only its owner knows when the disk has it")
             if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             self._dest = _Stream(dest)

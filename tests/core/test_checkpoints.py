@@ -236,6 +236,8 @@ def test_a_durable_file_is_on_the_disk_before_its_name_is(tmp_path: Path, monkey
     assert [what for what, _ in done] == ["replace", *["fsync"] * (GROUPS + 1), "replace", "fsync"]
     with pytest.raises(TypeError, match="durable"):
         pqext.write_table(TABLE, path, durable=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="durable needs a path"):
+        pqext.write_table(TABLE, BytesIO(), durable=True)
 
 
 _WRITER = """
