@@ -19,7 +19,7 @@ from pqext.recovery.leaves import DICTIONARY, Chunks, may_hold
 from pqext.recovery.pages import Page, Segment
 
 _STEPS = 4_000_000
-"""Pages that are looked at in one search for row groups; all searches together look at a few times as many."""
+"""Pages that are looked at in one search for row groups; all searches of a small file together too."""
 _STEPS_PER_PAGE = 64
 _PLAIN = int(Encoding.PLAIN)
 _SIZES = 4096
@@ -61,7 +61,7 @@ def group(
     groups: list[PageGroup] = []
     unplaced: list[Unplaced] = []
     effort = Effort(0)
-    effort.left = 4 * _STEPS + _STEPS_PER_PAGE * sum(len(segment.pages) for segment in segments)
+    effort.left = _STEPS + _STEPS_PER_PAGE * sum(len(segment.pages) for segment in segments)
     for segment in segments:
         found, left = _Search(segment, leaves, chunks, row_group_rows, effort).run()
         groups += found
