@@ -13,6 +13,7 @@ from recovery import damaged_files
 import pqext
 
 SECONDS = 20
+"""Of the processor, so that other work beside the tests does not count."""
 EMPTY = bytes.fromhex("1500150015002c15001500150615060000")
 """The header of a page without values."""
 HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
@@ -21,9 +22,9 @@ HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
 def recovered(data: bytes, **options: object) -> bytes:
     """What ``recover`` writes of ``data``, soon."""
     made = io.BytesIO()
-    begun = time.perf_counter()
+    begun = time.process_time()
     report = pqext.recover(data, made, **options)  # type: ignore[arg-type]
-    assert time.perf_counter() - begun < SECONDS
+    assert time.process_time() - begun < SECONDS
     assert report.written == bool(made.getvalue())
     if report.written:
         assert pqext.verify(made.getvalue()).ok
