@@ -189,7 +189,7 @@ class _Walk:
 
     def _is_beginning(self, at: int) -> bool:
         """Do the pages of a file begin here, or is it some place behind others?"""
-        return at != len(MAGIC) or self._source.read(0, len(MAGIC)).tobytes() == MAGIC
+        return at > len(MAGIC) or (at == len(MAGIC) and self._source.read(0, at).tobytes() == MAGIC)
 
     def page(self, at: int, *, check: bool = True) -> Page | None:
         """The page whose header is at ``at``, if what it says can be."""

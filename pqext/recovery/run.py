@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.footer import MAGIC
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
 from pqext.core.schema_tree import from_elements
@@ -168,7 +169,10 @@ class _Recovery:
             if likely[found.offset] and worth(evidence := of_footer(source, found, limits)):
                 return self._beyond(found, evidence)
         schema = self._schema or (of_footer(source, best[0], limits).claims if best else None)
-        return None if schema is None else self._pages(4, source.size, replace(schema, groups=[]))
+        if schema is None:
+            return None
+        has_magic = source.size >= len(MAGIC) and source.read(0, len(MAGIC)).tobytes() == MAGIC
+        return self._pages(len(MAGIC) if has_magic else 0, source.size, replace(schema, groups=[]))
 
     def _beyond(self, found: footers.FoundFooter, evidence: Evidence) -> Evidence:
         """The evidence of a footer, and of pages that it does not reach."""

@@ -386,3 +386,13 @@ def test_wrong_arguments_are_refused() -> None:
         pqext.recover(b"PAR1", io.BytesIO(), schema="BIGINT")
     with pytest.raises(ValueError, match="row_group_rows"):
         pqext.recover(b"PAR1", io.BytesIO(), row_group_rows=0)
+
+
+@pytest.mark.spec("recovery.pages")
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_pages_are_found_from_the_first_byte_where_the_magic_number_is_cut(cut: int) -> None:
+    table = rows(300)
+    data = written(table)
+    report, found = recover(data[cut : footer_of(data)], schema=SCHEMA)
+    assert report.rows == 300
+    assert found == table
