@@ -51,6 +51,8 @@ _LOOK = 40
 """Bytes that the pattern takes at most."""
 _PASSED_COST = 256
 """Bytes that are parsed in the time in which something that is no page is passed over."""
+_RESUMED_COST = 1 << 12
+"""Bytes that are parsed in the time that pages behind damage take, however few they are."""
 _PAGE_MEMORY = 1 << 10
 """Bytes of memory that a page takes until it is in a row group."""
 _INDEX_COST = 1 << 12
@@ -182,6 +184,8 @@ class _Walk:
                 last = segment.pages[-1]
                 at = last.end if last.confirmed else last.offset + last.head
             found = False
+            if not self._effort.take(_RESUMED_COST):
+                return
             for place in self._candidates(at + (not segment.pages)):
                 if self._is_believable(place):
                     at, found = place, True
