@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from recording import RESULTS, Recording
 
 import pqext
 from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.options import FooterForm
+from pqext.core.footer_choice import FORMS, FooterForm
 
 COLUMNS, ROW_GROUPS, CHUNKS = (10, 100, 1_000, 10_000, 100_000), (1, 10, 100), 1_000_000
 ROWS = 10
@@ -42,7 +42,7 @@ HEAD = (
     "| columns | row groups | statistics | footer | bytes | open | pyarrow | one column | pyarrow "
     "| every chunk | pyarrow |"
 )
-FOREIGN = ("thrift", "thrift+index")
+FOREIGN = ("thrift", "thrift+index", "thrift+flatbuffers")
 """Forms that other readers take."""
 
 
@@ -70,7 +70,7 @@ def write(path: Path, columns: int, row_groups: int, *, statistics: bool) -> Non
 def in_forms(plain: Path) -> Iterator[tuple[FooterForm, Path]]:
     """The file with each form of footer, one at a time."""
     other = plain.with_name("other.parquet")
-    for form in get_args(FooterForm):
+    for form in FORMS:
         if form == "thrift":
             yield form, plain
             continue

@@ -22,6 +22,8 @@ class FooterForm(StrEnum):
 
     thrift = "thrift"
     thrift_index = "thrift+index"
+    thrift_flatbuffers = "thrift+flatbuffers"
+    flatbuffers = "flatbuffers"
 
 
 def command(
@@ -32,7 +34,13 @@ def command(
                      show_default=False),
     ] = None,
     footer: Annotated[
-        FooterForm, Option("--footer", help="thrift+index adds a jump table, by which pqext opens few of many columns.")
+        FooterForm,
+        Option(
+            "--footer",
+            help="thrift+index adds a jump table, by which pqext opens few of many columns; thrift+flatbuffers adds a "
+            "second footer, by which a file opens whose first is damaged; flatbuffers leaves only that, which no other "
+            "reader knows.",
+        ),
     ] = FooterForm.thrift,
     drop_extensions: Annotated[
         bool, Option("--drop-extensions", help="Drop all extensions, which are for readers that know them.")
@@ -41,7 +49,7 @@ def command(
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
-    """Give a file its footer anew, with a jump table or without; no page is touched.
+    """Give a file its footer anew, in another form or the same; no page is touched.
 
     Example: pqext rewrite-footer wide.parquet --footer thrift+index
     """

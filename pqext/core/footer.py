@@ -13,6 +13,7 @@ from pqext.core.encryption.footer import check_plaintext, open_encrypted
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.encryption.reading import FileDecryptor
 from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.footer_choice import FooterForm
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.other_formats import looks_like
@@ -23,6 +24,9 @@ from pqext.core.thrift import decode, encode
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
+_FLAT_MAGIC = b"PAR3"
+_FLAT_FRAME = bytes.fromhex("6d9c1b525a4c4b0e8f0b2f4f6a3a9d10")
+"""Marks a FlatBuffers footer in the extension (:mod:`pqext.core.flat.framing`)."""
 TRAILER_BYTES = 8
 """The footer's length, four bytes little-endian, and the magic number."""
 
@@ -45,6 +49,11 @@ class Footer:
     decryptor: FileDecryptor | None = None
     known_crc: int | None = None
     """CRC-32 of these bytes, where they were not read."""
+
+    @property
+    def form(self) -> FooterForm:
+        """``"flatbuffers"`` for a footer that is no Thrift footer."""
+        return "thrift"
 
     @property
     def whole(self) -> FileMetaData:
@@ -93,6 +102,10 @@ def read_footer(
         head = source.read(0, len(MAGIC), keep=True).tobytes()
         tail = source.read(size - tail_bytes, tail_bytes, keep=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
+    if trailer[4:] == _FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
+        from pqext.core.flat.opening import read_alone  # it knows this module
+
+        return read_alone(source, limits)
     if head != MAGIC or trailer[4:] != MAGIC:
         _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
     length = int.from_bytes(trailer[:4], "little")
@@ -124,6 +137,12 @@ def read_footer(
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
         return Footer(metadata, offset, length, raw, decryptor)
+    if raw[-17:-1].tobytes() == _FLAT_FRAME:
+        from pqext.core.flat.opening import open_instead
+
+        opened = open_instead(raw, offset, limits, source.path)
+        if opened is not None:
+            return opened
     metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
     return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
+from pqext.core.footer_choice import FooterForm
 from pqext.core.indexes.options import SortKey
 from pqext.core.limits import Limits
-from pqext.core.options import Compression, EncodingName, FooterForm, ReadOptions
+from pqext.core.options import Compression, EncodingName, ReadOptions
 
 
 class ReadKeywords(TypedDict, total=False):

@@ -11,6 +11,7 @@ from pqext.core.compression import levels
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
 from pqext.core.field_docs import with_field_docs
+from pqext.core.footer_choice import FooterForm, check_beside
 from pqext.core.indexes.options import (
     BloomFilterChoice,
     SortKey,
@@ -30,7 +31,6 @@ EncodingName = Literal[
 ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 TimestampUnit = Literal["s", "ms", "us", "ns"]
 StringForm = Literal["string", "view", "dictionary"]
-FooterForm = Literal["thrift", "thrift+index"]
 
 
 @with_field_docs
@@ -215,7 +215,9 @@ class WriteOptions:
     Without the note durations are plain INT64."""
     footer: FooterForm = "thrift"
     """``"thrift+index"`` adds a jump table to the footer, by which pqext opens a few of very many columns without
-    looking at the others (:mod:`pqext.core.extension.jump_table`); other readers pass over it."""
+    looking at the others (:mod:`pqext.core.extension.jump_table`); other readers pass over it.
+    ``"thrift+flatbuffers"`` adds a FlatBuffers footer, by which a file opens whose Thrift footer is damaged.
+    ``"flatbuffers"`` makes it the only one: pqext alone reads such a file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
     """Leave a copy of the footer so far in the file after so many row groups, or as a :class:`pqext.Checkpoint` says,
     so that what lies before it can be read if the writer dies (``recover`` of reading). Only for local files."""
@@ -269,12 +271,10 @@ class WriteOptions:
                 raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
             if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
                 raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
-        if self.footer not in get_args(FooterForm):
-            raise ValueError(f'footer must be "thrift" or "thrift+index", not {self.footer!r}')
-        if self.footer != "thrift" and self.encryption is not None:
-            raise ValueError(f"a file with footer={self.footer!r} cannot be encrypted: leave out one of them")
-        if self.footer != "thrift" and extension_places.FILE in self.extensions:
-            raise ValueError(f"footer={self.footer!r} takes the place of extensions['file']: leave out one of them")
+        check_beside(
+            self.footer, encrypted=self.encryption is not None, extended=extension_places.FILE in self.extensions,
+            profile=self.profile,
+        )
         if self.profile not in (None, "spark"):
             raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
         if self.profile == "spark" and "brotli" in ([chosen] if isinstance(chosen, str) else chosen.values()):

@@ -26,8 +26,8 @@ from pqext.core.dense_columns import DenseColumns
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.extension import places as extension_places
 from pqext.core.extension.container import add_entries
-from pqext.core.extension.jump_table import with_jump_table
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
+from pqext.core.footer_forms import tail
 from pqext.core.handlers import derived_columns, file_metadata
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
@@ -363,10 +363,10 @@ class ParquetWriter(Suggesting):
         """The end of the file: the footer as it is stored, its length and the magic number."""
         footer = self._footer()
         if self._encryptor is None:
-            indexed = self.options.footer == "thrift+index"
+            form = self.options.footer
             if self._appended is not None:
-                footer, indexed = self._appended.merged(footer), indexed or self._appended.has_jump_table
-            return serialise_footer(with_jump_table(footer) if indexed else footer)
+                footer, form = self._appended.merged(footer), self._appended.form if form == "thrift" else form
+            return tail(footer, form)
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic)
 

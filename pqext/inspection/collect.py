@@ -13,6 +13,7 @@ from pqext.core.extension.container import parts
 from pqext.core.extension.jump_table import JUMP_TABLE, fits
 from pqext.core.extension.second_copy import SECOND_COPY
 from pqext.core.facts import LeafDescription, RowGroupDescription
+from pqext.core.flat.framing import agrees, is_beside
 from pqext.core.footer import ENCRYPTED_MAGIC
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
@@ -85,12 +86,22 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
 def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     footer = file.footer
     held = [length for one in extensions if one.place == "file" for name, length in one.holds if name == _JUMP_TABLE]
+    alone = footer.form == "flatbuffers"
+    raw = None if alone else file.source.read(footer.offset, footer.length)
+    flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and is_beside(raw) else None
+    agree = None
+    if raw is not None and flat is not None:
+        agree = footer.form == "thrift" and agrees(raw)
+    elif held:
+        agree = _fits(bytes(footer.raw))
     return FooterFacts(
         offset=footer.offset,
         length=footer.length,
         encrypted=file.source.read(file.source.size - 4, 4).tobytes() == ENCRYPTED_MAGIC,
+        form="flatbuffers" if alone else "thrift",
         jump_table=sum(held) if held else None,
-        agrees=_fits(bytes(footer.raw)) if held else None,
+        flatbuffers=flat,
+        agrees=agree,
     )
 
 

@@ -89,13 +89,16 @@ class Extension:
 class FooterFacts:
     """Where the footer lies and how many bytes it has, with what is in it beside the metadata.
 
-    ``jump_table`` is the bytes of the table in it, None without one; ``agrees`` says whether the table fits the footer.
+    ``form`` is ``"flatbuffers"`` for a footer that is no Thrift footer. ``jump_table`` and ``flatbuffers`` are the
+    bytes of a table and of a second footer in it, None without; ``agrees`` says whether that fits the footer.
     """
 
     offset: int
     length: int
     encrypted: bool = False
+    form: str = "thrift"
     jump_table: int | None = None
+    flatbuffers: int | None = None
     agrees: bool | None = None
 
 

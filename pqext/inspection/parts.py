@@ -12,6 +12,7 @@ from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts as entries
 from pqext.core.extension.jump_table import JUMP_TABLE
 from pqext.core.extension.second_copy import SECOND_COPY
+from pqext.core.flat.framing import FLATBUFFERS
 from pqext.core.footer import MAGIC, TRAILER_BYTES
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.metadata import BloomFilterHeader, PageHeader, PageType
@@ -31,7 +32,7 @@ _FIELDS = {
     1: "version", 2: "schema", 3: "number of rows", 4: "row groups", 5: "key-value metadata", 6: "created by",
     7: "column orders", 8: "encryption algorithm", 9: "signing key",
 }  # fmt: skip
-_KNOWN = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table"}
+_KNOWN = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table", FLATBUFFERS: "FlatBuffers footer"}
 _BINARY = 8
 _FIRST_READ = 256
 
@@ -171,6 +172,10 @@ class _Finder:
         self.add("frame", stop, self.size - stop, name="footer length and magic number")
         if footer.decryptor is not None and self.size >= TRAILER_BYTES and self._is_hidden():
             self.add("footer", footer.offset, footer.length, name="encrypted footer")
+            return
+        if footer.form != "thrift":
+            damaged = "" if footer.form == "flatbuffers" else "damaged Thrift footer with a "
+            self.add("footer", footer.offset, footer.length, name=f"{damaged}FlatBuffers footer")
             return
         raw = bytes(footer.raw)
         fields, end = scan_fields(raw, limits=self.file.limits)

@@ -65,11 +65,15 @@ def _file(report: FileFacts) -> RenderableType:
 
 
 def _footer(footer: FooterFacts) -> str:
-    told = f"{size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else 'Thrift'}"
-    if footer.jump_table is None:
-        return told
-    about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"
-    return f"{told}, with a jump table of {size(footer.jump_table)}, {about}"
+    kind = "FlatBuffers" if footer.form == "flatbuffers" else "Thrift"
+    told = f"{size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
+    if footer.jump_table is not None:
+        about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"
+        return f"{told}, with a jump table of {size(footer.jump_table)}, {about}"
+    if footer.flatbuffers is not None:
+        about = "which agrees with it" if footer.agrees else "which disagrees with it: the Thrift footer rules"
+        return f"{told}, with a FlatBuffers footer of {size(footer.flatbuffers)}, {about}"
+    return told
 
 
 def _schema(fields: tuple[Field, ...]) -> RenderableType:

@@ -16,7 +16,10 @@ from typing import Literal
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoints import find_checkpoints
 from pqext.core.errors import ParquetError
+from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check_alone, parse, size_alone
+from pqext.core.flat.lookup import FlatLookup
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
+from pqext.core.footer_forms import without_copies
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement
 from pqext.core.schema_tree import from_elements
@@ -24,12 +27,13 @@ from pqext.core.source import Source
 from pqext.core.thrift import decode
 from pqext.text import counted
 
-Kind = Literal["end", "inside", "checkpoint", "without its frame", "torn"]
+Kind = Literal["end", "inside", "checkpoint", "FlatBuffers", "without its frame", "torn"]
 
 _NAMES: dict[Kind, str] = {
     "end": "footer at the end",
     "inside": "footer inside the file",
     "checkpoint": "checkpoint",
+    "FlatBuffers": "FlatBuffers footer",
     "without its frame": "footer without its frame",
     "torn": "torn footer",
 }
@@ -87,6 +91,7 @@ def find(source: Source, limits: Limits) -> list[FoundFooter]:
     effort = Effort(source.size)
     framed = {found.offset: found for found in _framed(source, limits, effort)}
     framed |= {found.offset: found for found in islice(_checkpoints(source, limits), _CHECKPOINTS)}
+    framed |= {found.offset: found for found in _flat(source, limits, effort)}
     loose = {found.offset: found for found in _loose(source, limits, effort, set(framed))}
     return [found for _, found in sorted({**loose, **framed}.items(), reverse=True)]
 
@@ -130,6 +135,31 @@ def _checkpoints(source: Source, limits: Limits) -> Iterator[FoundFooter]:
     for saved in find_checkpoints(source, limits):
         with suppress(ParquetError):
             yield FoundFooter("checkpoint", saved.offset, saved.length, _sound(saved.metadata, limits))
+
+
+def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFooter]:
+    """FlatBuffers footers, beside a Thrift footer or alone."""
+    pattern = re.compile(re.escape(FLAT_MAGIC) + b"|" + re.escape(FLATBUFFERS.bytes))
+    for place in _places(source, pattern, len(FLATBUFFERS.bytes), TAIL_BYTES):
+        if not effort.take(_PLACE_COST):
+            return
+        alone = source.read(place, len(FLAT_MAGIC)).tobytes() == FLAT_MAGIC
+        before = source.read(place - 12, 12).tobytes()
+        length = int.from_bytes(before[4:8], "little")
+        offset = place - 12 - length
+        if offset < 0 or length > limits.footer_bytes or not effort.take(length):
+            continue
+        try:
+            size_alone(before, place - 12, limits)  # both have the same four numbers before what marks them
+            stored = source.read(offset, length)
+            check_alone(stored, before)
+            tables = stored.tobytes() if alone else parse(stored.tobytes()).tables(limits)
+            if not effort.take(len(tables)):
+                return
+            metadata = _sound(FlatLookup(tables, limits, source.path).whole(), limits)
+        except ParquetError:
+            continue
+        yield FoundFooter("FlatBuffers", offset, length, without_copies(metadata))
 
 
 def _whole(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from pqext.core import shape
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.extension.jump_table import fits
+from pqext.core.flat.comparing import differences
+from pqext.core.flat.framing import agrees, is_beside
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
@@ -90,6 +93,7 @@ def verify(
         return Report(error.path, size, None, None, wanted, (), findings.counts(advice), tuple(findings.faults), ())
     with file:
         _check_jump_table(file, findings)
+        _check_flat_footer(file, findings)
         tops = _chosen(file, columns)
         try:
             rows: int | None = file.num_rows
@@ -125,6 +129,32 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
         message = error.message
     if message is not None:
         findings.add(Fault("extension.jump-table.verified", message, offset=file.footer.offset))
+
+
+def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
+    """Note where the FlatBuffers footer beside the Thrift one says something else, and a Thrift footer that is lost."""
+    footer = file.footer
+    if footer.form == "flatbuffers" or footer.decryptor is not None:
+        return
+    if footer.form == "thrift+flatbuffers":
+        message = "the Thrift footer is damaged; its FlatBuffers form was read instead"
+        findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
+        return
+    if not is_beside(footer.raw):
+        return
+    try:
+        for place in islice(differences(footer.raw, file.limits), _DIFFERENCES):
+            message = f"the FlatBuffers footer disagrees with the Thrift footer, which rules, on {place}"
+            findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
+        if not agrees(footer.raw):
+            message = "the FlatBuffers footer was made from another Thrift footer"
+            findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
+    except ParquetError as error:
+        findings.add(Fault("extension.flatbuffers.verified", error.message, offset=footer.offset))
+
+
+_DIFFERENCES = 100
+"""Places that are told."""
 
 
 def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:

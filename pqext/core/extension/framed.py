@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
-from zlib import crc32
+
+from isal.isal_zlib import crc32
 
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.footer import MAGIC, TRAILER_BYTES

@@ -7,7 +7,6 @@ is told in ``specs/binary-protocol-extensions.md``. Spec: "Binary Protocol Exten
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import astuple, dataclass
 from struct import Struct as Packed
 from uuid import UUID
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.extension.framed import frame, unframe
-from pqext.core.extension.structure import append_extension, extensions, set_extension
+from pqext.core.extension.structure import append_extension, extensions
 from pqext.core.kernels import schema_tree
 from pqext.core.kernels.footer_places import places, places_within
 from pqext.core.kernels.thrift import StructIndex, scan_fields
@@ -205,22 +204,11 @@ def with_jump_table(metadata: FileMetaData) -> bytes:
 
     Raises ``ValueError`` where it has another extension: the table is found from the file's end, so it stands alone.
     """
-    plain = without_jump_table(metadata)
-    if extensions(plain) is not None:
+    if extensions(metadata) is not None:
         raise ValueError('footer="thrift+index" takes the place of another extension of the footer: leave out one')
-    serialised = encode(plain)
+    serialised = encode(metadata)
     table = build(serialised)
     return serialised if table is None else append_extension(serialised, frame(table, JUMP_TABLE))
-
-
-def without_jump_table(metadata: FileMetaData) -> FileMetaData:
-    """The footer, or a copy without its jump table: no table may outlive a change of what it indexes."""
-    stored = extensions(metadata)
-    if stored is None or stored[-16:] != JUMP_TABLE.bytes:
-        return metadata
-    plain = copy(metadata)
-    set_extension(plain, None, replace=True)
-    return plain
 
 
 def _index(structures: Sequence[object] | None) -> StructIndex | None:

@@ -13,12 +13,12 @@ from pqext.core.arrow_schema.text import KEY, Unreadable, parse
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.checkpoints import Checkpoints
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.extension.jump_table import JUMP_TABLE
 from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
 from pqext.core.files.footer_merge import FooterMerge, forget_bounds
 from pqext.core.files.rewrite import plain_footer
 from pqext.core.footer import Footer
+from pqext.core.footer_forms import form_of
 from pqext.core.inputs import plain_layout
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, LogicalType, RowGroup, SchemaElement, Type
@@ -30,7 +30,6 @@ from pqext.core.types import logical
 
 _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Keys by which Spark reads all dates or timestamps of a file in another calendar."""
-_TAIL_BYTES = 8
 
 
 class AppendedFile:
@@ -56,8 +55,7 @@ class AppendedFile:
             # What is read by a jump table is read from a file that is about to grow: a copy is not.
             self._old, _ = decode(FileMetaData, encode(found.metadata))
             self.size = source.size
-            at = source.size - _TAIL_BYTES - 1 - len(JUMP_TABLE.bytes)
-            self.has_jump_table = at > 0 and source.read(at, len(JUMP_TABLE.bytes)).tobytes() == JUMP_TABLE.bytes
+            self.form = form_of(source)
         finally:
             source.close()
         self._refuse_others()

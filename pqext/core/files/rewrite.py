@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.core.extension.jump_table import with_jump_table, without_jump_table
 from pqext.core.extension.places import listed, structures_at
 from pqext.core.extension.structure import set_extension
-from pqext.core.footer import Footer, read_footer, serialise_footer
+from pqext.core.footer import Footer, read_footer
+from pqext.core.footer_choice import FooterForm, check_form
+from pqext.core.footer_forms import tail, without_copies
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
-from pqext.core.options import FooterForm
 from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink
 from pqext.core.source import Source
@@ -36,14 +35,13 @@ def rewrite_footer(
 
     ``change`` gets the metadata and alters it, or returns another. The result goes to ``dest``, a path or a binary
     file object, or takes the place of ``source``, a path then, at one stroke. Fields that this version does not
-    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one). A jump table goes;
-    ``footer="thrift+index"`` makes a new one.
+    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one). A jump table and a
+    FlatBuffers footer go; other forms of ``footer`` make new ones.
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
     schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.
     """
-    if footer not in get_args(FooterForm):
-        raise ValueError(f'footer must be "thrift" or "thrift+index", not {footer!r}')
+    check_form(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
         raise TypeError("give dest: only a file named by its path can be rewritten in place")
     opened = open_source(source)
@@ -51,11 +49,10 @@ def rewrite_footer(
         found = plain_footer(opened, limits)
         changed = change(found.metadata)
         serialised = _checked(found.metadata if changed is None else changed, limits)
-        if footer == "thrift+index":
-            serialised = with_jump_table(decode(FileMetaData, serialised, limits=limits)[0])
+        ending = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(source if dest is None else dest) as sink:
             copy_bytes(opened, 0, found.offset, sink)
-            sink.write(serialise_footer(serialised))
+            sink.write(ending)
             if opened is not source:
                 opened.close()  # Windows replaces no file that is open
     except ParquetError as error:
@@ -83,7 +80,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
             "files with encrypted parts cannot be joined or get another footer; read and write them instead",
             feature="rewriting encrypted files", path=source.path,
         )
-    return replace(footer, metadata=without_jump_table(footer.metadata))
+    return Footer(without_copies(footer.whole), footer.offset, footer.length, footer.raw)
 
 
 def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from isal.isal_zlib import crc32
@@ -23,16 +22,13 @@ from pqext.core.extension.jump_table import (
     Root,
 )
 from pqext.core.extension.table_blocks import TableBlocks
-from pqext.core.kernels.thrift import StructIndex
-from pqext.core.leb128 import uleb
+from pqext.core.indexed.structs import WINDOW, ColumnWindows, IndexedStructs, listed, peeked
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
 from pqext.core.source import Source
-from pqext.core.thrift import LazyStructs, Struct, decode, field
+from pqext.core.thrift import Struct, decode, field
 from pqext.core.warn import warn_of_file
 
-_WINDOW = 64
-"""Row groups of which the same column is looked up at once."""
 _SHARE = 4
 """Where more than this part of the footer was looked at, the rest is read too."""
 _CANDIDATES = 16
@@ -41,26 +37,20 @@ _EMPTY_LIST = b"\x0c"
 _T = TypeVar("_T", bound=Struct)
 
 
-class _Chunks(Struct):
-    items: Sequence[ColumnChunk] = field(1, [ColumnChunk], lazy=True)
-
-
 class _Groups(Struct):
     items: Sequence[RowGroup] = field(1, [RowGroup], lazy=True)
 
 
-_L = TypeVar("_L", _Chunks, _Groups)
-
-
-class Lookup:
+class Lookup(ColumnWindows):
     """What a jump table tells of the footer of ``length`` bytes at ``offset``; the whole footer once it is needed."""
 
     def __init__(
         self, source: Source, offset: int, length: int, root: Root, crcs: Sequence[int], sections: int, limits: Limits
     ) -> None:
-        self.source, self.offset, self.length, self.root, self.limits = source, offset, length, root, limits
+        super().__init__(limits, source.path)
+        self.source, self.offset, self.length, self.root = source, offset, length, root
+        self.row_groups = root.row_groups
         self._blocks = TableBlocks(source, offset, sections, root, crcs)
-        self._columns: dict[tuple[int, int], Sequence[ColumnChunk]] = {}
         self._groups: dict[int, Sequence[RowGroup]] = {}
         self._lock = threading.Lock()
         self._read: tuple[FileMetaData, Any] | None = None
@@ -125,10 +115,10 @@ class Lookup:
         return found
 
     def _group(self, position: int) -> RowGroup:
-        first = position - position % _WINDOW
+        first = position - position % WINDOW
         if first not in self._groups:
-            self._groups[first] = self._window_of_groups(first, min(first + _WINDOW, self.root.row_groups))
-        found = _peeked(self._groups[first], position - first)
+            self._groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
+        found = peeked(self._groups[first], position - first)
         if len(found.columns):
             raise CorruptFileError("the jump table's places in a row group are others")
         found.columns = IndexedStructs(
@@ -148,50 +138,20 @@ class Lookup:
         spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(stop - first)]
         self._blocks.hold(span for pair in spans for span in pair)
         parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
-        return self._listed(_Groups, parts).items
-
-    def _chunk(self, column: int, row_group: int) -> ColumnChunk:
-        chunks, at = self._window_of_chunks(column, row_group)
-        return _peeked(chunks, at)
-
-    def _window_of_chunks(self, column: int, row_group: int) -> tuple[Sequence[ColumnChunk], int]:
-        """The chunks of one column in row groups that lie together, and which of them is asked for."""
-        at = row_group % _WINDOW
-        first = row_group - at
-        if (column, first) not in self._columns:
-            self._columns[column, first] = self._chunks(column, first, min(first + _WINDOW, self.root.row_groups))
-        return self._columns[column, first], at
-
-    def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
-        """Where a column chunk lies among others; None where the whole footer was read, or the table is damaged."""
-        if self.is_whole:
-            return None
-        try:
-            chunks, at = self._window_of_chunks(column, row_group)
-        except ParquetError:
-            return None  # told to those who ask for the chunk itself
-        return (chunks._index, at) if isinstance(chunks, LazyStructs) else None
-
-    def _listed(self, kind: type[_L], parts: Sequence[bytes]) -> _L:
-        """A structure with nothing but a list of these serialised ones, which are checked to be whole."""
-        data = b"".join((b"\x19\xfc", uleb(len(parts)), *parts, b"\x00"))
-        found, end = decode(kind, data, limits=self.limits, path=self.source.path)
-        if end != len(data):
-            raise CorruptFileError("the jump table's places of structures are others")
-        return found
+        return listed(_Groups, len(parts), parts, self.limits, self.path).items
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
         """The chunks of one column in several row groups, which are fetched together."""
         groups = self.root.row_groups
         at = self.root.places_at + (column * groups + first) * PLACE_BYTES
-        if groups <= _WINDOW:  # the places of the next column follow at once
+        if groups <= WINDOW:  # the places of the next column follow at once
             places = self._blocks.numbers(at, 2 * groups)
         else:
             places = self._blocks.numbers(at, stop - first)
             places += self._blocks.numbers(at + groups * PLACE_BYTES, stop - first)
         spans = list(zip(places[: stop - first], places[stop - first :], strict=True))
         self._blocks.hold(spans)
-        return self._listed(_Chunks, [self._blocks.span(*span) for span in spans]).items
+        return self._listed(len(spans), [self._blocks.span(*span) for span in spans])
 
     def _order(self, column: int) -> ColumnOrder:
         at = self.root.orders_start + column * self.root.order_bytes
@@ -244,88 +204,6 @@ class Lookup:
         if max(found, default=0) >= count:
             raise CorruptFileError("the jump table names a column that is not there")
         return found if len(found) <= _CANDIDATES else None
-
-
-class IndexedStructs(LazyStructs[_T]):
-    """A list of structures each of which ``find`` finds by the table; ``instead`` is the list in the whole footer."""
-
-    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "lookup")
-
-    def __init__(
-        self,
-        lookup: Lookup,
-        count: int,
-        find: Callable[[int], _T] | None,
-        instead: Callable[[FileMetaData], Sequence[_T]],
-        near: Callable[[int], tuple[StructIndex, int] | None] | None = None,
-    ) -> None:
-        self._decoded = {}
-        self._count, self._find, self._instead = count, find, instead
-        self.lookup, self._near = lookup, near
-        self._kept: Sequence[_T] | None = None
-
-    @property
-    def _whole(self) -> Sequence[_T]:
-        if self._kept is None:
-            self._kept = self._instead(self.lookup.whole())
-            if len(self._kept) != self._count:
-                raise CorruptFileError(f"a list of {len(self._kept)} structures has {self._count} in the jump table")
-        return self._kept
-
-    @property
-    def _index(self) -> StructIndex:  # type: ignore[override]
-        found = self._whole
-        assert isinstance(found, LazyStructs)
-        return found._index
-
-    def __len__(self) -> int:
-        return self._count
-
-    def _one(self, position: int) -> _T:
-        if not -self._count <= position < self._count:
-            raise IndexError(f"no element {position} in a list of {self._count}")
-        position %= self._count
-        if self._find is None:
-            return _peeked(self._whole, position)
-        return self.lookup.asked(partial(self._find, position), lambda _: _peeked(self._whole, position))
-
-
-    def __getitem__(self, position: Any) -> Any:
-        if isinstance(position, slice):
-            return [self[i] for i in range(*position.indices(len(self)))]
-        if position < 0:
-            position += self._count
-        found = self._decoded.get(position)
-        if found is None:
-            found = self._decoded[position] = self._one(position)
-        return found
-
-    def peek(self, position: int) -> _T:
-        """An element that is not kept."""
-        found = self._decoded.get(position)
-        return self._one(position) if found is None else found
-
-    def __iter__(self) -> Iterator[_T]:
-        for position in range(self._count):
-            yield self[position]
-
-    @property
-    def untouched(self) -> StructIndex | None:
-        """The places of the elements, once the whole footer was read and none was decoded before."""
-        return self._index if self._kept is not None and not self._decoded else None
-
-    def near(self, position: int) -> tuple[StructIndex, int] | None:
-        """A list in which the element lies, and where in it, so long as it was not decoded."""
-        return None if self._near is None or position in self._decoded else self._near(position)
-
-    def place(self, position: int) -> tuple[StructIndex, int] | None:
-        """Where an element lies, as ``untouched``."""
-        found = self.untouched
-        return None if found is None else (found, position)
-
-
-def _peeked(structures: Sequence[_T], position: int) -> _T:
-    return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]
 
 
 def tell(path: str | None, error: ParquetError) -> None:

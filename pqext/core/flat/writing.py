@@ -1,0 +1,47 @@
+"""Metadata as a FlatBuffers footer.
+
+What the public schema cannot say stands in the footer's own extension, slot 99 of its root table, as a frame or, beside
+others, an entry of a container: see :mod:`pqext.core.kernels.thrift_fields` for how, and
+``specs/binary-protocol-extensions.md`` for the bytes.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from pqext.core.extension.framed import frame
+from pqext.core.extension.structure import append_extension, extensions
+from pqext.core.flat.framing import framed
+from pqext.core.kernels.thrift_to_flat import convert
+from pqext.core.metadata import FileMetaData
+from pqext.core.thrift import encode
+
+BESIDE = UUID("a1c6f0de-6f0f-4c1e-9a43-0f6a6f6f7b52")
+"""Marks what stands beside the tables."""
+_MOST_BYTES = (1 << 31) - 1
+_DEPTH = 1000
+"""Levels of a schema that is written."""
+
+
+def tables_of(serialised: bytes) -> bytes:
+    """The FlatBuffers footer that says what a serialised FileMetaData does.
+
+    Raises ``ValueError`` for one that has no place in it (:func:`pqext.core.kernels.thrift_to_flat.convert`).
+    """
+    tables, about, at = convert(serialised, _DEPTH)
+    extension = frame(about, BESIDE)
+    if len(tables) + 4 + len(extension) > _MOST_BYTES:
+        raise ValueError("the footer cannot be written as FlatBuffers: it would take more than 2 GiB")
+    distance, size = (number.to_bytes(4, "little") for number in (len(tables) - at, len(extension)))
+    return b"".join([tables[:at], distance, tables[at + 4 :], size, extension])
+
+
+def with_flat_footer(metadata: FileMetaData) -> bytes:
+    """The serialised footer with a FlatBuffers one in its extension.
+
+    Raises ``ValueError`` where it has another extension, or no place in FlatBuffers.
+    """
+    if extensions(metadata) is not None:
+        raise ValueError('footer="thrift+flatbuffers" takes the place of another extension of the footer')
+    serialised = encode(metadata)
+    return append_extension(serialised, framed(tables_of(serialised), serialised[:-1]))

@@ -1,0 +1,49 @@
+"""The end of a file in each form of footer."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from pqext.core.extension.jump_table import JUMP_TABLE, with_jump_table
+from pqext.core.extension.structure import extensions, set_extension
+from pqext.core.flat.framing import FLATBUFFERS, alone
+from pqext.core.flat.writing import tables_of, with_flat_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_choice import FooterForm
+from pqext.core.metadata import FileMetaData
+from pqext.core.source import Source
+from pqext.core.thrift import encode
+
+_MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
+"""Extensions of the footer that are made from its other fields."""
+
+
+def tail(metadata: FileMetaData, form: FooterForm) -> bytes:
+    """The bytes that end a file of this metadata.
+
+    Raises ``ValueError`` for metadata that the form has no place for.
+    """
+    plain = without_copies(metadata)
+    if form == "flatbuffers":
+        return alone(tables_of(encode(plain)))
+    if form == "thrift+index":
+        return serialise_footer(with_jump_table(plain))
+    return serialise_footer(with_flat_footer(plain) if form == "thrift+flatbuffers" else plain)
+
+
+def without_copies(metadata: FileMetaData) -> FileMetaData:
+    """The footer, or a copy without what was made from it: nothing of that may outlive a change of the footer."""
+    stored = extensions(metadata)
+    if stored is None or stored[-16:] not in _MADE_FROM_IT:
+        return metadata
+    plain = copy(metadata)
+    set_extension(plain, None, replace=True)
+    return plain
+
+
+def form_of(source: Source) -> FooterForm:
+    """The form of a file's footer, by its last bytes; nothing is checked."""
+    last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
+    if last[-4:] == b"PAR3":
+        return "flatbuffers"
+    return _MADE_FROM_IT.get(last[:16], "thrift")  # type: ignore[return-value]
