@@ -35,7 +35,7 @@ from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 import pqext
-from pqext.core.footer import read_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.metadata import FileMetaData
 from pqext.core.sources.opening import open_source
 

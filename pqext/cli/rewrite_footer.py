@@ -54,7 +54,7 @@ def command(
     Example: pqext rewrite-footer wide.parquet --footer thrift+index
     """
     from pqext.core.files import rewrite
-    from pqext.core.footer import read_footer
+    from pqext.core.footer_reading import read_footer
     from pqext.core.sources.opening import open_source
 
     with refusals():

@@ -30,7 +30,8 @@ from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.compression import compress, decompress
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
-from pqext.core.footer import MAGIC, Footer, read_footer
+from pqext.core.footer import MAGIC, Footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
@@ -204,7 +205,7 @@ def footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions,
     by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
 ) -> Footer:
-    """As :func:`pqext.core.footer.read_footer`; by the last checkpoint where there is no footer and options say so."""
+    """As :func:`pqext.core.footer_reading.read_footer`; by the last checkpoint without a footer, if options say so."""
     try:
         return read_footer(source, limits, options.decryption, by_table)
     except (CorruptFileError, LimitError) as error:

@@ -154,7 +154,8 @@ def test_whole_column_chunks_and_row_groups_that_change_places_are_detected() ->
 
 @pytest.mark.spec("encryption.row-group.ordinal")
 def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() -> None:
-    from pqext.core.footer import read_footer, serialise_footer
+    from pqext.core.footer import serialise_footer
+    from pqext.core.footer_reading import read_footer
     from pqext.core.thrift import encode
 
     data = FILES["signed footer"]
@@ -178,7 +179,8 @@ def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() ->
 def test_row_groups_of_a_signed_footer_are_decrypted_by_the_ordinals_that_it_gives_them() -> None:
     from pqext.core.encryption.cipher import AesKey
     from pqext.core.encryption.modules import FileAad
-    from pqext.core.footer import read_footer, serialise_footer
+    from pqext.core.footer import serialise_footer
+    from pqext.core.footer_reading import read_footer
     from pqext.core.thrift import encode
 
     data = FILES["signed footer"]
@@ -219,7 +221,8 @@ def test_a_truncated_encrypted_file_is_a_typed_error() -> None:
 
 
 def test_an_encrypted_column_in_a_file_without_an_algorithm_is_corrupt() -> None:
-    from pqext.core.footer import read_footer, serialise_footer
+    from pqext.core.footer import serialise_footer
+    from pqext.core.footer_reading import read_footer
 
     data = FILES["signed footer"]
     footer = read_footer(open_source(data))

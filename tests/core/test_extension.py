@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
-from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode, encode

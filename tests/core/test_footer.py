@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
-from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.source import StreamSource

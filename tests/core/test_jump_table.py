@@ -18,7 +18,7 @@ from core.test_footer import everything
 from hypothesis import given
 
 import pqext
-from pqext.core import footer as footers
+from pqext.core import footer_reading as footers
 from pqext.core.errors import ParquetError
 from pqext.core.extension import jump_table
 from pqext.core.extension.framed import FRAME_BYTES, frame

@@ -13,7 +13,8 @@ import pytest
 import pqext
 from pqext.core.created_by import counts_dictionary_header
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.metadata import PageHeader
 from pqext.core.source import MemorySource
 from pqext.core.thrift import decode

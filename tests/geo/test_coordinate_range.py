@@ -17,7 +17,8 @@ import pqext
 from pqext import geo
 from pqext.core import metadata
 from pqext.core.errors import GeometryError
-from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.sources.opening import open_source
 from pqext.geo import BoundingBox, types

@@ -20,7 +20,8 @@ from variant_cases import FOLDER, all_cases, may_fail, must_fail
 import pqext
 from pqext import geo, variant
 from pqext.core.errors import UnsupportedError, VariantError
-from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.sources.opening import open_source
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct

@@ -21,7 +21,8 @@ from pqext import geo
 from pqext.core.annotations import PAGE_BOXES
 from pqext.core.extension.framed import frame
 from pqext.core.extension.structure import set_extension
-from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.footer import serialise_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import (
     BoundingBox,

@@ -12,7 +12,7 @@ from typing import Any
 from pqext.core.encryption.properties import FileDecryption, to_bytes
 from pqext.core.encryption.reading import MissingPrefixError
 from pqext.core.errors import EncryptionError
-from pqext.core.footer import read_footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.sources.opening import open_source
 

@@ -12,9 +12,10 @@ from typing import Any
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.extension.places import listed, structures_at
 from pqext.core.extension.structure import set_extension
-from pqext.core.footer import Footer, read_footer
+from pqext.core.footer import Footer
 from pqext.core.footer_choice import FooterForm, check_form
 from pqext.core.footer_forms import tail, without_copies
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.schema_tree import from_elements

@@ -14,7 +14,8 @@ from pqext.core.buffers import EMPTY, Bytes
 from pqext.core.errors import ChangedFileError, CorruptFileError
 from pqext.core.files.external import FileResolver, is_plain
 from pqext.core.files.summary_note import NotedFile, noted
-from pqext.core.footer import TRAILER_BYTES, FootedSource, Footer, read_footer
+from pqext.core.footer import TRAILER_BYTES, FootedSource, Footer
+from pqext.core.footer_reading import read_footer
 from pqext.core.kernels.summary import files_of
 from pqext.core.kernels.thrift import StructIndex
 from pqext.core.limits import Limits

@@ -215,15 +215,35 @@ cdef inline bint is_gone(Fields *piece, int id) noexcept nogil:
     return False
 
 
+cdef inline int rank(const Field *field) noexcept nogil:
+    """The place of a field in its structure: extensions, whose id may be negative, stand last."""
+    return field.id if field.id >= 0 else field.id + 0x10000
+
+
+cdef inline int put_added(Fields *base, Fields *piece, int *done, int before, Bytes *out, int *last) noexcept nogil:
+    """Those fields of a difference that `base` has not, as far as they stand before others."""
+    cdef Field *other
+    while done[0] < piece.count:
+        other = &piece.field[done[0]]
+        if rank(other) >= before:
+            return DONE
+        done[0] += 1
+        if other.id != 0 and find_field(base, other.id) == NULL and put_field(out, last, other) != DONE:
+            return OUT_OF_MEMORY
+    return DONE
+
+
 cdef inline int put_together(Fields *base, Fields *piece, Bytes *out, int depth) noexcept nogil:
     """`base` with a difference put over it."""
-    cdef int last = 0, i, status
+    cdef int last = 0, i, status, added = 0
     cdef Field *mine
     cdef Field *other
     cdef Fields inner_base, inner_piece
     cdef Cursor c
     for i in range(base.count):
         mine = &base.field[i]
+        if put_added(base, piece, &added, rank(mine), out, &last) != DONE:
+            return OUT_OF_MEMORY
         other = find_field(piece, mine.id)
         if other == NULL:
             if not is_gone(piece, mine.id) and put_field(out, &last, mine) != DONE:
@@ -243,8 +263,6 @@ cdef inline int put_together(Fields *base, Fields *piece, Bytes *out, int depth)
             status = put_together(&inner_base, &inner_piece, out, depth + 1)
             if status != DONE:
                 return status
-    for i in range(piece.count):
-        other = &piece.field[i]
-        if other.id != 0 and find_field(base, other.id) == NULL and put_field(out, &last, other) != DONE:
-            return OUT_OF_MEMORY
+    if put_added(base, piece, &added, 0x20000, out, &last) != DONE:
+        return OUT_OF_MEMORY
     return put_byte(out, STOP)

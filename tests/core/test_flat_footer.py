@@ -1,0 +1,548 @@
+"""FlatBuffers footers, beside the Thrift footer and alone: what they say, what they are made of, and damaged ones."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.strategies import tables
+from core.test_footer import everything
+from core.test_thrift import structs
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.extension.structure import set_extension
+from pqext.core.flat.framing import FLATBUFFERS, alone, parse
+from pqext.core.flat.lookup import FlatFooter, FlatLookup
+from pqext.core.flat.writing import tables_of
+from pqext.core.footer_choice import FORMS, FooterForm
+from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.core.kernels.flat_verify import verify
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
+from pqext.core.thrift import LazyStructs, decode, encode
+from reference import flat_footer as slowly
+from reference.compact import Reader
+from reference.effort import share
+
+SMALL = pa.table(
+    {
+        "number": pa.array([1, 2, 3, 4], pa.int32()),
+        "text": ["apple", "application_is_a_very_long_suffix", "b" * 40, None],
+        "list": [[1], [2, 3], [], None],
+        "deep": [{"a": {"b": 1.0}, "c": 1}] * 4,
+        "when": pa.array([1, 2, 3, 4], pa.timestamp("us", "UTC")),
+    }
+)
+
+
+def written(table: pa.Table, form: FooterForm, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, footer=form, **{"row_group_rows": 2, **options})
+    return out.getvalue()
+
+
+def footer_of(file: bytes) -> bytes:
+    return file[-8 - int.from_bytes(file[-8:-4], "little") : -8]
+
+
+def with_footer(file: bytes, footer: bytes) -> bytes:
+    return file[: len(file) - 8 - len(footer_of(file))] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def said(payload: bytes) -> FileMetaData:
+    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).whole())
+
+
+def thrift(serialised: bytes) -> FileMetaData:
+    return everything(decode(FileMetaData, serialised)[0])
+
+
+@st.composite
+def footers(draw: st.DrawFn) -> FileMetaData:
+    """Any footer whose row groups have the columns of its schema, whatever else is in it."""
+    count, footer = draw(st.integers(1, 3)), draw(structs(FileMetaData))
+    elements = [draw(structs(SchemaElement)) for _ in range(count + 1)]
+    for at, element in enumerate(elements):
+        element.num_children = None if at else count
+    footer.schema = elements
+    footer.encryption_algorithm = footer.footer_signing_key_metadata = None
+    groups: list[RowGroup] = [draw(structs(RowGroup)) for _ in range(draw(st.integers(0, 2)))]
+    for group in groups:
+        group.columns = [draw(structs(ColumnChunk)) for _ in range(count)]
+        for chunk in group.columns:
+            assume(chunk.meta_data is not None)
+            chunk.crypto_metadata = chunk.encrypted_column_metadata = None
+    footer.row_groups = groups
+    if draw(st.booleans()):
+        set_extension(footer, draw(st.binary(max_size=10)))
+    return footer
+
+
+@pytest.mark.spec("extension.flatbuffers.equal")
+@given(footers())
+def test_any_footer_says_the_same_in_both_forms(footer: FileMetaData) -> None:
+    serialised = encode(footer)
+    payload = tables_of(serialised)
+    assert said(payload) == thrift(serialised)
+    assert slowly.read(payload) == slowly.plain(Reader(serialised).struct())
+
+
+@pytest.mark.spec("extension.flatbuffers")
+@given(tables(width=(1, 4)))
+def test_a_footer_is_framed_and_built_as_its_description_says(table: pa.Table) -> None:
+    plain = footer_of(written(table, "thrift"))
+    payload, fields = slowly.payload_of(footer_of(written(table, "thrift+flatbuffers")))
+    assert fields == plain
+    assert slowly.read(payload) == slowly.plain(Reader(plain).struct())
+
+
+@pytest.mark.spec("extension.flatbuffers.alone")
+@given(tables(width=(1, 4)))
+def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> None:
+    file = written(table, "flatbuffers")
+    assert slowly.read(slowly.payload_alone(file)) == slowly.plain(
+        Reader(footer_of(written(table, "thrift"))).struct()
+    )
+    with pqext.open(file) as opened:
+        assert opened.footer.form == "flatbuffers"
+        assert opened.read().equals(pqext.open(written(table, "thrift")).read(), check_metadata=True)
+
+
+@pytest.mark.spec("extension.flatbuffers.equal")
+def test_every_fact_of_a_wide_file_is_the_same_however_it_is_asked_for() -> None:
+    table = pa.table({f"c{i}": np.arange(i, i + 8) for i in range(150)})
+    plain = pqext.open(written(table, "thrift", row_group_rows=1))
+    file = written(table, "flatbuffers", row_group_rows=1)
+    opened = pqext.open(file)
+    assert isinstance(opened.footer, FlatFooter)
+    assert not opened.footer.lookup.is_whole
+    assert opened.read(["c77"]).equals(plain.read(["c77"]), check_metadata=True)
+    assert opened.row_groups[3].chunk("c5").metadata == plain.row_groups[3].chunk("c5").metadata
+    assert opened.row_groups[3].chunk("c5").bounds() == plain.row_groups[3].chunk("c5").bounds()
+    assert not opened.footer.lookup.is_whole
+    assert everything(opened.footer.whole) == everything(plain.footer.whole)
+    for group in pqext.open(file).row_groups:
+        for at in range(150):
+            assert group.chunk(at).structure == plain.row_groups[group.index].chunk(at).structure
+    assert pqext.open(file).read().equals(plain.read(), check_metadata=True)
+    assert isinstance(pqext.open(file).metadata.row_groups, LazyStructs)
+
+
+def stated(type: int, low: bytes | None, high: bytes | None, **more: Any) -> tuple[bytes, bytes]:
+    """A footer with the bounds of one column, and its FlatBuffers form; without its extension the last."""
+    table = pa.table({"x": pa.array([1], {1: pa.int32(), 2: pa.int64(), 5: pa.float64()}.get(type, pa.int64()))})
+    if type == 6:
+        table = pa.table({"x": pa.array([b"a"])})
+    if type == 7:
+        table = pa.table({"x": pa.array([b"0123456789abcdef"], pa.binary(16))})
+    footer = thrift(footer_of(written(table, "thrift")))
+    about = footer.row_groups[0].columns[0].meta_data
+    assert about is not None
+    about.statistics = Statistics(min_value=low, max_value=high, null_count=0, **more)
+    serialised = encode(footer)
+    return serialised, tables_of(serialised)
+
+
+def in_the_tables(payload: bytes) -> Statistics:
+    """The bounds that a reader sees who does not know our extension, but packs bounds of byte arrays as we do."""
+    root = slowly.View(payload, int.from_bytes(payload[:4], "little"))
+    chunk = ((root.children(3) or [])[0].children(0) or [])[0].child(0)
+    assert chunk is not None
+    about = chunk.child(8)
+    type = (root.children(1) or [])[1].number(0, "Int8")
+    assert about is not None
+    found = {id: value for id, _, value in slowly._statistics(about, type, own=True)}
+    return Statistics(
+        min_value=found.get(6), max_value=found.get(5), null_count=found.get(3), is_max_value_exact=found.get(7),
+        is_min_value_exact=found.get(8),
+    )
+
+
+@pytest.mark.spec("extension.flatbuffers.bounds")
+@pytest.mark.parametrize("type", [6, 7])
+@given(data=st.data())
+def test_bounds_in_the_tables_hold_all_values_that_the_exact_ones_hold(type: int, data: st.DataObject) -> None:
+    some = st.binary(max_size=20) | st.binary(max_size=20).map(lambda tail: b"\xff" * 17 + tail)
+    low, high = sorted(data.draw(st.tuples(some, some).map(lambda pair: [b"ab" + pair[0], b"ab" + pair[1]])))
+    serialised, payload = stated(type, low, high)
+    found = in_the_tables(payload)
+    assert found.min_value is not None
+    assert found.min_value <= low
+    assert found.max_value is None or found.max_value >= high
+    assert (found.is_min_value_exact is False) == (found.min_value != low)
+    assert found.max_value is None or (found.is_max_value_exact is False) == (found.max_value != high)
+    assert said(payload) == thrift(serialised)
+
+
+@pytest.mark.spec("extension.flatbuffers.bounds")
+def test_bounds_are_left_out_of_the_tables_where_they_might_be_misread() -> None:
+    assert in_the_tables(stated(6, b"", b"b" * 30)[1]).min_value == b""
+    inexact = stated(6, b"", b"b", is_min_value_exact=False)[1]
+    assert in_the_tables(inexact).min_value is None  # a length of 0 cannot be negative
+    assert in_the_tables(stated(6, b"a", b"\xff" * 30)[1]).max_value is None
+    assert in_the_tables(stated(1, b"123", b"12345678")[1]) == Statistics(null_count=0)
+    footer = thrift(stated(6, b"a", b"b")[0])
+    footer.column_orders = None
+    assert in_the_tables(tables_of(encode(footer))) == Statistics(null_count=0)
+    # A decimal is no row of unsigned bytes: a shorter bound would be none.
+    table = pa.table({"x": pa.array([1], pa.decimal256(60, 0))})
+    footer = thrift(footer_of(written(table, "thrift")))
+    about = footer.row_groups[0].columns[0].meta_data
+    assert about is not None
+    about.statistics = Statistics(min_value=b"\x80" + bytes(24), max_value=b"\x01" + bytes(24))
+    assert in_the_tables(tables_of(encode(footer))) == Statistics()
+
+
+def foreign(file: bytes, statistics: slowly.Slots | None = None) -> bytes:
+    """A file with one int64 and one string column, whose only footer another writer made."""
+    footer = thrift(footer_of(file))
+    names = [element.name for element in footer.schema]
+    schema: list[slowly.Slots] = [{3: ("string", names[0]), 4: ("Int32", 2)}]
+    for name, type in zip(names[1:], (2, 6), strict=True):
+        schema.append(
+            {0: ("Int8", type), 2: ("Int8", 1), 3: ("string", name), 8: ("Uint8", 1), 9: ("table", {})}
+            | ({6: ("Uint8", 1), 7: ("table", {})} if type == 6 else {})
+        )
+    groups = []
+    for group in footer.row_groups:
+        columns = []
+        for chunk in group.columns:
+            about = chunk.meta_data
+            assert about is not None
+            slots: slowly.Slots = {
+                0: ("Int8", int(about.codec)), 2: ("Int64", about.total_uncompressed_size),
+                3: ("Int64", about.total_compressed_size), 5: ("Int64", about.data_page_offset),
+            }
+            if about.dictionary_page_offset is not None:
+                slots[7] = ("Int64", about.dictionary_page_offset)
+            if statistics is not None and about.type == 6:
+                slots[8] = ("table", statistics)
+            columns.append({0: ("table", slots)})
+        groups.append({0: ("tables", columns), 1: ("Int64", group.total_byte_size), 2: ("Int64", group.num_rows)})
+    payload = slowly.build(
+        {0: ("Int32", 1), 1: ("tables", schema), 2: ("Int64", footer.num_rows), 3: ("tables", groups)}
+    )
+    return file[: -8 - len(footer_of(file))] + alone(payload)
+
+
+TWO = pa.table({"n": [1, 2, 3, None], "s": ["a", None, "ccc", "d"]})
+
+
+@pytest.mark.spec("extension.flatbuffers.foreign")
+def test_a_footer_that_knows_nothing_of_ours_is_read() -> None:
+    file = foreign(written(TWO, "thrift", arrow_schema=False))
+    with pqext.open(file) as opened:
+        assert opened.read().equals(TWO)
+        assert everything(opened.metadata) == everything(decode(FileMetaData, encode(opened.metadata))[0])
+        payload = slowly.payload_alone(file)
+        assert slowly.read(payload) == slowly.plain(Reader(bytes(opened.footer.raw)).struct())
+        assert opened.row_groups[0].chunk("n").offset_index is None
+
+
+@pytest.mark.spec("extension.flatbuffers.foreign")
+@pytest.mark.parametrize(
+    ("length", "believed"), [(16, True), (-16, True), (0, True), (3, False), (-3, False), (17, False)]
+)
+def test_bounds_of_others_count_where_their_bytes_mean_one_thing(length: int, believed: bool) -> None:
+    about: slowly.Slots = {3: ("Uint64", 7), 4: ("Uint64", 9), 5: ("Int8", length), 10: ("bytes", b"pre")}
+    with pqext.open(foreign(written(TWO, "thrift"), about)) as opened:
+        found = opened.row_groups[0].chunk("s").metadata.statistics
+        assert found is not None
+        if believed:
+            suffix = b"" if length == 0 else (9).to_bytes(8, "big") + (7).to_bytes(8, "big")
+            assert found.min_value == b"pre" + suffix
+            assert found.is_min_value_exact is (False if length < 0 else None)
+        else:
+            assert found.min_value is None
+            assert found.is_min_value_exact is None
+
+
+@pytest.mark.spec("extension.flatbuffers.ignored")
+def test_others_read_each_form_but_that_alone(tmp_path: Path) -> None:
+    for form in FORMS:
+        path = tmp_path / f"{form}.parquet"
+        path.write_bytes(written(SMALL, form))
+        with pqext.open(path) as file:
+            assert file.read().equals(SMALL)
+        if form == "flatbuffers":
+            with pytest.raises((OSError, ValueError), match=r"(?i)magic|footer"):
+                pq.read_table(path)
+            with pytest.raises(duckdb.Error):
+                duckdb.sql(f"from '{path}'").fetchall()
+            continue
+        assert pq.read_table(path).equals(SMALL)
+        assert pl.read_parquet(path)["number"].to_list() == [1, 2, 3, 4]
+        assert duckdb.sql(f"select sum(number) from '{path}'").fetchall() == [(10,)]
+        assert pq.read_metadata(path).row_group(1).column(0).statistics.min == 3
+
+
+@pytest.mark.spec("extension.flatbuffers.rules")
+@pytest.mark.spec("extension.flatbuffers.verified")
+def test_the_thrift_footer_rules_and_both_say_where_they_disagree() -> None:
+    file = written(SMALL, "thrift+flatbuffers")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pqext.open(file).read().equals(SMALL)
+    assert pqext.verify(file).ok
+    assert pqext.inspect(file).footer.agrees is True
+    fields = slowly.payload_of(footer_of(file))[1][:-1]
+    changed = with_footer(file, fields.replace(b"number", b"nUmber") + footer_of(file)[len(fields) :])
+    with pytest.warns(DamagedIndexWarning, match="disagree; the Thrift footer is read"):
+        assert pqext.open(changed).schema.root.child_names[0] == "nUmber"
+    with pytest.warns(DamagedIndexWarning):
+        report = pqext.verify(changed)
+    assert [fault.rule for fault in report.faults] == ["extension.flatbuffers.verified"] * len(report.faults)
+    places = {fault.message.rpartition(" on ")[2] for fault in report.faults}
+    assert {"schema[1].name", "row_groups[1].columns[0].meta_data.path_in_schema"} <= places
+    with pytest.warns(DamagedIndexWarning):
+        told = pqext.inspect(changed).footer
+    assert told.agrees is False
+    assert told.flatbuffers is not None
+
+
+@pytest.mark.spec("extension.flatbuffers.instead")
+def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damaged(tmp_path: Path) -> None:
+    file = written(SMALL, "thrift+flatbuffers")
+    start = len(file) - 8 - len(footer_of(file))
+    damaged = bytearray(file)
+    damaged[start : start + 40] = b"\xff" * 40
+    with pytest.warns(DamagedIndexWarning, match="Thrift footer is damaged.*read by its FlatBuffers footer"):
+        opened = pqext.open(bytes(damaged))
+    assert opened.read().equals(SMALL)
+    with pytest.warns(DamagedIndexWarning):
+        report = pqext.verify(bytes(damaged))
+    assert [fault.rule for fault in report.faults] == ["extension.flatbuffers.verified"]
+    with pytest.warns(DamagedIndexWarning):
+        told = pqext.inspect(bytes(damaged)).footer
+    assert (told.agrees, told.form) == (False, "thrift")
+    damaged[-30] ^= 1  # now neither is whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedIndexWarning)
+        with pytest.raises(CorruptFileError, match="FileMetaData"):
+            pqext.open(bytes(damaged))
+
+
+@pytest.mark.spec("extension.flatbuffers.recovered")
+@pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
+def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterForm, tmp_path: Path) -> None:
+    file = bytearray(written(SMALL, form))
+    source, dest = tmp_path / "damaged.parquet", tmp_path / "whole.parquet"
+    if form == "flatbuffers":
+        file += b"something behind"
+    else:
+        start = len(file) - 8 - len(footer_of(bytes(file)))
+        file[start : start + 40] = b"\xff" * 40
+        del file[-6:]
+    source.write_bytes(bytes(file))
+    pqext.recover(source, dest)
+    assert pq.read_table(dest).equals(SMALL)
+
+
+@pytest.mark.spec("extension.flatbuffers.unchanged")
+def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
+    files = {form: written(SMALL, form) for form in FORMS}
+    for old in FORMS:
+        for new in FORMS:
+            path = tmp_path / "t.parquet"
+            path.write_bytes(files[old])
+            pqext.rewrite_footer(path, lambda metadata: None, footer=new)
+            assert path.read_bytes() == files[new]
+
+            def named(metadata: FileMetaData) -> None:
+                metadata.created_by = "someone"
+
+            pqext.rewrite_footer(path, named, footer=new)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with pqext.open(path) as file:
+                    assert file.metadata.created_by == "someone"
+            assert pqext.verify(path).ok
+
+
+@pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
+def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(written(SMALL, form))
+    pqext.write_table(SMALL, path, append=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pqext.read_table(path).equals(pa.concat_tables([SMALL, SMALL]))
+    assert pqext.verify(path).ok
+    footer = pqext.inspect(path).footer
+    assert footer.form == ("flatbuffers" if form == "flatbuffers" else "thrift")
+    assert (footer.flatbuffers is not None) == (form == "thrift+flatbuffers")
+
+
+def test_other_metadata_is_kept_and_extensions_too() -> None:
+    uuid = FLATBUFFERS.__class__(int=7)
+    options: dict[str, Any] = {"extensions": {"number": {uuid: b"mine"}}, "key_value_metadata": {"k": "v\u00e9"}}
+    for form in FORMS:
+        with pqext.open(written(SMALL, form, **options)) as file:
+            assert {pair.key: pair.value for pair in file.metadata.key_value_metadata or ()}["k"] == "v\u00e9"
+            assert any("columns[0]" in place for place in file.extensions)
+    with pqext.open(written(SMALL, "flatbuffers", extensions={"file": b"whole"})) as file:
+        assert file.extensions["file"] == b"whole"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"footer": "flat"}, 'footer must be "thrift", "thrift.index", "thrift.flatbuffers" or "flatbuffers", not'),
+        ({"footer": "thrift+flatbuffers", "extensions": {"file": b""}}, "takes the place of extensions"),
+        ({"footer": "flatbuffers", "profile": "spark"}, "Spark does not read"),
+        ({"footer": "flatbuffers", "encryption": pqext.encryption.FileEncryption(b"0" * 16)}, "cannot be encrypted"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pqext.WriteOptions(**options)
+
+
+def test_footers_that_have_no_place_in_flatbuffers_are_refused_when_they_are_written() -> None:
+    footer = thrift(footer_of(written(TWO, "thrift")))
+    short = [*footer.row_groups]
+    short[0].columns = list(short[0].columns)[:1]
+    footer.row_groups = short
+    with pytest.raises(ValueError, match="cannot be written as FlatBuffers"):
+        tables_of(encode(footer))
+    with pytest.raises(ValueError, match="not those of an ordinary footer"):
+        tables_of(b"\x00")
+    with pytest.raises(ValueError, match="encryption"):
+        tables_of(b"\x15\x02\x19\x0c\x16\x02\x19\x0c\x4c\x1c\x00\x00\x00")
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+@pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
+def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterForm) -> None:
+    file = written(TWO, form)
+    start = len(file) - 8 - len(footer_of(file)) if form != "flatbuffers" else file.index(slowly.payload_alone(file))
+    draw = random.Random(7)
+    for at in range(start, len(file)):
+        damaged = bytearray(file)
+        damaged[at] ^= 1 << draw.randrange(8)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                right = pqext.open(bytes(damaged)).read().equals(TWO)
+            except ParquetError:
+                continue
+        assert right or told
+        assert form != "flatbuffers", "a checksum is not looked at"
+    for stop in range(start, len(file)):
+        with pytest.raises(ParquetError):
+            pqext.open(file[:stop])
+
+
+def hostile(payload: bytes, draw: random.Random) -> Iterator[bytes]:
+    """Payloads with some numbers changed, as someone would who mends the checksums."""
+    for _ in range(share(600)):
+        made = bytearray(payload)
+        for _ in range(draw.randrange(1, 4)):
+            at = draw.randrange(0, len(made) - 4) & ~3
+            number = draw.choice([0, 1, 4, 0xFFFFFFFF, 0x7FFFFFFF, draw.randrange(1 << 32), at])
+            struct.pack_into("<I", made, at, number)
+        yield bytes(made)
+        yield payload[: draw.randrange(len(payload))]
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_hostile_tables_are_read_or_refused() -> None:
+    file = written(TWO, "flatbuffers")
+    payload, draw = slowly.payload_alone(file), random.Random(3)
+    body = file[: file.index(payload)]
+    seen = set()
+    for made in [payload, *hostile(payload, draw)]:
+        try:
+            verify(made)
+            said(made)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pqext.open(body + alone(made)).read()
+            seen.add("read")
+        except (ParquetError, UnicodeError) as error:
+            seen.add(type(error).__name__)
+    assert {"read", "CorruptFileError"} <= seen
+
+
+def vector_of_one_table(count: int) -> bytes:
+    """A footer whose schema is ``count`` times the same element: four bytes each, that stand for many more."""
+    payload = bytearray(slowly.build({1: ("tables", [{3: ("string", "x" * 1000)}]), 3: ("tables", [])}))
+    root = slowly.View(bytes(payload), int.from_bytes(payload[:4], "little"))
+    element = (root.children(1) or [])[0].table.Pos
+    at = root.at(1)
+    payload += bytes(-len(payload) % 4)
+    vector = len(payload)
+    struct.pack_into("<I", payload, at, vector - at)
+    payload += struct.pack("<I", count)
+    # Offsets point forward, so the shared element stands behind the vector again.
+    copy = bytes(payload[: vector])
+    base = vector + 4 + 4 * count
+    for i in range(count):
+        payload += struct.pack("<I", base + element - (vector + 4 + 4 * i))
+    return bytes(payload) + copy
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_shared_tables_do_not_make_a_small_footer_a_large_one() -> None:
+    with pytest.raises(CorruptFileError, match="many times as large"):
+        verify(vector_of_one_table(100_000))
+    verify(vector_of_one_table(3))
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_what_a_footer_must_have_is_missed() -> None:
+    element: slowly.Slots = {3: ("string", "x")}
+    for root, message in (
+        ({3: ("tables", [])}, "lacks a field"), ({1: ("tables", [element])}, "lacks a field"),
+        ({1: ("tables", [{}]), 3: ("tables", [])}, "lacks a field"),
+        ({1: ("tables", [{**element, 6: ("Uint8", 1)}]), 3: ("tables", [])}, "a type and no value"),
+        ({1: ("tables", [{**element, 7: ("table", {})}]), 3: ("tables", [])}, "a value and no type"),
+    ):
+        with pytest.raises(CorruptFileError, match=message):
+            verify(slowly.build(root))  # type: ignore[arg-type]
+    verify(slowly.build({1: ("tables", [{**element, 6: ("Uint8", 99), 7: ("table", {})}]), 3: ("tables", [])}))
+    for schema in ([{**element, 4: ("Int32", 5)}], [element, element], [{**element, 4: ("Int32", -1)}], []):
+        with pytest.raises(CorruptFileError, match="no tree"):
+            FlatLookup(slowly.build({1: ("tables", schema), 3: ("tables", [])}), DEFAULT_LIMITS, None)
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_limits_hold_before_anything_is_allocated() -> None:
+    file = written(TWO, "flatbuffers")
+    with pytest.raises(LimitError, match="footer_bytes"):
+        pqext.open(file, limits=Limits(footer_bytes=100))
+    deep: slowly.Slots = {0: ("Int8", 1), 3: ("string", "leaf")}
+    nested = [{3: ("string", "n"), 4: ("Int32", 1)}] * 200 + [deep]
+    with pytest.raises(LimitError, match="schema_depth"):
+        FlatLookup(slowly.build({1: ("tables", nested), 3: ("tables", [])}), DEFAULT_LIMITS, None)
+    # What says that it unpacks to 4 GB.
+    with pytest.raises(LimitError, match="4294967295 bytes, more than footer_bytes"):
+        parse(struct.pack("<BIII", 7, 0xFFFFFFFF, 0, 0) + b"\0" * 20).tables(DEFAULT_LIMITS)
+    with pytest.raises(CorruptFileError):
+        parse(struct.pack("<BIII", 7, 1 << 20, 0, 0) + b"\0" * 20).tables(DEFAULT_LIMITS)
+    with pytest.raises(UnsupportedError, match="codec 6"):
+        parse(struct.pack("<BIII", 6, 20, 0, 0) + b"\0" * 20).tables(DEFAULT_LIMITS)
+    with pytest.raises(CorruptFileError, match="too short"):
+        parse(b"\0" * 12)
+
+
+def test_encrypted_footers_of_others_are_refused() -> None:
+    payload = slowly.build(
+        {1: ("tables", [{3: ("string", "x")}]), 3: ("tables", []), 6: ("Uint8", 1), 7: ("table", {2: ("Uint8", 0)})}
+    )
+    with pytest.raises(UnsupportedError, match="encryption"):
+        pqext.open(b"PAR1" + alone(payload))
