@@ -118,7 +118,8 @@ def test_duckdb_reads_ours_and_its_own_files_without_identity_are_refused(tmp_pa
             ({"plaintext_footer": True}, "is not encrypted"),
             ({"algorithm": "AES_GCM_CTR_V1"}, "only AES_GCM_V1 is supported"),
             ({"aad_prefix": b"p"}, "AES tag"),
-            ({"column_keys": {"i": PUBLIC_KEYS["double_field"]}}, "bytes|AES tag"),
+            # It decrypts what is encrypted with another key and takes that for a structure: any error may follow.
+            ({"column_keys": {"i": PUBLIC_KEYS["double_field"]}}, "Failed to read|bytes|AES tag"),
         ):
             encryption: Any = pqext.encryption.FileEncryption(FOOTER_KEY, **options)
             pqext.write_table(table, ours, encryption=encryption)
