@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Annotated, Any
 
 import click
 
+from pqext.cli.choices import CheckRange, DuplicateKeys, Edges, FooterForm, Form, Numbers, OnError, Order, Profile
 from pqext.cli.columns import hint, parse_made, with_made
 from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
@@ -31,6 +31,7 @@ from pqext.cli.inputs import (
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
+from pqext.cli.safety import parse_checkpoint
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.core.limits import ROW_GROUP_ROWS
 from pqext.dataset.made_columns import Kind, Made
@@ -41,70 +42,6 @@ _COLUMNS = "Columns"
 _FILE = "The file that is written"
 _VARIANT = "value"
 """The VARIANT column of JSON input."""
-
-
-class OnError(StrEnum):
-    """What becomes of a line, a text or a row that cannot be read."""
-
-    stop = "stop"
-    null = "null"
-    skip = "skip"
-
-
-class Numbers(StrEnum):
-    """What JSON numbers with a fraction become."""
-
-    decimal = "decimal"
-    double = "double"
-
-
-class DuplicateKeys(StrEnum):
-    """What a key that an object holds twice does."""
-
-    error = "error"
-    first = "first"
-    last = "last"
-
-
-class Form(StrEnum):
-    """How a file of JSON holds its documents."""
-
-    auto = "auto"
-    lines = "lines"
-    documents = "documents"
-    array = "array"
-
-
-class Edges(StrEnum):
-    """How a geometry's vertices are joined."""
-
-    planar = "planar"
-    spherical = "spherical"
-    vincenty = "vincenty"
-    thomas = "thomas"
-    andoyer = "andoyer"
-    karney = "karney"
-
-
-class Order(StrEnum):
-    """The curve along which rows are ordered."""
-
-    hilbert = "hilbert"
-    zorder = "zorder"
-
-
-class CheckRange(StrEnum):
-    """What becomes of coordinates that are no longitude and latitude."""
-
-    refuse = "refuse"
-    clamp = "clamp"
-    keep = "keep"
-
-
-class Profile(StrEnum):
-    """The reader that must understand the file."""
-
-    spark = "spark"
 
 
 def option(*names: str, help: str, panel: str = _FILE, metavar: str | None = None, shown: bool | str = False) -> Any:
@@ -244,6 +181,21 @@ def command(
     profile: Annotated[
         Profile | None, option("--profile", help="Write only what Spark's own reader takes.")
     ] = None,
+    footer: Annotated[
+        FooterForm, option("--footer", help="Form of the footer, as `pqext rewrite-footer` has it.", shown=True)
+    ] = FooterForm.thrift,
+    checkpoint: Annotated[
+        str | None,
+        option("--checkpoint", metavar="N|SIZE|TIME",
+               help="Leave a copy of the footer after so many row groups (16), bytes (64MB) or seconds (30s), by which "
+                    "`pqext recover` reads the file if this process dies."),
+    ] = None,
+    durable: Annotated[
+        bool, option("--durable", help="Wait until the disk has the file before it appears under its name.")
+    ] = False,
+    append: Annotated[
+        bool, option("--append", help="Add row groups to OUT, a local file, instead of writing it anew.")
+    ] = False,
     force: Force = False,
     storage: Storage = None,
     anonymous: Anonymous = False,
@@ -264,7 +216,10 @@ def command(
         *places, target = placed([*inputs, dest], storage, anonymous)
         sources = _sources(places)
         kind = format or format_of(sources)
-        out = _destination(target, force)
+        if append and force:
+            raise ValueError("--append adds to a file that --force would replace: leave out one of them")
+        out = _destination(target, force or append)
+        was_there = append and isinstance(out, str) and os.path.exists(out)
         losses = Losses()
         chosen = stated(shredding)
         parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
@@ -283,7 +238,8 @@ def command(
             "compression": compression, "compression_level": compression_level, "row_group_rows": row_group_rows,
             "encodings": _by_column(encodings, "plain"), "sorting": sorting or (), "geoparquet": geoparquet,
             "bloom_filters": dict.fromkeys(bloom_filters, True) if bloom_filters else False,
-            "profile": None if profile is None else profile.value,
+            "profile": None if profile is None else profile.value, "footer": footer.value, "durable": durable,
+            "checkpoint": None if checkpoint is None else parse_checkpoint(checkpoint), "append": append,
         }
         writer = _writer(out, stream.schema, options)
     rows, told = 0, nested is None or any(one.kind != "json" for one in made)
@@ -296,7 +252,7 @@ def command(
                     losses.add(f"the documents hold places: {option} makes a geometry column of them", 0)
             rows += batch.num_rows
             show(rows)
-    _tell(target, rows, losses, on_error)
+    _tell(target, rows, losses, on_error, " added, now" if was_there else "")
 
 
 @contextmanager
@@ -420,7 +376,7 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
     return ParquetWriter(out, schema, **options)
 
 
-def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError) -> None:
+def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError, fate: str) -> None:
     """What was written, on standard output unless the file is there; and what was lost, on standard error."""
     def say(text: str) -> None:
         click.echo(text, err=dest == STREAM)
@@ -433,7 +389,7 @@ def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError) -> None:
 
         with ParquetFile(dest) as file:
             groups = counted(len(file.row_groups), "row group")
-            say(f"{named(dest)}: {counted(rows, 'row')} in {groups}, {size(file.source.size)}")
+            say(f"{named(dest)}: {counted(rows, 'row')}{fate} in {groups}, {size(file.source.size)}")
             for column, schema in shredding_of(file).items():
                 say(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if losses.count:

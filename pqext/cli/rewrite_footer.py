@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from pqext.cli.choices import FooterForm
 from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, named
@@ -15,15 +15,6 @@ from pqext.text import size
 
 if TYPE_CHECKING:
     from pqext.core.metadata import FileMetaData
-
-
-class FooterForm(StrEnum):
-    """What the footer gets."""
-
-    thrift = "thrift"
-    thrift_index = "thrift+index"
-    thrift_flatbuffers = "thrift+flatbuffers"
-    flatbuffers = "flatbuffers"
 
 
 def command(

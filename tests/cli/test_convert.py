@@ -24,6 +24,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app, convert
+from pqext.cli.safety import parse_checkpoint
 from pqext.core.sources.csv_ends import told_once
 
 LINES = ['{"id": 1, "at": {"x": 1.5, "y": 2}, "p": 12.50}', '{"id": 2, "at": {"x": 179, "y": -2}}', '{"id": 3}']
@@ -499,3 +500,42 @@ def test_an_output_named_as_another_format_is_refused(name: str, format: str, li
     assert f"is the name of a {format} file, but OUT is Parquet" in " ".join(result.stderr.replace("│", " ").split())
     assert not (tmp_path / name).exists()
     assert run(lines, tmp_path / "b").exit_code == 0  # which names no format
+
+
+def test_what_is_written_is_kept_safe_as_asked(lines: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    options = ["--checkpoint", "1", "--durable", "--footer", "thrift+flatbuffers", "--row-group-rows", "2"]
+    assert run(lines, dest, *options).exit_code == 0
+    assert pqext.inspect(dest).footer.agrees is True
+    dest.write_bytes(dest.read_bytes()[:-30])
+    with pytest.warns(pqext.RecoveredFileWarning), pqext.open(dest, recover=True) as file:
+        assert file.num_rows == 3
+    dest.unlink()
+    assert "3 rows in 1 row group" in run(lines, dest, "--append", force=False).output
+    assert "3 rows added" not in run(lines, tmp_path / "other.parquet", force=False).output
+    assert "3 rows added, now in 2 row groups" in run(lines, dest, "--append", force=False).output
+    assert [*documents(dest)] == [json.loads(line) for line in LINES] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("16", pqext.Checkpoint(row_groups=16)), ("64MB", pqext.Checkpoint(bytes=64_000_000)),
+        ("1.5 KiB", pqext.Checkpoint(bytes=1536)), ("30s", pqext.Checkpoint(seconds=30)),
+        ("2m", pqext.Checkpoint(seconds=120)),
+    ],
+)
+def test_a_checkpoint_is_a_number_with_or_without_a_unit(text: str, expected: pqext.Checkpoint) -> None:
+    assert parse_checkpoint(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-1", "1.5", "5q", "1e3", "0s"])
+def test_other_checkpoints_are_refused(text: str, lines: Path, tmp_path: Path) -> None:
+    result = run(lines, tmp_path / "out.parquet", "--checkpoint", text)
+    assert result.exit_code == 2
+    assert "64MB" in result.output
+
+
+def test_a_file_is_not_both_replaced_and_added_to(lines: Path, tmp_path: Path) -> None:
+    assert "leave out one of them" in run(lines, tmp_path / "out.parquet", "--append").output
+    assert run(lines, "-", "--append", force=False).exit_code == 2

@@ -42,3 +42,16 @@ def test_all_extensions_can_be_dropped(tmp_path: Path) -> None:
     assert run("rewrite-footer", path, "--drop-extensions").exit_code == 0
     assert not pqext.open(path).extensions
     assert pq.read_table(path).equals(TABLE)
+
+
+def test_a_file_gets_each_form_and_back(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path)
+    before = path.read_bytes()
+    for form, told in (("thrift+flatbuffers", "which agrees"), ("flatbuffers", "FlatBuffers"), ("thrift", "Thrift")):
+        assert run("rewrite-footer", path, "--footer", form).exit_code == 0
+        assert told in run("inspect", path).output
+        assert run("verify", path).exit_code == 0
+        with pqext.open(path) as file:
+            assert file.read().equals(TABLE)
+    assert path.read_bytes() == before
