@@ -24,6 +24,7 @@ COMMANDS = {
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
     "footer_forms": [],
     "wide_footer": [],
+    "flat_footer": [],
     "checkpoint": [],
     "planning_files": [],
     "many_files": ["--files", "10000", "--repeat", "2"],

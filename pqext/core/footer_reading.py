@@ -15,6 +15,7 @@ from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.flat.framing import FLAT_MAGIC, is_beside
 from pqext.core.flat.opening import open_instead, read_alone
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
+from pqext.core.kept_footers import decoded
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.other_formats import looks_like
@@ -93,7 +94,10 @@ def read_footer(
         opened = open_instead(raw, offset, limits, source.path)
         if opened is not None:
             return opened
-    metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
+    if is_plain and length >= LEAST_INDEXED:
+        metadata, end = decoded(raw, limits, offset, source.path)
+    else:
+        metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
     return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 
 

@@ -15,7 +15,6 @@ from pqext.core.footer import Footer
 from pqext.core.footer_choice import FooterForm
 from pqext.core.indexed.structs import ColumnWindows, IndexedStructs
 from pqext.core.kernels.flat_to_thrift import FlatMetadata
-from pqext.core.kernels.flat_verify import extension, verify
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
@@ -38,10 +37,7 @@ class FlatLookup(ColumnWindows):
 
     def __init__(self, tables: bytes, limits: Limits, path: str | None) -> None:
         super().__init__(limits, path)
-        verify(tables)
-        stored = extension(tables)
-        about = None if stored is None else (parts(stored) or {}).get(BESIDE)
-        self.flat = FlatMetadata(tables, about, limits)
+        self.flat = FlatMetadata(tables, limits, lambda stored: (parts(stored) or {}).get(BESIDE))
         self._elements, self.row_groups, self._leaves = self.flat.counts
         self._lock = threading.Lock()
         self._read: tuple[FileMetaData, Bytes] | None = None

@@ -1,13 +1,16 @@
+from collections.abc import Callable
+
 from pqext.core.limits import Limits
 
 class FlatMetadata:
-    """A FlatBuffers footer that was verified, of which structures are asked for one by one, as Thrift.
+    """A FlatBuffers footer, verified, of which structures are asked for one by one, as Thrift.
 
-    ``beside`` is what stands beside its tables, None in a footer of others. All results are serialised structures.
+    ``own`` finds what stands beside its tables in the footer's extension, None in one of others. All results are
+    serialised structures.
     Raises ``CorruptFileError`` for a payload that is none, ``LimitError`` beyond ``schema_depth``.
     """
 
-    def __init__(self, payload: bytes, beside: bytes | None, limits: Limits) -> None: ...
+    def __init__(self, payload: bytes, limits: Limits, own: Callable[[bytes], bytes | None]) -> None: ...
     @property
     def counts(self) -> tuple[int, int, int]:
         """Schema elements, row groups and leaves."""

@@ -19,7 +19,7 @@ from pqext.core.kernels.thrift_fields cimport (
 )
 
 from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.kernels.flat_verify import verify
+from pqext.core.kernels.flat_verify import extension, verify
 
 cdef enum:
     BAD_TREE = -30
@@ -439,11 +439,11 @@ cdef class FlatMetadata:
     cdef int64_t file_size
     cdef bint own
 
-    def __cinit__(self, bytes payload not None, bytes beside, limits):
+    def __cinit__(self, bytes payload not None, limits, own):
         cdef int64_t i, size = len(payload)
         cdef int status, max_depth = min(limits.schema_depth, 1 << 20)
         verify(payload)
-        self.held, self.beside = payload, beside
+        self.held = payload
         self.data = <const uint8_t *> <const char *> payload
         self.root = u32_at(self.data)
         self.schema = target(self.data, self.root, F_SCHEMA)
@@ -455,9 +455,11 @@ cdef class FlatMetadata:
         for i in range(count_of(self.data, self.groups)):
             if count_of(self.data, self.columns_of(i)) != self.leaves.count:
                 raise CorruptFileError(f"row group {i} of the FlatBuffers footer has another number of columns than the schema")
-        self.own = beside is not None
-        if beside is not None:
-            self.split(beside)
+        stored = extension(payload)
+        self.beside = None if stored is None else own(stored)
+        self.own = self.beside is not None
+        if self.own:
+            self.split(self.beside)
 
     def __dealloc__(self):
         free_leaves(&self.leaves)

@@ -8,3 +8,6 @@ def places(index: StructIndex) -> NDArray[np.int64]:
 
 def places_within(index: StructIndex, position: int, count: int) -> NDArray[np.int64] | None:
     """The same of the list of ``count`` structures within one of them; None where its places are not known."""
+
+def same_bytes(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> bool:
+    """Are they equal?"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pqext.core.buffers import Bytes
 
@@ -152,6 +152,12 @@ class MetadataCache:
 
 CACHE = MetadataCache()
 """The one that all files share."""
+_others: list[Callable[[], None]] = []
+
+
+def when_cleared(forget: Callable[[], None]) -> None:
+    """Have ``forget`` called whenever what is kept is forgotten."""
+    _others.append(forget)
 
 
 def clear_cache() -> None:
@@ -159,13 +165,16 @@ def clear_cache() -> None:
 
     Bytes of footers, page indexes and Bloom filters that were fetched are kept, 64 MiB of them, so that the file need
     not be asked for them when it is opened again. They are used only while the file has the same size and the same
-    etag, or the same modification time where the store has no etag. Files of the local file system and what lies in
-    memory are not kept, and pages of data never.
+    etag, or the same modification time where the store has no etag. Of files of the local file system and in memory
+    it is kept where the structures of a long footer lie, which counts only for the very same bytes. Pages of data are
+    never kept.
 
     >>> import pqext
     >>> pqext.clear_cache()
     """
     CACHE.clear()
+    for forget in _others:
+        forget()
 
 
 def set_cache_bytes(size: int) -> int:
@@ -181,4 +190,7 @@ def set_cache_bytes(size: int) -> int:
     if size < 0:
         raise ValueError(f"the cache holds 0 bytes or more, not {size}")
     before, CACHE.limit = CACHE.limit, size
+    if size < before:
+        for forget in _others:
+            forget()
     return before

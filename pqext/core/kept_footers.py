@@ -1,0 +1,69 @@
+"""Long footers whose structures were found before, for files that are opened again.
+
+What is kept is found by the bytes of the footer alone, all of which are compared: a file that has changed is never
+answered for by what it was. Of remote files these bytes are kept too (:mod:`pqext.core.sources.cache`); both are
+bounded by one number of bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+from copy import copy
+from typing import NamedTuple
+
+from pqext.core.buffers import Bytes
+from pqext.core.kernels.footer_places import same_bytes
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileMetaData
+from pqext.core.sources.cache import CACHE, when_cleared
+from pqext.core.thrift import LazyStructs, decode
+
+
+class _Kept(NamedTuple):
+    about: tuple[str | None, int, Limits]
+    raw: Bytes
+    metadata: FileMetaData
+    end: int
+
+
+_lock = threading.Lock()
+_kept: list[_Kept] = []  # the one that was opened last is the last
+
+
+def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
+    """The footer that begins with ``raw``, and where it ends in it; as :func:`pqext.core.thrift.decode`."""
+    about = path, base, limits
+    with _lock:
+        for at, one in enumerate(_kept):
+            if one.about == about and same_bytes(one.raw, raw):
+                _kept.append(_kept.pop(at))
+                return _copy(one.metadata), one.end
+    metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
+    if metadata.encryption_algorithm is None and 2 * len(raw) <= CACHE.limit:
+        with _lock:
+            _kept[:] = [one for one in _kept if one.about != about]
+            _kept.append(_Kept(about, raw, _copy(metadata), end))
+            # The places of structures take about as much as the bytes.
+            while 2 * sum(len(one.raw) for one in _kept) > CACHE.limit:
+                del _kept[0]
+    return metadata, end
+
+
+def _copy(metadata: FileMetaData) -> FileMetaData:
+    """Another object that says the same, by the same bytes."""
+    made = copy(metadata)
+    for name in ("schema", "row_groups", "column_orders"):
+        structures = getattr(metadata, name)
+        if isinstance(structures, LazyStructs):
+            setattr(made, name, LazyStructs(structures._index))
+    if metadata.key_value_metadata is not None:
+        made.key_value_metadata = [copy(pair) for pair in metadata.key_value_metadata]
+    return made
+
+
+def _clear() -> None:
+    with _lock:
+        _kept.clear()
+
+
+when_cleared(_clear)

@@ -1,0 +1,81 @@
+"""A long footer is indexed once; what is kept of it never answers for other bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext.core import footer_reading, kept_footers
+
+
+@pytest.fixture(autouse=True)
+def _empty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(footer_reading, "LEAST_INDEXED", 0)
+    pqext.clear_cache()
+    yield
+    pqext.clear_cache()
+
+
+def write(path: Path, first: int = 0, columns: int = 5) -> pa.Table:
+    table = pa.table({f"c{at}": np.arange(first, first + 10) for at in range(columns)})
+    pqext.write_table(table, path, row_group_rows=2, key_value_metadata={"k": "v"})
+    return table
+
+
+def test_a_file_that_is_opened_again_is_indexed_once(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = write(path)
+    with pqext.open(path) as first, pqext.open(path) as second:
+        assert len(kept_footers._kept) == 1
+        assert second.metadata.row_groups is not first.metadata.row_groups
+        assert second.metadata == first.metadata
+        assert second.read().equals(table)
+        second.metadata.row_groups[0].num_rows = 7  # what one changes is not another's
+        second.metadata.key_value_metadata[0].value = "other"  # type: ignore[index]
+    with pqext.open(path) as third:
+        assert third.metadata.row_groups[0].num_rows == 2
+        assert third.metadata.key_value_metadata is not None
+        assert "other" not in [pair.value for pair in third.metadata.key_value_metadata]
+
+
+def test_a_file_that_has_changed_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    for first in range(0, 100, 10):
+        table = write(path, first)
+        os.utime(path, ns=(1, 1))  # nothing but the bytes tells
+        with pqext.open(path) as file:
+            assert file.read().equals(table)
+            statistics = file.row_groups[0].chunk("c0").metadata.statistics
+            assert statistics is not None
+            assert statistics.min_value == first.to_bytes(8, "little")
+    assert len(kept_footers._kept) == 1
+
+
+def test_bytes_are_bounded_and_can_be_given_back(tmp_path: Path) -> None:
+    for at in range(20):
+        write(tmp_path / f"{at}.parquet", at)
+    before = pqext.set_cache_bytes(20_000)
+    try:
+        for at in range(20):
+            pqext.open(tmp_path / f"{at}.parquet").close()
+        held = sum(len(one.raw) for one in kept_footers._kept)
+        assert 0 < 2 * held <= 20_000
+        pqext.set_cache_bytes(0)
+        pqext.open(tmp_path / "0.parquet").close()
+        assert not kept_footers._kept
+    finally:
+        pqext.set_cache_bytes(before)
+
+
+def test_limits_count_for_what_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write(path)
+    pqext.open(path).close()
+    with pytest.raises(pqext.LimitError):
+        pqext.open(path, limits=pqext.Limits(metadata_elements=10))
