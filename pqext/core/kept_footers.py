@@ -41,7 +41,7 @@ def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[Fi
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None and 2 * len(raw) <= CACHE.limit:
         with _lock:
-            _kept[:] = [one for one in _kept if one.about != about]
+            _kept[:] = [one for one in _kept if one.about != about and (path is None or one.about[0] != path)]
             _kept.append(_Kept(about, raw, _copy(metadata), end))
             # The places of structures take about as much as the bytes.
             while 2 * sum(len(one.raw) for one in _kept) > CACHE.limit:
