@@ -129,6 +129,7 @@ def main() -> int:
     parser.add_argument("--indexed", help="the file with a jump table, which is written where it is not there")
     parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
+    pqext.set_cache_bytes(0)  # each opening finds the structures anew
     name = f"column_{options.columns // 2}"
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "wide.parquet")
