@@ -10,6 +10,7 @@ from typing import Any
 
 from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.footer import MAGIC
+from pqext.core.footer_reading import read_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
 from pqext.core.schema_tree import from_elements
@@ -195,23 +196,27 @@ class _Recovery:
 
     def _write(self, claims: Claims, verdicts: list[Verdict], dest: Any, losses: list[Loss]) -> list[Recovered]:
         """Write what holds; gives the row groups that were written."""
-        if any(not one.is_whole for one in verdicts):
-            if (again := self._rewritten(claims, verdicts)) is not None:
+        damaged = [one for one in verdicts if not one.is_whole]
+        mended: Sequence[tuple[Source, ClaimedGroup]] = ()
+        if damaged and (again := self._rewritten(claims, damaged)) is not None:
+            mended = _alike(again, claims, damaged, self._limits)
+            if not mended and (again := self._rewritten(claims, verdicts)) is not None:
                 with Sink(dest) as sink:
                     sink.write(again)
                 return [_recovered(one.group, one.rows_left) for one in verdicts]
-            for one in verdicts:
-                if not one.is_whole:
-                    reason = "the rows outside its damaged pages cannot be told with certainty"
-                    losses.append(Loss(reason, source_row_group=one.group.number, rows=one.rows_left))
+        if damaged and not mended:
+            for one in damaged:
+                reason = "the rows outside its damaged pages cannot be told with certainty"
+                losses.append(Loss(reason, source_row_group=one.group.number, rows=one.rows_left))
             verdicts = [one for one in verdicts if one.is_whole]
         if not verdicts:
             return []
-        write(self._source, dest, claims, [one.group for one in verdicts])
-        return [_recovered(one.group, one.group.rows) for one in verdicts]
+        anew = iter(mended)
+        write(dest, claims, [(self._source, one.group) if one.is_whole else next(anew) for one in verdicts])
+        return [_recovered(one.group, one.rows_left) for one in verdicts]
 
     def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> Any:
-        """The rows outside damaged pages, written anew; ``None`` where verification refuses them."""
+        """The rows of some row groups outside damaged pages, as a file; ``None`` where verification refuses it."""
         made = io.BytesIO()
         metadata = file_metadata(claims, [one.group for one in verdicts])
         try:
@@ -237,6 +242,20 @@ class _Recovery:
             tuple(losses),
             dropped,
         )
+
+
+def _alike(data: Any, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> list[tuple[Source, ClaimedGroup]]:
+    """The row groups of a file written anew, for each verdict one; none where its schema or row groups are others."""
+    source = open_source(data)
+    footer = read_footer(source, limits).metadata
+    groups = footer.row_groups
+    same = list(footer.schema) == list(claims.elements)
+    if not same or [group.num_rows for group in groups] != [one.rows_left for one in verdicts]:
+        return []
+    return [
+        (source, replace(one.group, rows=one.rows_left, chunks=[chunk.meta_data for chunk in group.columns]))
+        for group, one in zip(groups, verdicts, strict=True)
+    ]
 
 
 def _losses(verdicts: Sequence[Verdict]) -> list[Loss]:

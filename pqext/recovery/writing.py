@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pqext.core.files.rewrite import copy_bytes
@@ -30,12 +30,12 @@ def moved(chunk: ColumnMetaData, distance: int) -> ColumnMetaData:
     )
 
 
-def write(source: Source, dest: Any, claims: Claims, groups: Sequence[ClaimedGroup]) -> None:
-    """Copy the chunks of ``groups`` to ``dest``."""
+def write(dest: Any, claims: Claims, groups: Iterable[tuple[Source, ClaimedGroup]]) -> None:
+    """Copy the chunks of ``groups``, each from the file that it lies in, to ``dest``."""
     written = []
     with Sink(dest) as sink:
         sink.write(MAGIC)
-        for group in groups:
+        for source, group in groups:
             chunks: list[ColumnMetaData | None] = []
             for chunk in group.chunks:
                 assert chunk is not None

@@ -316,6 +316,21 @@ def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
         assert [(loss.source_row_group, loss.column, loss.rows) for loss in report.losses] == [(1, "price", 20)]
 
 
+def test_row_groups_beside_a_damaged_one_are_copied_byte_for_byte() -> None:
+    data = bytearray(written(rows(1000), page_rows=20, compression="gzip", page_bytes=1 << 20))
+    _, stop = extent(bytes(data), 4, 2)
+    data[stop - 3] ^= 1
+    out = io.BytesIO()
+    report = pqext.recover(bytes(data), out)
+    made = out.getvalue()
+    assert report.rows < 1000
+    for group in range(10):
+        for column in range(3):
+            start, stop = extent(bytes(data), group, column)
+            assert (data[start:stop] in made) == (group != 4)
+    assert pq.ParquetFile(io.BytesIO(made)).metadata.num_row_groups == 10
+
+
 @pytest.mark.spec("recovery.drop-columns")
 def test_columns_that_lost_a_chunk_are_left_out_where_that_is_asked_for() -> None:
     data = bytearray(written(rows(300)))
