@@ -114,9 +114,13 @@ def _places(source: Source, pattern: re.Pattern[bytes], overlap: int, first: int
         stop = start
 
 
+def _literal(mark: bytes) -> re.Pattern[bytes]:
+    return re.compile(re.escape(mark))
+
+
 def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFooter]:
     """Footers with their length and magic number behind them."""
-    for place in _places(source, re.compile(re.escape(MAGIC)), len(MAGIC)):
+    for place in _places(source, _literal(MAGIC), len(MAGIC)):
         if place < 4:
             continue
         if not effort.take(_PLACE_COST):
@@ -139,11 +143,10 @@ def _checkpoints(source: Source, limits: Limits) -> Iterator[FoundFooter]:
 
 def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFooter]:
     """FlatBuffers footers, beside a Thrift footer or alone."""
-    pattern = re.compile(re.escape(FLAT_MAGIC) + b"|" + re.escape(FLATBUFFERS.bytes))
-    for place in _places(source, pattern, len(FLATBUFFERS.bytes), TAIL_BYTES):
+    marks = (FLATBUFFERS.bytes, FLAT_MAGIC)  # one at a time: a search for either takes ten times as long
+    for place, mark in ((at, one) for one in marks for at in _places(source, _literal(one), len(one), TAIL_BYTES)):
         if not effort.take(_PLACE_COST):
             return
-        alone = source.read(place, len(FLAT_MAGIC)).tobytes() == FLAT_MAGIC
         before = source.read(place - 12, 12).tobytes()
         length = int.from_bytes(before[4:8], "little")
         offset = place - 12 - length
@@ -153,7 +156,7 @@ def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoote
             size_alone(before, place - 12, limits)  # both have the same four numbers before what marks them
             stored = source.read(offset, length)
             check_alone(stored, before)
-            tables = stored.tobytes() if alone else parse(stored.tobytes()).tables(limits)
+            tables = stored.tobytes() if mark == FLAT_MAGIC else parse(stored.tobytes()).tables(limits)
             if not effort.take(len(tables)):
                 return
             metadata = _sound(FlatLookup(tables, limits, source.path).whole(), limits)
