@@ -16,7 +16,7 @@ from typing import Literal
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoints import find_checkpoints
 from pqext.core.errors import ParquetError
-from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check_alone, parse, size_alone
+from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.flat.lookup import FlatLookup
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.footer_forms import without_copies
@@ -153,10 +153,10 @@ def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoote
         if offset < 0 or length > limits.footer_bytes or not effort.take(length):
             continue
         try:
-            size_alone(before, place - 12, limits)  # both have the same four numbers before what marks them
+            size_of(before, place - 12)  # both have the same four numbers before what marks them
             stored = source.read(offset, length)
-            check_alone(stored, before)
-            tables = stored.tobytes() if mark == FLAT_MAGIC else parse(stored.tobytes()).tables(limits)
+            check(stored, before)
+            tables = stored.tobytes() if mark == FLAT_MAGIC else parse(stored).tables(limits)
             if not effort.take(len(tables)):
                 return
             metadata = _sound(FlatLookup(tables, limits, source.path).whole(), limits)

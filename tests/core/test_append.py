@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 from pathlib import Path
 
@@ -284,3 +286,49 @@ def test_much_that_was_appended_opens_by_the_checkpoint(tmp_path: Path, monkeypa
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.warns(UserWarning, match="opened by the checkpoint"):
         assert pqext.read_table(path, recover=True).to_pylist() == FIRST.to_pylist()
+
+
+_APPENDING = """
+import sys
+import pyarrow as pa
+import pqext
+path = sys.argv[1]
+for at in range(0, 1 << 40, 50):
+    part = range(at, at + 50)
+    pqext.write_table(pa.table({"id": part, "text": [f"text {i}" for i in part]}), path, append=True, row_group_rows=20)
+    print(at + 50, flush=True)
+"""
+
+
+def check_killed(folder: Path, times: int, seed: int) -> None:
+    """Appends one after another, killed at random moments, lose no row that was there before the last one."""
+    drawn = random.Random(seed)
+    for number in range(times):
+        path = folder / f"{number}.parquet"
+        process = subprocess.Popen([sys.executable, "-c", _APPENDING, str(path)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        time.sleep(drawn.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        done = int((first + process.stdout.read()).split()[-1])
+        process.wait()
+        process.stdout.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pqext.RecoveredFileWarning)
+            with pqext.open(path, recover=True) as file:
+                found = file.read()
+        assert len(found) in (done, done + 50)
+        assert found["id"].to_pylist() == list(range(len(found)))
+        assert found["text"].to_pylist() == [f"text {i}" for i in range(len(found))]
+
+
+@pytest.mark.spec("recovery.append")
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_an_append_that_is_killed_costs_no_row_that_was_there(tmp_path: Path) -> None:
+    check_killed(tmp_path, 4, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
+def test_appends_killed_at_40_moments(tmp_path: Path) -> None:
+    check_killed(tmp_path, 40, 2)

@@ -23,6 +23,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core.buffers import view
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.extension.structure import set_extension
 from pqext.core.flat.framing import FLATBUFFERS, alone, parse
@@ -531,13 +532,13 @@ def test_limits_hold_before_anything_is_allocated() -> None:
         FlatLookup(slowly.build({1: ("tables", nested), 3: ("tables", [])}), DEFAULT_LIMITS, None)
     # What says that it unpacks to 4 GB.
     with pytest.raises(LimitError, match="4294967295 bytes, more than footer_bytes"):
-        parse(struct.pack("<BIII", 7, 0xFFFFFFFF, 0, 0) + b"\0" * 20).tables(DEFAULT_LIMITS)
+        parse(view(struct.pack("<BIII", 7, 0xFFFFFFFF, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
     with pytest.raises(CorruptFileError):
-        parse(struct.pack("<BIII", 7, 1 << 20, 0, 0) + b"\0" * 20).tables(DEFAULT_LIMITS)
+        parse(view(struct.pack("<BIII", 7, 1 << 20, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
     with pytest.raises(UnsupportedError, match="codec 6"):
-        parse(struct.pack("<BIII", 6, 20, 0, 0) + b"\0" * 20).tables(DEFAULT_LIMITS)
+        parse(view(struct.pack("<BIII", 6, 20, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
     with pytest.raises(CorruptFileError, match="too short"):
-        parse(b"\0" * 12)
+        parse(view(b"\0" * 12))
 
 
 def test_encrypted_footers_of_others_are_refused() -> None:

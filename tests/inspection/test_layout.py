@@ -49,6 +49,18 @@ def pages(found: Layout) -> dict[tuple[int | None, int | None], list[tuple[str, 
     return chunks
 
 
+@pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
+def test_parts_of_both_kinds_of_footer_follow_one_another(form: str) -> None:
+    data = ours(footer=form)
+    found = layout(data)
+    at = 0
+    for part in found.parts:
+        assert part.offset == at
+        at = part.stop
+    assert at == len(data)
+    assert any("FlatBuffers footer" in part.name for part in found.parts if part.kind == "footer")
+
+
 @pytest.mark.parametrize(
     "data",
     [

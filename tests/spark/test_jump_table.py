@@ -1,4 +1,4 @@
-"""Spark's own reader passes over a jump table, checkpoints and footers that an append left inside."""
+"""Spark's own reader passes over a jump table, a second footer, checkpoints and footers that an append left inside."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ import pyarrow as pa
 import pytest
 
 import pqext
+from pqext.core.footer_choice import FooterForm
 
 TABLE = pa.table({f"c{i}": pa.array(range(i, i + 20), pa.int64()) for i in range(300)})
 
 
 @pytest.mark.spec("extension.jump-table.ignored")
-def test_spark_reads_a_file_with_a_jump_table(spark: Any, tmp_path: Path) -> None:
-    path = tmp_path / "indexed.parquet"
-    pqext.write_table(TABLE, path, row_group_rows=5, footer="thrift+index")
+@pytest.mark.spec("extension.flatbuffers.ignored")
+@pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
+def test_spark_reads_a_file_with_more_in_its_footer(form: FooterForm, spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "more.parquet"
+    pqext.write_table(TABLE, path, row_group_rows=5, footer=form)
     assert list(pqext.open(path).extensions) == ["file"]
     found = sorted(tuple(row) for row in spark.read.parquet(str(path)).collect())
     assert found == sorted(zip(*TABLE.to_pydict().values(), strict=True))

@@ -20,11 +20,11 @@ from uuid import UUID
 
 from isal.isal_zlib import crc32
 
-from pqext.core.buffers import Bytes, view
+from pqext.core.buffers import Bytes
 from pqext.core.compression import compress, decompress
 from pqext.core.enums import CompressionCodec
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
+from pqext.core.extension.framed import FRAME_BYTES, frame
 from pqext.core.limits import Limits
 
 FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
@@ -46,7 +46,7 @@ class Beside:
     size: int
     thrift_bytes: int
     thrift_crc: int
-    body: bytes
+    body: Bytes
 
     def agrees(self, footer: Bytes) -> bool:
         """Was it made from the fields of this serialised Thrift footer?"""
@@ -56,11 +56,8 @@ class Beside:
         """The tables. Raises ``LimitError`` beyond ``footer_bytes``, ``UnsupportedError`` for another codec."""
         if self.codec not in _CODECS:
             raise UnsupportedError(f"a FlatBuffers footer compressed by codec {self.codec}", feature="footer codec")
-        if self.size > limits.footer_bytes:
-            raise LimitError(
-                f"the FlatBuffers footer has {self.size} bytes, more than footer_bytes={limits.footer_bytes}"
-            )
-        return decompress(self.codec, view(self.body), self.size).tobytes()
+        check_limit(self.size, limits)
+        return decompress(self.codec, self.body, self.size).tobytes()
 
 
 def framed(tables: bytes, thrift: bytes) -> bytes:
@@ -79,18 +76,21 @@ def is_beside(footer: Bytes) -> bool:
 
 def beside(footer: Bytes) -> Beside:
     """What the frame holds in which a serialised Thrift footer ends. Raises ``CorruptFileError`` for a damaged one."""
-    size = int.from_bytes(footer[-25:-21].tobytes(), "little") + FRAME_BYTES
-    payload = unframe(footer[-1 - min(size, len(footer) - 1) : -1].tobytes(), FLATBUFFERS)
-    if payload is None:
+    stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
+    end = footer[stop:-1].tobytes()
+    if end[12:] != FLATBUFFERS.bytes:
         raise CorruptFileError("the footer ends in no FlatBuffers footer")
+    size = size_of(end, stop)
+    payload = footer[stop - size : stop]
+    check(payload, end)
     return parse(payload)
 
 
-def parse(payload: bytes) -> Beside:
+def parse(payload: Bytes) -> Beside:
     """What the payload of the frame holds. Raises ``CorruptFileError`` for one that is too short."""
     if len(payload) < _ABOUT.size:
         raise CorruptFileError("the frame of the FlatBuffers footer is too short")
-    codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload)
+    codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
     return Beside(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
 
 
@@ -108,22 +108,26 @@ def alone(tables: bytes) -> bytes:
     return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
 
 
-def size_alone(tail: bytes, room: int, limits: Limits) -> int:
-    """The size of the tables before the last 16 bytes of a file, where there are ``room`` bytes.
+def size_of(numbers: bytes, room: int) -> int:
+    """The size that three numbers tell of what stands before them, where there are ``room`` bytes.
 
-    Raises ``CorruptFileError`` for one that is damaged, ``LimitError`` beyond ``footer_bytes``.
+    They are its CRC-32, its size, and the CRC-32 of that. Raises ``CorruptFileError`` where they are damaged.
     """
-    size = int.from_bytes(tail[4:8], "little")
-    if crc32(tail[4:8]) != int.from_bytes(tail[8:12], "little"):
+    size = int.from_bytes(numbers[4:8], "little")
+    if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
         raise CorruptFileError("the length of the FlatBuffers footer does not match its checksum")
     if size > room:
         raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is announced where there are {room}")
-    if size > limits.footer_bytes:
-        raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
     return size
 
 
-def check_alone(tables: Bytes, tail: bytes) -> None:
-    """Raise ``CorruptFileError`` where the tables do not match the checksum behind them."""
-    if crc32(tables.data) != int.from_bytes(tail[:4], "little"):
+def check_limit(size: int, limits: Limits) -> None:
+    """Raise ``LimitError`` for tables of more than ``footer_bytes``."""
+    if size > limits.footer_bytes:
+        raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
+
+
+def check(stored: Bytes, numbers: bytes) -> None:
+    """Raise ``CorruptFileError`` where bytes do not match the checksum behind them."""
+    if crc32(stored.data) != int.from_bytes(numbers[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")

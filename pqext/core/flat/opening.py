@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pqext.core.buffers import Bytes
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.flat.framing import TAIL_BYTES, beside, check_alone, is_beside, size_alone
+from pqext.core.flat.framing import TAIL_BYTES, beside, check, check_limit, size_of
 from pqext.core.flat.lookup import FlatFooter, FlatLookup
 from pqext.core.footer import MAGIC
 from pqext.core.footer_choice import FooterForm
@@ -16,8 +16,6 @@ from pqext.core.metadata import FileMetaData
 from pqext.core.source import Source
 from pqext.core.thrift import decode
 from pqext.core.warn import warn_of_file
-
-__all__ = ["is_beside", "open_beside", "open_instead", "read_alone"]
 
 
 def read_alone(source: Source, limits: Limits) -> FlatFooter:
@@ -31,10 +29,11 @@ def read_alone(source: Source, limits: Limits) -> FlatFooter:
         raise CorruptFileError(f"not a Parquet file: it has {source.size} bytes", path=source.path)
     try:
         tail = source.read(source.size - TAIL_BYTES, TAIL_BYTES, keep=True).tobytes()
-        size = size_alone(tail, room, limits)
+        size = size_of(tail, room)
+        check_limit(size, limits)
         offset = source.size - TAIL_BYTES - size
         tables = source.read(offset, size, keep=True)
-        check_alone(tables, tail)
+        check(tables, tail)
         source.learn(offset)
         return _opened(tables.tobytes(), offset, size, limits, source.path, "flatbuffers")
     except ParquetError as error:
