@@ -20,7 +20,7 @@ from pqext.core.thrift import LazyStructs, decode
 
 
 class _Kept(NamedTuple):
-    about: tuple[str | None, int, Limits]
+    about: tuple[str, int, Limits]
     raw: Bytes
     metadata: FileMetaData
     end: int
@@ -32,6 +32,8 @@ _kept: list[_Kept] = []  # the one that was opened last is the last
 
 def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
     """The footer that begins with ``raw``, and where it ends in it; as :func:`pqext.core.thrift.decode`."""
+    if path is None:  # bytes in memory, which are not to be held longer than their owner does
+        return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
     with _lock:
         for at, one in enumerate(_kept):
@@ -41,7 +43,7 @@ def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[Fi
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None and 2 * len(raw) <= CACHE.limit:
         with _lock:
-            _kept[:] = [one for one in _kept if one.about != about and (path is None or one.about[0] != path)]
+            _kept[:] = [one for one in _kept if one.about[0] != path]
             _kept.append(_Kept(about, raw, _copy(metadata), end))
             # The places of structures take about as much as the bytes.
             while 2 * sum(len(one.raw) for one in _kept) > CACHE.limit:

@@ -541,6 +541,16 @@ def test_limits_hold_before_anything_is_allocated() -> None:
         parse(view(b"\0" * 12))
 
 
+def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:
+    name = "x" * 100_000
+    schema = [{3: ("string", "root"), 4: ("Int32", 1)}, {0: ("Int8", 1), 3: ("string", name)}]
+    group: slowly.Slots = {0: ("tables", [{0: ("table", {})}])}
+    payload = slowly.build({1: ("tables", schema), 3: ("tables", [group] * 2_000)})
+    lookup = FlatLookup(payload, Limits(footer_bytes=1 << 20), None)  # as each row group has the path of its column
+    with pytest.raises(LimitError, match="more than footer_bytes"):
+        lookup.whole()
+
+
 def test_encrypted_footers_of_others_are_refused() -> None:
     payload = slowly.build(
         {1: ("tables", [{3: ("string", "x")}]), 3: ("tables", []), 6: ("Uint8", 1), 7: ("table", {2: ("Uint8", 0)})}

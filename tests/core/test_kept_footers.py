@@ -79,3 +79,11 @@ def test_limits_count_for_what_is_kept(tmp_path: Path) -> None:
     pqext.open(path).close()
     with pytest.raises(pqext.LimitError):
         pqext.open(path, limits=pqext.Limits(metadata_elements=10))
+
+
+def test_what_lies_in_memory_is_not_held(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    table = write(path)
+    with pqext.open(path.read_bytes()) as file:
+        assert file.read().equals(table)
+    assert not kept_footers._kept

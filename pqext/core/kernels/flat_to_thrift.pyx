@@ -26,12 +26,14 @@ cdef enum:
     TOO_DEEP_TREE = -31
     TOO_MUCH_TREE = -32
     BAD_PIECE = -33
+    TOO_LONG = -34
 
 cdef dict MESSAGES = {
     BAD_TREE: "the schema of the FlatBuffers footer is no tree",
     UNUSUAL_FIELDS: "what the FlatBuffers footer holds beside its tables is damaged",
     BAD_PIECE: "what the FlatBuffers footer holds beside its tables is damaged",
     TOO_DEEP_TREE: "the schema nests deeper than schema_depth",
+    TOO_LONG: "the FlatBuffers footer stands for a Thrift footer of more than footer_bytes",
     TOO_MUCH_TREE: "the paths of the columns take far more bytes than the FlatBuffers footer",
 }
 
@@ -43,7 +45,7 @@ cdef enum:
 cdef int raise_for(int status) except -1:
     if status == OUT_OF_MEMORY:
         raise MemoryError
-    raise (LimitError if status in (TOO_DEEP_TREE, TOO_MUCH_TREE) else CorruptFileError)(MESSAGES[status])
+    raise (LimitError if status in (TOO_DEEP_TREE, TOO_MUCH_TREE, TOO_LONG) else CorruptFileError)(MESSAGES[status])
 
 
 cdef void free_leaves(Leaves *leaves) noexcept nogil:
@@ -438,12 +440,14 @@ cdef class FlatMetadata:
     cdef const uint8_t *file_piece
     cdef int64_t file_size
     cdef bint own
+    cdef int64_t most            # bytes of Thrift that are made at once
 
     def __cinit__(self, bytes payload not None, limits, own):
         cdef int64_t i, size = len(payload)
         cdef int status, max_depth = min(limits.schema_depth, 1 << 20)
         verify(payload)
         self.held = payload
+        self.most = limits.footer_bytes
         self.data = <const uint8_t *> <const char *> payload
         self.root = u32_at(self.data)
         self.schema = target(self.data, self.root, F_SCHEMA)
@@ -592,6 +596,8 @@ cdef class FlatMetadata:
                     status = self.one(
                         kind, i * self.leaves.count + column if kind == 2 else i, i, column, &base, &out
                     )
+                    if status == DONE and <int64_t> out.size > self.most:
+                        status = TOO_LONG
                     if status != DONE:
                         break
             if status != DONE:
@@ -627,6 +633,8 @@ cdef class FlatMetadata:
                         if status != DONE:
                             break
                         status = self.one(2, i * self.leaves.count + j, i, j, &base, &out)
+                        if status == DONE and <int64_t> out.size > self.most:
+                            status = TOO_LONG
                     if status == DONE:
                         status = put_bytes(&out, group.data + 2, group.size - 2)
             if status != DONE:
