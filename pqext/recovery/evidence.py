@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
 
@@ -14,6 +15,7 @@ from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
+from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
 from pqext.recovery.footers import FoundFooter
@@ -21,6 +23,9 @@ from pqext.recovery.leaves import Chunks, metadata_of
 from pqext.recovery.pages import chain, page_at, walk
 from pqext.recovery.report import Loss
 from pqext.recovery.writing import moved, true_pairs
+from pqext.verification import verify
+
+_FAULTS = 1 << 16
 
 
 @dataclass(slots=True)
@@ -64,7 +69,42 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     for claimed in claims.groups:  # no byte is in two chunks now
         sound = [_measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
         claimed.certified = all(sound)
+    _doubt(source, metadata, claims.groups, limits)
     return Evidence(claims, found.name)
+
+
+def _doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
+    """Say of row groups that their values contradict the statistics: chunks may have changed places."""
+    complete = [group for group in groups if None not in group.chunks and group.number is not None]
+    said = [metadata.row_groups[group.number or 0].columns for group in complete]
+    with_statistics = [
+        replace(group, chunks=[_with_bounds(chunk, one) for chunk, one in zip(group.chunks, columns, strict=True)])
+        for group, columns in zip(complete, said, strict=True)
+    ]
+    if not any(chunk.statistics for group in with_statistics for chunk in group.chunks if chunk is not None):
+        return
+    claims = Claims(list(metadata.schema), "", created_by=metadata.created_by)
+    made = file_metadata(claims, with_statistics)
+    made.column_orders = metadata.column_orders
+    with catch_warnings():
+        simplefilter("ignore")
+        report = verify(ClaimedSource(source, made, limits), checks=["chunks"], limit=_FAULTS, limits=limits)
+    contradicted: dict[int, list[str]] = {}
+    for fault in report.faults:
+        if fault.rule in placing.OF_VALUES and fault.row_group is not None and fault.column is not None:
+            names = contradicted.setdefault(fault.row_group, [])
+            names += [fault.column] * (fault.column not in names)
+    for number, names in contradicted.items():
+        complete[number].evidence = f"footer, but values of {listed(names)} contradict its statistics"
+        complete[number].certified = False
+
+
+def _with_bounds(chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:
+    if chunk is None or said.meta_data is None:
+        return chunk
+    made = copy(chunk)
+    made.statistics = said.meta_data.statistics
+    return made
 
 
 def _tell_apart(

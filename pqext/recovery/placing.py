@@ -99,14 +99,15 @@ def _fitting(source: Source, metadata: FileMetaData, chunk: Moved, limits: Limit
         with catch_warnings():
             simplefilter("ignore")
             report = verify(ClaimedSource(source, alone, limits), checks=["chunks"], limits=limits)
-        if any(fault.rule in _OF_VALUES for fault in report.faults):
+        if any(fault.rule in OF_VALUES for fault in report.faults):
             contradicted.append(distance)
         elif not report.total:
             fitting.append(distance)
     return fitting, contradicted
 
 
-_OF_VALUES = frozenset({"statistics.bounds", "statistics.null-count", "statistics.nan-count"})
+OF_VALUES = frozenset({"statistics.bounds", "statistics.null-count", "statistics.nan-count"})
+"""Rules that values break which are not those that the statistics tell of."""
 
 
 def _with_statistics(chunk: ColumnMetaData, said: ColumnMetaData, pages: Sequence[Page]) -> ColumnMetaData:

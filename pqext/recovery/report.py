@@ -14,7 +14,7 @@ class Recovered:
 
     ``source_row_group`` is its number in the footer that was found, ``None`` where pages told of it, and ``offset``
     where its first page begins in the damaged file. ``evidence`` says what told its place. ``certified``: every page
-    has a checksum, and it fits.
+    has a checksum that fits, and no value contradicts the statistics of the footer.
     """
 
     rows: int

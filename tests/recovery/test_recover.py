@@ -316,6 +316,18 @@ def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
         assert [(loss.source_row_group, loss.column, loss.rows) for loss in report.losses] == [(1, "price", 20)]
 
 
+@pytest.mark.spec("recovery.doubted")
+def test_chunks_that_changed_places_are_doubted_by_the_statistics() -> None:
+    table = pa.table({"low": pa.array(range(300), pa.int64()), "high": pa.array(range(1000, 1300), pa.int64())})
+    data = bytearray(written(table, dictionary=False, compression="uncompressed"))
+    (start, middle), (_, stop) = extent(bytes(data), 1, 0), extent(bytes(data), 1, 1)
+    data[start:stop] = data[middle:stop] + data[start:middle]
+    report, _ = recover(bytes(data))
+    told = [one.evidence for one in report.row_groups]
+    assert told == ["footer", "footer, but values of low, high contradict its statistics", "footer"]
+    assert not report.row_groups[1].certified
+
+
 def test_row_groups_beside_a_damaged_one_are_copied_byte_for_byte() -> None:
     data = bytearray(written(rows(1000), page_rows=20, compression="gzip", page_bytes=1 << 20))
     _, stop = extent(bytes(data), 4, 2)
