@@ -14,7 +14,7 @@ from pqext.core.flat.writing import BESIDE
 from pqext.core.footer import Footer
 from pqext.core.footer_choice import FooterForm
 from pqext.core.indexed.structs import ColumnWindows, IndexedStructs
-from pqext.core.kernels.flat_to_thrift import FlatMetadata
+from pqext.core.kernels.flat_metadata import FlatMetadata
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits

@@ -1,0 +1,15 @@
+# Column chunks, and key-value metadata, as tables of FlatBuffers.
+from libc.stdint cimport int64_t
+
+from pqext.core.kernels.flat_builder cimport Build, Table
+from pqext.core.kernels.thrift_fields cimport Fields
+
+cdef enum:
+    UNUSUAL = -40      # a structure that has no place in the tables
+    ENCRYPTED = -41
+
+
+cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcept nogil
+cdef int put_column(
+    Build *b, int64_t reference, Fields *chunk, int64_t rows, int type, bint ordered, bint may_cut
+) noexcept nogil

@@ -1,0 +1,155 @@
+"""FlatBuffers footers that are damaged, or made to do harm."""
+
+from __future__ import annotations
+
+import random
+import struct
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from core.test_flat_footer import TWO, footer_of, said, written
+
+import pqext
+from pqext.core.buffers import view
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.flat.framing import alone, parse
+from pqext.core.flat.lookup import FlatLookup
+from pqext.core.footer_choice import FooterForm
+from pqext.core.kernels.flat_verify import verify
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from reference import flat_footer as slowly
+from reference.effort import share
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+@pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
+def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterForm) -> None:
+    file = written(TWO, form)
+    start = len(file) - 8 - len(footer_of(file)) if form != "flatbuffers" else file.index(slowly.payload_alone(file))
+    draw = random.Random(7)
+    for at in range(start, len(file)):
+        damaged = bytearray(file)
+        damaged[at] ^= 1 << draw.randrange(8)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                right = pqext.open(bytes(damaged)).read().equals(TWO)
+            except ParquetError:
+                continue
+        assert right or told
+        assert form != "flatbuffers", "a checksum is not looked at"
+    for stop in range(start, len(file)):
+        with pytest.raises(ParquetError):
+            pqext.open(file[:stop])
+
+
+def hostile(payload: bytes, draw: random.Random) -> Iterator[bytes]:
+    """Payloads with some numbers changed, as someone would who mends the checksums."""
+    for _ in range(share(600)):
+        made = bytearray(payload)
+        for _ in range(draw.randrange(1, 4)):
+            at = draw.randrange(0, len(made) - 4) & ~3
+            number = draw.choice([0, 1, 4, 0xFFFFFFFF, 0x7FFFFFFF, draw.randrange(1 << 32), at])
+            struct.pack_into("<I", made, at, number)
+        yield bytes(made)
+        yield payload[: draw.randrange(len(payload))]
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_hostile_tables_are_read_or_refused() -> None:
+    file = written(TWO, "flatbuffers")
+    payload, draw = slowly.payload_alone(file), random.Random(3)
+    body = file[: file.index(payload)]
+    seen = set()
+    for made in [payload, *hostile(payload, draw)]:
+        try:
+            verify(made)
+            said(made)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pqext.open(body + alone(made)).read()
+            seen.add("read")
+        except (ParquetError, UnicodeError) as error:
+            seen.add(type(error).__name__)
+    assert {"read", "CorruptFileError"} <= seen
+
+
+def vector_of_one_table(count: int) -> bytes:
+    """A footer whose schema is ``count`` times the same element: four bytes each, that stand for many more."""
+    payload = bytearray(slowly.build({1: ("tables", [{3: ("string", "x" * 1000)}]), 3: ("tables", [])}))
+    root = slowly.View(bytes(payload), int.from_bytes(payload[:4], "little"))
+    element = (root.children(1) or [])[0].table.Pos
+    at = root.at(1)
+    payload += bytes(-len(payload) % 4)
+    vector = len(payload)
+    struct.pack_into("<I", payload, at, vector - at)
+    payload += struct.pack("<I", count)
+    # Offsets point forward, so the shared element stands behind the vector again.
+    copy = bytes(payload[: vector])
+    base = vector + 4 + 4 * count
+    for i in range(count):
+        payload += struct.pack("<I", base + element - (vector + 4 + 4 * i))
+    return bytes(payload) + copy
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_shared_tables_do_not_make_a_small_footer_a_large_one() -> None:
+    with pytest.raises(CorruptFileError, match="many times as large"):
+        verify(vector_of_one_table(100_000))
+    verify(vector_of_one_table(3))
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_what_a_footer_must_have_is_missed() -> None:
+    element: slowly.Slots = {3: ("string", "x")}
+    for root, message in (
+        ({3: ("tables", [])}, "lacks a field"), ({1: ("tables", [element])}, "lacks a field"),
+        ({1: ("tables", [{}]), 3: ("tables", [])}, "lacks a field"),
+        ({1: ("tables", [{**element, 6: ("Uint8", 1)}]), 3: ("tables", [])}, "a type and no value"),
+        ({1: ("tables", [{**element, 7: ("table", {})}]), 3: ("tables", [])}, "a value and no type"),
+    ):
+        with pytest.raises(CorruptFileError, match=message):
+            verify(slowly.build(root))  # type: ignore[arg-type]
+    verify(slowly.build({1: ("tables", [{**element, 6: ("Uint8", 99), 7: ("table", {})}]), 3: ("tables", [])}))
+    for schema in ([{**element, 4: ("Int32", 5)}], [element, element], [{**element, 4: ("Int32", -1)}], []):
+        with pytest.raises(CorruptFileError, match="no tree"):
+            FlatLookup(slowly.build({1: ("tables", schema), 3: ("tables", [])}), DEFAULT_LIMITS, None)
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_limits_hold_before_anything_is_allocated() -> None:
+    file = written(TWO, "flatbuffers")
+    with pytest.raises(LimitError, match="footer_bytes"):
+        pqext.open(file, limits=Limits(footer_bytes=100))
+    deep: slowly.Slots = {0: ("Int8", 1), 3: ("string", "leaf")}
+    nested = [{3: ("string", "n"), 4: ("Int32", 1)}] * 200 + [deep]
+    with pytest.raises(LimitError, match="schema_depth"):
+        FlatLookup(slowly.build({1: ("tables", nested), 3: ("tables", [])}), DEFAULT_LIMITS, None)
+    # What says that it unpacks to 4 GB.
+    with pytest.raises(LimitError, match="4294967295 bytes, more than footer_bytes"):
+        parse(view(struct.pack("<BIII", 7, 0xFFFFFFFF, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
+    with pytest.raises(CorruptFileError):
+        parse(view(struct.pack("<BIII", 7, 1 << 20, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
+    with pytest.raises(UnsupportedError, match="codec 6"):
+        parse(view(struct.pack("<BIII", 6, 20, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
+    with pytest.raises(CorruptFileError, match="too short"):
+        parse(view(b"\0" * 12))
+
+
+def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:
+    name = "x" * 100_000
+    schema = [{3: ("string", "root"), 4: ("Int32", 1)}, {0: ("Int8", 1), 3: ("string", name)}]
+    group: slowly.Slots = {0: ("tables", [{0: ("table", {})}])}
+    payload = slowly.build({1: ("tables", schema), 3: ("tables", [group] * 2_000)})
+    lookup = FlatLookup(payload, Limits(footer_bytes=1 << 20), None)  # as each row group has the path of its column
+    with pytest.raises(LimitError, match="more than footer_bytes"):
+        lookup.whole()
+
+
+def test_encrypted_footers_of_others_are_refused() -> None:
+    payload = slowly.build(
+        {1: ("tables", [{3: ("string", "x")}]), 3: ("tables", []), 6: ("Uint8", 1), 7: ("table", {2: ("Uint8", 0)})}
+    )
+    with pytest.raises(UnsupportedError, match="encryption"):
+        pqext.open(b"PAR1" + alone(payload))
