@@ -20,6 +20,7 @@ import variant_seeds
 import pqext
 from pqext.core.encodings import dictionary
 from pqext.core.encodings.table import encoder
+from pqext.core.flat.writing import tables_of
 from pqext.core.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type
 from pqext.core.thrift import decode
 
@@ -86,6 +87,16 @@ def footers() -> Iterator[tuple[str, bytes]]:
     yield "wide", data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
 
 
+def flat_footers() -> Iterator[tuple[str, bytes]]:
+    """FlatBuffers footers, and the Thrift footers that they say the same as, each behind the byte that tells which."""
+    for name in TABLE.column_names:
+        for rows in (2, 5):
+            plain = written(TABLE.select([name]), row_group_rows=rows, bloom_filters=name == "i", arrow_schema=False)
+            serialised = plain[-8 - int.from_bytes(plain[-8:-4], "little") : -8]
+            yield f"{name} {rows} Thrift", b"\1" + serialised
+            yield f"{name} {rows}", b"\0" + tables_of(serialised)
+
+
 def pages() -> Iterator[tuple[str, bytes]]:
     """Encoded values behind the four bytes that tell the target what they are."""
     columns = {
@@ -125,6 +136,7 @@ def structures() -> Iterator[tuple[str, bytes]]:
 TARGETS = {
     "reader": readers, "footer": footers, "pages": pages, "structures": structures, "variant": variant_seeds.variants,
     "shredded": variant_seeds.rows, "geometry": geo_seeds.geometries, "skipping": skipping_seeds.stores,
+    "flat_footer": flat_footers,
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 
+import flat_targets
 import geo_targets
 import numpy as np
 import pyarrow as pa
@@ -171,4 +172,5 @@ def structures(data: bytes) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "reader": reader, "footer": footer, "pages": pages, "structures": structures, "variant": variant_targets.variant,
     "shredded": variant_targets.shredded, "geometry": geo_targets.geometry, "skipping": skipping_targets.skipping,
+    "flat_footer": flat_targets.flat_footer,
 }

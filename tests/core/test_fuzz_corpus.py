@@ -10,7 +10,7 @@ import pytest
 from reference.effort import some
 
 FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
-TARGETS = ["footer", "geometry", "pages", "reader", "shredded", "skipping", "structures", "variant"]
+TARGETS = ["flat_footer", "footer", "geometry", "pages", "reader", "shredded", "skipping", "structures", "variant"]
 
 
 def test_every_target_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
