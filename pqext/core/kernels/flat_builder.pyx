@@ -9,6 +9,7 @@ from libc.string cimport memcmp, memcpy, memset
 from pqext.core.kernels.buffer cimport bytes_reserve
 from pqext.core.kernels.compact cimport DONE
 from pqext.core.kernels.flat_builder cimport MOST_BYTES, TOO_LARGE, VTABLES, Build, Table, put_u32, refer
+from pqext.core.kernels.flat_tables cimport u16_at
 from pqext.core.kernels.thrift_fields cimport OUT_OF_MEMORY, put_byte, put_bytes
 
 
@@ -37,7 +38,8 @@ cdef int64_t put_table(Build *b, Table *t) noexcept nogil:
                 at += size
     vtable[0], vtable[1] = <uint16_t> vsize, <uint16_t> at
     for i in range(b.known - 1, -1, -1):
-        if memcmp(b.out.data + b.vtables[i], vtable, vsize) == 0:
+        # A shorter one may be the last that was written: its own size comes first.
+        if u16_at(b.out.data + b.vtables[i]) == vsize and memcmp(b.out.data + b.vtables[i], vtable, vsize) == 0:
             found = b.vtables[i]
             break
     if found < 0:
