@@ -188,7 +188,8 @@ def command(
         str | None,
         option("--checkpoint", metavar="N|SIZE|TIME",
                help="Leave a copy of the footer after so many row groups (16), bytes (64MB) or seconds (30s), by which "
-                    "`pqext recover` reads the file if this process dies."),
+                    "`pqext recover` reads the file if this process dies. Each lists all row groups before it, so a "
+                    "small N costs much where there are many."),
     ] = None,
     durable: Annotated[
         bool, option("--durable", help="Wait until the disk has the file before it appears under its name.")

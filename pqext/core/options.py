@@ -220,7 +220,8 @@ class WriteOptions:
     ``"flatbuffers"`` makes it the only one: pqext alone reads such a file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
     """Leave a copy of the footer so far in the file after so many row groups, or as a :class:`pqext.Checkpoint` says,
-    so that what lies before it can be read if the writer dies (``recover`` of reading). Only for local files."""
+    so that what lies before it can be read if the writer dies (``recover`` of reading). Only for local files. Each copy
+    lists all row groups before it: ``checkpoint=1`` adds bytes and time that grow with the square of the row groups."""
     durable: bool = False
     """Wait until the disk has the whole file before it appears under its name, and the name too. Stores do so anyway,
     file objects are refused."""
