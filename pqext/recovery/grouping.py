@@ -292,7 +292,7 @@ class _Search:
         else:
             # More of the first leaf's pages may be missing.
             if place == len(self._pages) and not self._segment.at_end and not only:
-                may_break_off = self._wanted is None or rows < self._wanted
+                may_break_off = may_break_off or self._wanted is None or rows < self._wanted
         if self._wanted is not None and any(rows == self._wanted for rows, _ in options):
             options = [option for option in options if option[0] == self._wanted]
         return options, may_break_off

@@ -316,6 +316,16 @@ def test_a_damaged_page_costs_its_rows_and_no_others() -> None:
         assert [(loss.source_row_group, loss.column, loss.rows) for loss in report.losses] == [(1, "price", 20)]
 
 
+@pytest.mark.spec("recovery.groups")
+def test_a_row_group_that_breaks_off_behind_its_first_column_costs_none_before_it() -> None:
+    data = plain(rows(40), 20)
+    start, stop = extent(data, 1, 1)
+    for told in (20, None):
+        for end in (start, start + 19, stop - 1):
+            report, found = recover(data[:end], schema=SCHEMA, row_group_rows=told)
+            assert found == rows(20), (told, end, report)
+
+
 @pytest.mark.spec("recovery.doubted")
 def test_chunks_that_changed_places_are_doubted_by_the_statistics() -> None:
     table = pa.table({"low": pa.array(range(300), pa.int64()), "high": pa.array(range(1000, 1300), pa.int64())})
