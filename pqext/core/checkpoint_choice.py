@@ -10,9 +10,9 @@ class Checkpoint:
     """When checkpoints are written: behind the row group with which so many ``row_groups``, ``bytes`` of the file or
     ``seconds`` are new, whichever comes first.
 
-    Each checkpoint is a footer of all row groups before it. Frequent ones, in the extreme ``checkpoint=1``, therefore add
-    bytes and time that grow with the square of the number of row groups: a file of 1,000 row groups would hold 1,000
-    footers of 500 row groups each on average. One after every 16 or more row groups, or ``seconds=60``, costs little.
+    Each checkpoint is a footer of all row groups before it. Frequent ones, in the extreme ``checkpoint=1``, therefore
+    add bytes and time that grow with the square of the number of row groups: a file of 1,000 row groups would hold
+    1,000 footers of 500 row groups each on average. One after every 16 or more, or ``seconds=60``, costs little.
     """
 
     row_groups: int | None = None

@@ -21,6 +21,8 @@ from pqext.recovery.pages import Page, Segment
 _STEPS = 4_000_000
 """Pages that are looked at in one search for row groups; all searches of a small file together too."""
 _STEPS_PER_PAGE = 64
+_OPENED = 100
+"""Pages that are looked at in the time in which one is opened."""
 _PLAIN = int(Encoding.PLAIN)
 _SIZES = 4096
 """Sizes of one row group that are tried."""
@@ -64,9 +66,43 @@ def group(
     effort.left = _STEPS + _STEPS_PER_PAGE * sum(len(segment.pages) for segment in segments)
     for segment in segments:
         found, left = _Search(segment, leaves, chunks, row_group_rows, effort).run()
+        if not found:
+            parts, misfits = _apart(segment, leaves, chunks, effort)
+            if misfits:
+                searched = [_Search(part, leaves, chunks, row_group_rows, effort).run() for part in parts]
+                found = [one for groups_of_part, _ in searched for one in groups_of_part]
+                left = [*misfits, *(one for _, left_of_part in searched for one in left_of_part)]
         groups += found
         unplaced += left
     return groups, unplaced
+
+
+def _apart(
+    segment: Segment, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort
+) -> tuple[list[Segment], list[Unplaced]]:
+    """The stretches between pages that no leaf can have, and these pages: what is in them is damaged."""
+    parts: list[Segment] = []
+    misfits: list[Unplaced] = []
+    begin = 0
+    for at, page in enumerate([*segment.pages, None]):
+        if page is not None and (page.is_dictionary or _has_leaf(page, leaves, chunks, effort)):
+            continue
+        if begin < at:
+            first, last = begin == 0, at == len(segment.pages)
+            parts.append(Segment(segment.pages[begin:at], segment.at_start and first, segment.at_end and last))
+        if page is not None:
+            misfits.append(Unplaced(page.offset, page.end, "a page that no column can have"))
+        begin = at + 1
+    return parts, misfits
+
+
+def _has_leaf(page: Page, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort) -> bool:
+    for leaf in leaves:
+        if not may_hold(leaf, page, has_dictionary=True):
+            continue
+        if not effort.take(_OPENED) or (chunks.rows(leaf, page) is not None and chunks.fits(leaf, page)):
+            return True
+    return False
 
 
 _Group = tuple[int, int]

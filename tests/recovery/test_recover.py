@@ -326,6 +326,17 @@ def test_a_row_group_that_breaks_off_behind_its_first_column_costs_none_before_i
             assert found == rows(20), (told, end, report)
 
 
+@pytest.mark.spec("recovery.groups")
+def test_levels_that_cannot_be_read_cost_their_row_group_alone() -> None:
+    table = pa.table({"l": [[i, i + 1] for i in range(60)], "i": pa.array(range(60), pa.int32())})
+    data = bytearray(plain(table, 20))
+    start, _ = extent(bytes(data), 0, 0)
+    body = bytes(data).index((6).to_bytes(4, "little"), start)  # how long the repetition levels are
+    data[body] = 0
+    report, found = recover(bytes(data[: footer_of(bytes(data))]), schema=table.schema)
+    assert found == table.slice(20), report
+
+
 @pytest.mark.spec("recovery.doubted")
 def test_chunks_that_changed_places_are_doubted_by_the_statistics() -> None:
     table = pa.table({"low": pa.array(range(300), pa.int64()), "high": pa.array(range(1000, 1300), pa.int64())})
