@@ -336,13 +336,13 @@ class ParquetFile(Suggesting):
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
-            for index, rows in chosen:
-                group = self.row_groups[index]
-                reader = RowGroupReader(group, shapes, arrow_schema, self.options, self.damage, budget, kept, small)
+            groups = ((self.row_groups[index], rows) for index, rows in chosen)
+            for group, rows, fetched in small.fetched(groups, batch_rows):
+                reader = RowGroupReader(group, small, fetched, arrow_schema, self.options, self.damage, budget, kept)
                 yield from reader.batches(batch_rows, rows)
 
     def _small(self, shapes: Sequence[Shape]) -> SmallLeaves:
-        return SmallLeaves(shapes, self.limits, checksums=self.options.checksums)
+        return SmallLeaves(shapes, self.limits, self.options)
 
     def budget(self, shares: int = 1) -> Budget:
         """What one call on the file may hold in memory, or one of ``shares`` equal parts of it."""

@@ -28,7 +28,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.page_selection import AllPages, ChosenPages, PageSelection
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.shape import LeafShape, Shape
-from pqext.core.small_chunks import SMALL, SmallLeaves
+from pqext.core.small_chunks import SMALL, Fetched, SmallLeaves
 from pqext.core.source import STREAMED_BYTES, Source
 from pqext.core.types.stored import normal
 from pqext.core.view_slots import is_viewable, viewed_bytes
@@ -45,20 +45,20 @@ _Rows = RowRanges | NDArray[np.int64]
 
 
 class RowGroupReader:
-    """Reads ``shapes`` of one row group as ``arrow_schema`` has them.
+    """Reads the leaves of ``small`` in one row group, as ``arrow_schema`` has them.
 
     Decoded bytes count in ``budget`` until a batch is handed over, and in ``kept`` from then on where it is given.
-    Chunks of ``small`` are decoded whole where the batch is the whole row group.
+    Those of their chunks that were ``fetched`` are decoded whole.
     Damage that the options pass over is added to ``damage``.
     """
 
     def __init__(
-        self, group: RowGroup, shapes: Sequence[Shape], arrow_schema: pa.Schema, options: ReadOptions,
-        damage: list[Damage], budget: Budget, kept: Account | None = None, small: SmallLeaves | None = None,
+        self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema,
+        options: ReadOptions, damage: list[Damage], budget: Budget, kept: Account | None,
     ) -> None:
         self._group = group
-        self._shapes = shapes
-        self._leaves = [leaf for top in shapes for leaf in top.leaves()] if small is None else small.shapes
+        self._shapes = small.tops
+        self._leaves = small.shapes
         self._schema = arrow_schema
         self._options = options
         self._lost = Losses(damage, group.index, group.path) if options.on_corrupt == "skip" else None
@@ -67,7 +67,7 @@ class RowGroupReader:
         self._kept = kept
         self._passed_rows: int | None = None
         self._viewed: frozenset[int] = frozenset()
-        self._small = small if self._lost is None and not options.second_copies else None
+        self._small, self._fetched = small, fetched
         self._gathered = Account(budget)
 
     def batches(
@@ -92,9 +92,10 @@ class RowGroupReader:
     def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
         whole: dict[int, LeafColumn] = {}
-        if self._small is not None and chosen is None and self._group.num_rows <= (batch_rows or 1 << 62):
-            small = self._small.read(self._group, self._gathered)
-            if small and (batch := self._assembled(self._small, small)) is not None:
+        if self._fetched is not None:
+            small = self._small.read(self._fetched, self._gathered)
+            self._fetched = None
+            if small and (batch := self._assembled(small)) is not None:
                 yield batch
                 return
             whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
@@ -153,12 +154,12 @@ class RowGroupReader:
             for reader in readers.values():
                 reader.check_end()
 
-    def _assembled(self, small: SmallLeaves, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
+    def _assembled(self, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
         """The row group as one batch, of leaves that were ``found``; None where some are not, or take much memory."""
         rows = self._group.num_rows
         if len(found) < len(self._leaves) or rows > max(self._budget.rows_of(0), _FEW_ROWS):
             return None
-        if small.are_shown:
+        if self._small.are_shown:
             arrays = [found[leaf.node.leaf_start] for leaf in self._leaves]
             self._hand_over({}, arrays)
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

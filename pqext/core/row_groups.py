@@ -35,6 +35,9 @@ class RowGroups(Sequence[RowGroup]):
         self._count = count
         self._make = make
         self._kept: OrderedDict[int, RowGroup] = OrderedDict()
+        self._last: RowGroup | None = None
+        self._chunks = 0
+        """Column chunks that kept row groups held when each was the last: older ones seldom come by more."""
 
     def __len__(self) -> int:
         return self._count
@@ -54,11 +57,19 @@ class RowGroups(Sequence[RowGroup]):
         index %= self._count
         found = self._kept.get(index)
         if found is None:
-            found = self._kept[index] = self._make(index=index)
-            chunks = sum(len(group.known) for group in self._kept.values())
-            while len(self._kept) > _KEPT or (chunks > _KEPT_CHUNKS and len(self._kept) > 1):
-                chunks -= len(self._kept.popitem(last=False)[1].known)
+            if self._last is not None:
+                self._chunks += len(self._last.known)
+            found = self._last = self._kept[index] = self._make(index=index)
+            if len(self._kept) > _KEPT or self._chunks > _KEPT_CHUNKS:
+                self._let_go()
         return found
+
+    def _let_go(self) -> None:
+        """Keep as many row groups and column chunks as may be, and a part less, so that this is seldom done."""
+        self._chunks = sum(len(group.known) for group in self._kept.values())
+        most = _KEPT * 3 // 4
+        while len(self._kept) > 1 and (len(self._kept) > most or self._chunks > _KEPT_CHUNKS // 2):
+            self._chunks -= len(self._kept.popitem(last=False)[1].known)
 
     def __repr__(self) -> str:
         return f"<{self._count} row groups>"

@@ -87,23 +87,22 @@ class Source(ABC):
         self._check(offset, length)
         return self._fetch_all([(offset, length)], keep)[0]
 
-    def _whole(self, offset: int, length: int) -> Bytes:
-        """The bytes of a range, all of them."""
-        started = perf_counter()
-        data = self._fetch(offset, length)
-        if len(data) != length:
-            raise CorruptFileError(
-                f"the file ends after {offset + len(data)} bytes although it had {self.size} when it was opened: "
-                "is it being written?",
-                path=self.path,
-                offset=offset,
-            )
-        self.usage.fetched(length, perf_counter() - started)
-        return data
-
     def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
-        """The bytes of ranges that lie within the file, each by a read of its own."""
-        return [self._whole(offset, length) for offset, length in ranges]
+        """The bytes of ranges that lie within the file, all of them, each by a read of its own."""
+        started = perf_counter()
+        found = []
+        for offset, length in ranges:
+            data = self._fetch(offset, length)
+            if len(data) != length:
+                raise CorruptFileError(
+                    f"the file ends after {offset + len(data)} bytes although it had {self.size} when it was opened: "
+                    "is it being written?",
+                    path=self.path,
+                    offset=offset,
+                )
+            found.append(data)
+        self.usage.fetched(sum(map(len, found)), perf_counter() - started, len(found))
+        return found
 
     def read_many(self, ranges: Sequence[Range], *, keep: bool = False) -> list[Bytes]:
         """The bytes of several ``(offset, length)`` ranges, in the order given; near ones share a read.
@@ -339,10 +338,16 @@ class PathSource(Source):
             return self._held[offset - self._held_from : offset - self._held_from + length]
         if offset + length <= len(self._head):
             return self._head[offset : offset + length]
-        data = self._read(offset, length)
-        if len(data) == length and (now := _stamp(self._file)) != self.stamp:
+        return self._read(offset, length)
+
+    def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
+        found = super()._fetch_all(ranges, keep)
+        head, tail = len(self._head), self._held_from
+        if head and all(offset >= tail or offset + length <= head for offset, length in ranges):
+            return found
+        if (now := _stamp(self._file)) != self.stamp:
             raise changed(self.path, self.stamp, now)
-        return data
+        return found
 
     def _read(self, offset: int, length: int) -> Bytes:
         if not (hasattr(os, "pread") and hasattr(os, "preadv")):  # Windows

@@ -28,10 +28,10 @@ class Usage:
         """How long that took."""
         self._lock = threading.Lock()
 
-    def fetched(self, size: int, seconds: float) -> None:
-        """Count a read of ``size`` bytes."""
+    def fetched(self, size: int, seconds: float, requests: int = 1) -> None:
+        """Count ``size`` bytes that were read by so many requests."""
         with self._lock:
-            self.requests += 1
+            self.requests += requests
             self.bytes += size
             self.fetch_seconds += seconds
 

@@ -1,0 +1,70 @@
+"""Row groups of a few kilobytes are read by few requests, and say what they say one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+
+
+def written(path: Path, groups: int, rows: int = 10) -> pa.Table:
+    """A file of pyarrow's with many small row groups of four columns."""
+    count = groups * rows
+    table = pa.table({
+        "a": np.arange(count), "b": [str(i % 7) for i in range(count)], "c": pa.nulls(count, pa.float64()),
+        "d": [[i] * (i % 3) for i in range(count)],
+    })
+    pq.write_table(table, path, row_group_size=rows)
+    return table
+
+
+def test_many_small_row_groups_are_read_by_few_requests(tmp_path: Path) -> None:
+    path = tmp_path / "small.parquet"
+    table = written(path, 100)
+    with pqext.open(path) as file:
+        opened = file.source.requests
+        assert file.read(["a"]) == table.select(["a"])
+        assert file.source.requests - opened < 10
+
+
+def test_a_batch_of_few_row_groups_reads_no_further(tmp_path: Path) -> None:
+    path = tmp_path / "small.parquet"
+    table = written(path, 100)
+    with pqext.open(path) as file:
+        opened = file.source.bytes_read
+        batches = file.iter_batches(1000, ["a"])
+        assert next(batches).column(0).to_pylist() == table["a"][:10].to_pylist()
+        first = file.source.bytes_read - opened
+        next(batches)
+        assert file.source.bytes_read - opened == pytest.approx(2 * first, rel=0.2)
+
+
+@given(st.data())
+def test_the_rows_of_chosen_row_groups_come_in_their_order(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("drawn") / "drawn.parquet"
+    groups = data.draw(st.integers(1, 12))
+    table = written(path, groups, rows=5)
+    chosen = data.draw(st.lists(st.integers(0, groups - 1), min_size=1, max_size=20))
+    columns = data.draw(st.lists(st.sampled_from("abcd"), min_size=1, unique=True))
+    rows = pa.concat_tables([table.select(sorted(columns)).slice(5 * at, 5) for at in chosen])
+    with pqext.open(path) as file:
+        assert file.read(columns, row_groups=chosen).select(sorted(columns)) == rows
+
+
+def test_more_row_groups_than_are_kept_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "small.parquet"
+    table = written(path, 600, rows=2)
+    with pqext.open(path) as file:
+        assert file.read() == table
+        assert sum(group.num_rows for group in file.row_groups) == 1200
+        again = pa.concat_tables([table.slice(2 * at, 2) for at in (599, 0, 300)])
+        assert file.read(row_groups=[599, 0, 300]) == again
