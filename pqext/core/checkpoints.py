@@ -30,6 +30,8 @@ from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.compression import compress, decompress
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
+from pqext.core.flat.framing import FLAT_MAGIC, TAIL_BYTES
+from pqext.core.flat.opening import read_alone
 from pqext.core.footer import MAGIC, Footer
 from pqext.core.footer_reading import read_footer
 from pqext.core.kernels.thrift import scan_fields
@@ -179,15 +181,22 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
     start = max(source.size - _WINDOW, 0)
     data = source.read(start, source.size - start).tobytes()
     at, left = len(data), _LEAST_EFFORT
-    while left > 0 and (at := data.rfind(MAGIC, 4, at)) >= 0:
-        behind, length = data[at + 4 : at + 8], int.from_bytes(data[at - 4 : at], "little")
-        place = start + at - 4 - length
-        if not _ZSTANDARD.startswith(behind) or place < len(MAGIC) or length > limits.footer_bytes:
+    while left > 0 and (at := max(data.rfind(magic, 4, at) for magic in (MAGIC, FLAT_MAGIC))) >= 0:
+        if not _ZSTANDARD.startswith(data[at + 4 : at + 8]):
+            continue
+        is_flat = data[at : at + 4] == FLAT_MAGIC
+        length = int.from_bytes(data[at - 8 : at - 4] if is_flat else data[at - 4 : at], "little")
+        place = start + at - length - (TAIL_BYTES - 4 if is_flat else 4)
+        if place < len(MAGIC) or length > limits.footer_bytes:
             continue
         left -= length
         try:
-            raw = source.read(place, length)
-            metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
+            if is_flat:
+                found = read_alone(source, limits, start + at + 4)
+                metadata, raw, stop = found.whole, found.raw, length
+            else:
+                raw = source.read(place, length)
+                metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
         except ParquetError:
             continue
         if stop == length and _data_end(metadata) <= place:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext.core.footer_choice import FooterForm
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
 SECOND = pa.table({"a": [7, 8], "s": ["q", "r"], "l": [None, [2, 3]]})
@@ -247,6 +248,22 @@ def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -
     assert pqext.read_table(path, recover=True).to_pylist() == rows
     with pytest.raises(pqext.CorruptFileError, match="pqext recover"):
         _append(path, SECOND)
+
+
+@pytest.mark.spec("recovery.append")
+@pytest.mark.filterwarnings("ignore::pqext.core.checkpoints.RecoveredFileWarning")
+@pytest.mark.parametrize("checkpoint", [None, 1])
+@pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers", "flatbuffers"])
+def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: FooterForm, checkpoint: int | None) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(FIRST, path, footer=form, checkpoint=checkpoint, row_group_rows=1)
+    size = path.stat().st_size
+    _append(path, SECOND)
+    whole = path.read_bytes()
+    for stop in [*range(size + 1, size + 40), *range(size + 40, len(whole), 50)]:
+        path.write_bytes(whole[:stop])
+        with pqext.open(path, recover=True) as file:
+            assert file.read()["a"].to_pylist() == FIRST["a"].to_pylist()
 
 
 def test_a_file_that_takes_the_place_meanwhile_is_not_lost_nor_are_rows_silently(tmp_path: Path) -> None:

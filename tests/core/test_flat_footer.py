@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -137,11 +138,12 @@ def test_every_fact_of_a_wide_file_is_the_same_however_it_is_asked_for() -> None
     assert isinstance(pqext.open(file).metadata.row_groups, LazyStructs)
 
 
-def stated(type: int, low: bytes | None, high: bytes | None, **more: Any) -> tuple[bytes, bytes]:
-    """A footer with the bounds of one column, and its FlatBuffers form; without its extension the last."""
+def stated(type: int | str, low: bytes | None, high: bytes | None, **more: Any) -> tuple[bytes, bytes]:
+    """A footer with the bounds of one column, exact where they can be, and its FlatBuffers form."""
+    more = {"is_min_value_exact": True, "is_max_value_exact": True, **more}
     table = pa.table({"x": pa.array([1], {1: pa.int32(), 2: pa.int64(), 5: pa.float64()}.get(type, pa.int64()))})
-    if type == 6:
-        table = pa.table({"x": pa.array([b"a"])})
+    if type in (6, "text"):
+        table = pa.table({"x": pa.array(["a" if type == "text" else b"a"])})
     if type == 7:
         table = pa.table({"x": pa.array([b"0123456789abcdef"], pa.binary(16))})
     footer = thrift(footer_of(written(table, "thrift")))
@@ -178,14 +180,43 @@ def test_bounds_in_the_tables_hold_all_values_that_the_exact_ones_hold(type: int
     assert found.min_value is not None
     assert found.min_value <= low
     assert found.max_value is None or found.max_value >= high
-    assert (found.is_min_value_exact is False) == (found.min_value != low)
-    assert found.max_value is None or (found.is_max_value_exact is False) == (found.max_value != high)
+    assert found.is_min_value_exact == (found.min_value == low)
+    assert found.max_value is None or found.is_max_value_exact == (found.max_value == high)
+    assert said(payload) == thrift(serialised)
+
+
+@pytest.mark.spec("extension.flatbuffers.bounds")
+@given(low=st.text(max_size=24), high=st.text(max_size=24))
+def test_bounds_of_text_are_text(low: str, high: str) -> None:
+    least, most = sorted([("ab" + low).encode(), ("ab" + high).encode()])
+    serialised, payload = stated("text", least, most)
+    found = in_the_tables(payload)
+    for bound in (found.min_value, found.max_value):
+        assert bound is None or bound.decode()
+    assert found.min_value is None or found.min_value <= least
+    assert found.max_value is None or found.max_value >= most
+    assert said(payload) == thrift(serialised)
+
+
+@pytest.mark.spec("extension.flatbuffers.bounds")
+def test_bounds_are_not_called_exact_by_those_who_do_not_know() -> None:
+    unknown: Any = {"is_min_value_exact": None, "is_max_value_exact": None}
+    for type in (6, "text"):
+        serialised, payload = stated(type, b"a", b"b", **unknown)
+        found = in_the_tables(payload)
+        assert (found.min_value, found.max_value) == (b"a", b"b")
+        assert (found.is_min_value_exact, found.is_max_value_exact) == (False, False)
+        assert said(payload) == thrift(serialised)
+    serialised, payload = stated(1, b"1234", b"5678", **unknown)  # numbers are never cut
+    assert in_the_tables(payload).is_max_value_exact is True
     assert said(payload) == thrift(serialised)
 
 
 @pytest.mark.spec("extension.flatbuffers.bounds")
 def test_bounds_are_left_out_of_the_tables_where_they_might_be_misread() -> None:
     assert in_the_tables(stated(6, b"", b"b" * 30)[1]).min_value == b""
+    none_above = "\U0010ffff".encode() * 8
+    assert in_the_tables(stated("text", b"a", none_above)[1]).max_value is None
     inexact = stated(6, b"", b"b", is_min_value_exact=False)[1]
     assert in_the_tables(inexact).min_value is None  # a length of 0 cannot be negative
     assert in_the_tables(stated(6, b"a", b"\xff" * 30)[1]).max_value is None
@@ -232,6 +263,16 @@ def foreign(file: bytes, statistics: slowly.Slots | None = None) -> bytes:
         {0: ("Int32", 1), 1: ("tables", schema), 2: ("Int64", footer.num_rows), 3: ("tables", groups)}
     )
     return file[: -8 - len(footer_of(file))] + alone(payload)
+
+
+@pytest.mark.spec("extension.flatbuffers.foreign")
+def test_what_others_leave_out_because_it_is_empty_is_empty() -> None:
+    schema: list[slowly.Slots] = [{4: ("Int32", 1)}, {0: ("Int8", 2), 2: ("Int8", 0)}]  # neither has a name
+    payload = slowly.build({0: ("Int32", 1), 1: ("tables", schema), 4: ("tables", [{1: ("string", "of no key")}])})
+    with pqext.open(b"PAR1" + alone(payload)) as file:
+        assert file.read().equals(pa.table({"": pa.array([], pa.int64())}).cast(file.arrow_schema))
+        assert [(pair.key, pair.value) for pair in file.metadata.key_value_metadata or ()] == [("", "of no key")]
+        assert slowly.read(payload) == slowly.plain(Reader(bytes(file.footer.raw)).struct())
 
 
 TWO = pa.table({"n": [1, 2, 3, None], "s": ["a", None, "ccc", "d"]})
@@ -329,6 +370,39 @@ def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damag
         warnings.simplefilter("ignore", DamagedIndexWarning)
         with pytest.raises(CorruptFileError, match="FileMetaData"):
             pqext.open(bytes(damaged))
+
+
+@pytest.mark.spec("extension.flatbuffers.instead")
+def test_a_thrift_footer_with_one_damaged_byte_is_not_read() -> None:
+    file = written(SMALL, "thrift+flatbuffers")
+    start = len(file) - 8 - len(footer_of(file))
+    stride = 1 if os.environ.get("PQEXT_EVERY_BYTE") else 5
+    for at in range(start, start + len(slowly.payload_of(footer_of(file))[1]) - 1, stride):
+        damaged = bytearray(file)
+        damaged[at] ^= 1 << at % 8
+        with pytest.warns(DamagedIndexWarning, match="read by its FlatBuffers footer"):
+            opened = pqext.open(bytes(damaged))
+        assert opened.read().equals(SMALL)
+
+
+@pytest.mark.spec("extension.flatbuffers.instead")
+def test_a_thrift_footer_that_contradicts_itself_is_not_read() -> None:
+    file = written(SMALL, "thrift+flatbuffers")
+    fields = slowly.payload_of(footer_of(file))[1][:-1]
+    for edit in (  # of a tool that knows nothing of the other footer, and makes mistakes
+        lambda footer: setattr(footer.row_groups[0], "columns", list(footer.row_groups[0].columns)[1:]),
+        lambda footer: setattr(footer.row_groups[1], "num_rows", -1),
+        lambda footer: setattr(footer.row_groups[1].columns[0].meta_data, "data_page_offset", 1 << 40),
+        lambda footer: setattr(footer.row_groups[1].columns[0].meta_data, "path_in_schema", ["text"]),
+        lambda footer: setattr(footer, "num_rows", 5),
+        lambda footer: setattr(footer.schema[0], "num_children", 50),
+    ):
+        footer = everything(decode(FileMetaData, fields + b"\0")[0])
+        footer.created_by = "a tool that knows nothing"
+        edit(footer)
+        other = with_footer(file, encode(footer)[:-1] + footer_of(file)[len(fields) :])
+        with pytest.warns(DamagedIndexWarning, match="read by its FlatBuffers footer"):
+            assert pqext.open(other).read().equals(SMALL)
 
 
 @pytest.mark.spec("extension.flatbuffers.recovered")

@@ -12,8 +12,9 @@ from core.test_flat_footer import TWO, footer_of, said, written
 
 import pqext
 from pqext.core.buffers import view
+from pqext.core.compression import compress
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.flat.framing import alone, parse
+from pqext.core.flat.framing import alone, framed, parse
 from pqext.core.flat.lookup import FlatLookup
 from pqext.core.footer_choice import FooterForm
 from pqext.core.kernels.flat_verify import verify
@@ -104,8 +105,7 @@ def test_shared_tables_do_not_make_a_small_footer_a_large_one() -> None:
 def test_what_a_footer_must_have_is_missed() -> None:
     element: slowly.Slots = {3: ("string", "x")}
     for root, message in (
-        ({3: ("tables", [])}, "lacks a field"), ({1: ("tables", [element])}, "lacks a field"),
-        ({1: ("tables", [{}]), 3: ("tables", [])}, "lacks a field"),
+        ({1: ("tables", [element]), 3: ("tables", [{0: ("tables", [{}])}])}, "lacks a field"),
         ({1: ("tables", [{**element, 6: ("Uint8", 1)}]), 3: ("tables", [])}, "a type and no value"),
         ({1: ("tables", [{**element, 7: ("table", {})}]), 3: ("tables", [])}, "a value and no type"),
     ):
@@ -135,6 +135,14 @@ def test_limits_hold_before_anything_is_allocated() -> None:
         parse(view(struct.pack("<BIII", 6, 20, 0, 0) + b"\0" * 20)).tables(DEFAULT_LIMITS)
     with pytest.raises(CorruptFileError, match="too short"):
         parse(view(b"\0" * 12))
+
+
+@pytest.mark.spec("extension.flatbuffers.checked")
+def test_tables_that_unpack_to_far_more_than_tables_do_are_refused() -> None:
+    packed = compress(7, bytes(1 << 20)).tobytes()
+    with pytest.raises(CorruptFileError, match=f"{len(packed)} bytes .* claim to unpack to 1048576"):
+        parse(view(struct.pack("<BIII", 7, 1 << 20, 0, 0) + packed)).tables(DEFAULT_LIMITS)
+    assert parse(view(framed(bytes(1 << 20), b"")[:-28])).codec == 0
 
 
 def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:

@@ -318,20 +318,47 @@ def test_footers_that_are_unusual_get_no_table() -> None:
     assert jump_table.build(append_extension(thrift, b"x")) is None
 
 
+def with_table(file: bytes, sections: bytes, **about: int) -> bytes:
+    """The file with a table of other sections, and of a root that says otherwise, under checksums that fit."""
+    root, thrift, _, _ = slowly.split(footer_of(file))
+    crcs = [zlib.crc32(part[at : at + 4096]) for part in (thrift, sections) for at in range(0, len(part), 4096)]
+    listed = np.array(crcs, "<u4").tobytes()
+    told = jump_table.Root(**{**root, **about, "section_bytes": len(sections), "crc_list": zlib.crc32(listed)}).encode()
+    return with_footer(file, append_extension(thrift + b"\0", frame(sections + listed + told, JUMP_TABLE)))
+
+
 def lying(file: bytes) -> bytes:
     """A file whose table names the first two columns the wrong way round, with checksums that fit."""
-    footer = footer_of(file)
-    root, thrift, sections, _ = slowly.split(footer)
+    root, _, sections, _ = slowly.split(footer_of(file))
     numbers = np.frombuffer(sections, "<u4").copy()
     first, second = (int(np.nonzero(numbers[1 : 2 * root["tops"] : 2] == at)[0][0]) * 2 + 1 for at in (0, 1))
     numbers[first], numbers[second] = 1, 0
     chunks = numbers[jump_table.Root(**root).places_at // 4 :].reshape(-1, root["row_groups"])
     assert chunks.shape[0] == root["columns"] + 1
-    changed = numbers.tobytes()
-    crcs = [zlib.crc32(part[at : at + 4096]) for part in (thrift, changed) for at in range(0, len(part), 4096)]
-    listed = np.array(crcs, "<u4").tobytes()
-    told = jump_table.Root(**{**root, "crc_list": zlib.crc32(listed)}).encode()
-    return with_footer(file, append_extension(thrift + b"\0", frame(changed + listed + told, JUMP_TABLE)))
+    return with_table(file, numbers.tobytes())
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_a_table_does_not_lead_to_the_chunk_of_another_row_group() -> None:
+    file = written(SMALL, row_group_rows=3)
+    root, _, sections, _ = slowly.split(footer_of(file))
+    numbers = np.frombuffer(sections, "<u4").copy()
+    places = numbers[jump_table.Root(**root).places_at // 4 :].reshape(-1, root["row_groups"])
+    places[0:2, 1] = places[0:2, 2]
+    with pytest.warns(DamagedIndexWarning, match="a chunk of another row group"):
+        assert pqext.read_table(with_table(file, numbers.tobytes()), columns=["number"]).equals(SMALL.select([0]))
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_a_table_of_fewer_row_groups_than_the_footer_is_ignored_with_a_warning() -> None:
+    file = written(SMALL, row_group_rows=3)
+    root, _, sections, _ = slowly.split(footer_of(file))
+    about = jump_table.Root(**root)
+    for count in (0, 2):
+        places = np.frombuffer(sections[about.places_at :], "<u4").reshape(-1, root["row_groups"])[:, :count]
+        fewer = sections[: about.groups_at + count * jump_table.GROUP_BYTES] + places.tobytes()
+        with pytest.warns(DamagedIndexWarning, match="places in the footer"):
+            assert pqext.open(with_table(file, fewer, row_groups=count)).num_rows == ROWS
 
 
 @pytest.mark.spec("extension.jump-table.verified")

@@ -205,7 +205,8 @@ def _leaves(elements: list[View]) -> list[tuple[list[bytes], View]]:
 
 def _texts(pairs: list[View]) -> Any:
     return ("list", STRUCT, [
-        [(id, BINARY, pair.bytes(id - 1)) for id in (1, 2) if pair.bytes(id - 1) is not None] for pair in pairs
+        [(1, BINARY, pair.bytes(0) or b""), *([] if pair.bytes(1) is None else [(2, BINARY, pair.bytes(1))])]
+        for pair in pairs
     ])
 
 
@@ -231,7 +232,7 @@ def _file(root: View, leaves: list[View]) -> Fields:
 def _element(element: View) -> Fields:
     fields = _optional(element, 1, I32, 0, "Int8") + _optional(element, 2, I32, 1, "Int32")
     fields += _optional(element, 3, I32, 2, "Int8")
-    fields.append((4, BINARY, element.bytes(3)))
+    fields.append((4, BINARY, element.bytes(3) or b""))
     fields += _optional(element, 5, I32, 4, "Int32") + _optional(element, 9, I32, 5, "Int32")
     kind, about = element.number(6, "Uint8", 0), element.child(7)
     if kind and about is not None:
@@ -296,14 +297,14 @@ def _chunk(chunk: View, rows: int, path: list[bytes], leaf: View, *, own: bool) 
 
 def _statistics(about: View, type: int, *, own: bool) -> Fields:
     fields = _optional(about, 3, I64, 0, "Int64") + _optional(about, 4, I64, 1, "Int64")
-    cut: Fields = []
+    flags: Fields = []
     for id, first, flag in ((5, 6, 7), (6, 2, 8)):
         value = _bound(about, type, first, own=own)
         if value is not None:
             fields.append((id, BINARY, value))
-            if about.number(first + 3, "Int8") < 0:
-                cut.append((flag, TRUE, False))
-    return fields + cut
+            if own or about.number(first + 3, "Int8") < 0:
+                flags.append((flag, TRUE, about.number(first + 3, "Int8") >= 0))
+    return fields + flags
 
 
 def _bound(about: View, type: int, first: int, *, own: bool) -> bytes | None:

@@ -35,6 +35,8 @@ TAIL_BYTES = 16
 _ABOUT = struct.Struct("<BIII")
 _LEAST_RATIO = 1.2
 """Tables that shrink less are stored as they are."""
+_MOST_RATIO = 64
+"""Tables that shrink more, far more than real ones do, are stored as they are: none unpack to a surprise."""
 _CODECS = (CompressionCodec.UNCOMPRESSED, CompressionCodec.LZ4_RAW)
 
 
@@ -53,10 +55,16 @@ class Beside:
         return self.thrift_bytes <= len(footer) and crc32(footer[: self.thrift_bytes].data) == self.thrift_crc
 
     def tables(self, limits: Limits) -> bytes:
-        """The tables. Raises ``LimitError`` beyond ``footer_bytes``, ``UnsupportedError`` for another codec."""
+        """The tables.
+
+        Raises ``LimitError`` for more than ``footer_bytes``, ``UnsupportedError`` for another codec, and
+        ``CorruptFileError`` for tables that would unpack to far more than tables do.
+        """
         if self.codec not in _CODECS:
             raise UnsupportedError(f"a FlatBuffers footer compressed by codec {self.codec}", feature="footer codec")
         check_limit(self.size, limits)
+        if self.size > _MOST_RATIO * len(self.body):
+            raise CorruptFileError(f"{len(self.body)} bytes of a FlatBuffers footer claim to unpack to {self.size}")
         return decompress(self.codec, self.body, self.size).tobytes()
 
 
@@ -64,7 +72,7 @@ def framed(tables: bytes, thrift: bytes) -> bytes:
     """The extension of a Thrift footer with these serialised fields, without their stop byte."""
     codec, body = CompressionCodec.UNCOMPRESSED, tables
     packed = compress(CompressionCodec.LZ4_RAW, tables)
-    if len(packed) * _LEAST_RATIO <= len(tables):
+    if len(packed) * _LEAST_RATIO <= len(tables) <= len(packed) * _MOST_RATIO:
         codec, body = CompressionCodec.LZ4_RAW, packed.tobytes()
     return frame(_ABOUT.pack(codec, len(tables), len(thrift), crc32(thrift)) + body, FLATBUFFERS)
 

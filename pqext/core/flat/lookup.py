@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pqext.core.buffers import Bytes, view
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.extension.container import parts
 from pqext.core.flat.writing import BESIDE
 from pqext.core.footer import Footer
@@ -60,7 +60,7 @@ class FlatLookup(ColumnWindows):
         with self._lock:
             if self._read is None:
                 raw = self._file({_SCHEMA: self._schema(), _ROW_GROUPS: self.flat.row_groups()})
-                found, _ = decode(FileMetaData, raw, limits=self.limits, path=self.path)
+                found = self._made(FileMetaData, raw)
                 self._read = found, view(raw)
                 self._columns = {}
             return self._read
@@ -73,9 +73,17 @@ class FlatLookup(ColumnWindows):
         """The footer, whose row groups are made when they are asked for."""
         if self.is_whole:
             return self.whole()
-        found, _ = decode(FileMetaData, self._file({_SCHEMA: self._schema()}), limits=self.limits, path=self.path)
+        found = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
         found.row_groups = IndexedStructs(self, self.row_groups, self._group, lambda whole: whole.row_groups)
         return found
+
+    def _made(self, kind: type[_T], raw: bytes) -> _T:
+        """The structure in bytes that stand nowhere in the file."""
+        try:
+            return decode(kind, raw, limits=self.limits, path=self.path)[0]
+        except ParquetError as error:
+            error.offset = None
+            raise
 
     def _schema(self) -> bytes:
         count = self._elements
@@ -95,7 +103,7 @@ class FlatLookup(ColumnWindows):
         return b"".join([*kept, raw[done:]])
 
     def _group(self, position: int) -> RowGroup:
-        found, _ = decode(RowGroup, self.flat.group(position), limits=self.limits, path=self.path)
+        found = self._made(RowGroup, self.flat.group(position))
         found.columns = IndexedStructs(
             self, self._leaves, partial(self._chunk, row_group=position),
             lambda whole: whole.row_groups[position].columns, partial(self.chunk_place, row_group=position),

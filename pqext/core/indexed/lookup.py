@@ -23,6 +23,7 @@ from pqext.core.extension.jump_table import (
 )
 from pqext.core.extension.table_blocks import TableBlocks
 from pqext.core.indexed.structs import WINDOW, ColumnWindows, IndexedStructs, listed, peeked
+from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
 from pqext.core.source import Source
@@ -51,7 +52,7 @@ class Lookup(ColumnWindows):
         self.source, self.offset, self.length, self.root = source, offset, length, root
         self.row_groups = root.row_groups
         self._blocks = TableBlocks(source, offset, sections, root, crcs)
-        self._groups: dict[int, Sequence[RowGroup]] = {}
+        self._groups: dict[int, tuple[Sequence[RowGroup], list[tuple[int, int]]]] = {}
         self._lock = threading.Lock()
         self._read: tuple[FileMetaData, Any] | None = None
 
@@ -103,7 +104,11 @@ class Lookup(ColumnWindows):
         starts, stops = [0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), root.thrift_bytes]
         kept = _EMPTY_LIST.join(self._blocks.span(start, stop) for start, stop in zip(starts, stops, strict=True))
         found, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
-        if end != len(kept) + 1 or len(found.schema) or len(found.row_groups):
+        counted = ((root.schema_header, root.schema_start, root.elements),
+                   (root.groups_header, root.groups_start, root.row_groups))
+        if end != len(kept) + 1 or len(found.schema) or len(found.row_groups) or not all(
+            self._begins_list(*one) for one in counted
+        ):
             raise CorruptFileError("the jump table's places in the footer are others")
         self._blocks.spent = 0
         found.schema = IndexedStructs(self, root.elements, None, lambda whole: whole.schema)
@@ -114,11 +119,20 @@ class Lookup(ColumnWindows):
             )
         return found
 
-    def _group(self, position: int) -> RowGroup:
-        first = position - position % WINDOW
+    def _begins_list(self, start: int, stop: int, count: int) -> bool:
+        """Do these bytes begin a list of so many structures?"""
+        expected = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
+        return stop - start == len(expected) and self._blocks.span(start, stop) == expected
+
+    def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
+        """Row groups from a place on without their column chunks, and between which places these lie."""
         if first not in self._groups:
             self._groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
-        found = peeked(self._groups[first], position - first)
+        return self._groups[first]
+
+    def _group(self, position: int) -> RowGroup:
+        first = position - position % WINDOW
+        found = peeked(self._window(first)[0], position - first)
         if len(found.columns):
             raise CorruptFileError("the jump table's places in a row group are others")
         found.columns = IndexedStructs(
@@ -129,8 +143,7 @@ class Lookup(ColumnWindows):
         )
         return found
 
-    def _window_of_groups(self, first: int, stop: int) -> Sequence[RowGroup]:
-        """Row groups without their column chunks."""
+    def _window_of_groups(self, first: int, stop: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
         root = self.root
         heads = self._blocks.numbers(root.groups_at + first * GROUP_BYTES, 3 * (stop - first))
         last = root.places_at + root.columns * root.row_groups * PLACE_BYTES
@@ -138,7 +151,8 @@ class Lookup(ColumnWindows):
         spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(stop - first)]
         self._blocks.hold(span for pair in spans for span in pair)
         parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
-        return listed(_Groups, len(parts), parts, self.limits, self.path).items
+        groups = listed(_Groups, len(parts), parts, self.limits, self.path).items
+        return groups, [(before[1], behind[0]) for before, behind in spans]
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
         """The chunks of one column in several row groups, which are fetched together."""
@@ -150,6 +164,9 @@ class Lookup(ColumnWindows):
             places = self._blocks.numbers(at, stop - first)
             places += self._blocks.numbers(at + groups * PLACE_BYTES, stop - first)
         spans = list(zip(places[: stop - first], places[stop - first :], strict=True))
+        for (start, end), (least, most) in zip(spans, self._window(first)[1], strict=True):
+            if not least < start < end <= most:
+                raise CorruptFileError("the jump table leads to a chunk of another row group")
         self._blocks.hold(spans)
         return self._listed(len(spans), [self._blocks.span(*span) for span in spans])
 

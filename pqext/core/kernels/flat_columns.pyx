@@ -3,18 +3,18 @@
 from libc.stdint cimport int32_t, int64_t, int8_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
-from pqext.core.kernels.compact cimport DONE, DOUBLE, I32, I64, STRUCT, Cursor, read_varint, unzigzag
+from pqext.core.kernels.compact cimport DONE, DOUBLE, I32, I64, STRUCT, TRUE, Cursor, read_varint, unzigzag
 from pqext.core.kernels.flat_builder cimport (
     Build, Table, begin, copy_number, put_offsets, put_string, put_table_at, set_slot,
 )
-from pqext.core.kernels.flat_columns cimport ENCRYPTED, UNUSUAL
+from pqext.core.kernels.flat_columns cimport BY_BYTES, ENCRYPTED, ORDERED, TEXT, UNUSUAL
 from pqext.core.kernels.flat_tables cimport (
     BYTE_ARRAY, C_METADATA, FIXED, FLOAT, FLOAT64, INT32, INT64, M_ALL_DICTIONARY, M_BLOOM, M_CODEC, M_DATA,
     M_DICTIONARY, M_GEO, M_INDEX, M_PAIRS, M_STATISTICS, M_STORED, M_UNPACKED, M_VALUES, S_DISTINCT, S_HI8, S_LENGTH,
     S_LO4, S_LO8, S_NULLS, S_PREFIX, S_TO_MAX,
 )
-from pqext.core.kernels.thrift_fields cimport Fields, find_field, scan_struct
-from pqext.core.kernels.thrift_values cimport are_texts, inside, is_false, list_of, number, text
+from pqext.core.kernels.thrift_fields cimport Field, Fields, find_field, scan_struct
+from pqext.core.kernels.thrift_values cimport are_texts, inside, list_of, number, text
 
 
 cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcept nogil:
@@ -64,8 +64,29 @@ cdef void set_suffix(Table *t, int shift, const uint8_t *suffix, Py_ssize_t size
     set_slot(t, S_LENGTH + shift, 1, <uint8_t> <int8_t> (size if exact else -size))
 
 
+cdef inline bint follows(uint8_t byte) noexcept nogil:
+    """Is it a byte of UTF-8 behind a character's first?"""
+    return byte & 0xC0 == 0x80
+
+
+cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexcept nogil:
+    """How many of the first bytes are left where their last character is counted up; 0 where none can be."""
+    while kept:
+        if is_text and cut[kept - 1] != 0x7F and cut[kept - 1] != 0xBF:
+            break
+        if not is_text and cut[kept - 1] != 0xFF:
+            break
+        while is_text and kept and follows(cut[kept - 1]):
+            kept -= 1
+        if kept:
+            kept -= 1
+    if kept:
+        cut[kept - 1] += 1
+    return kept
+
+
 cdef void set_bytes_bound(
-    Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact, bint may_cut
+    Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact, int order
 ) noexcept nogil:
     """What stands behind the prefix of a bound: as it is, or a shorter bound that is one of it too."""
     cdef uint8_t cut[16]
@@ -74,20 +95,20 @@ cdef void set_bytes_bound(
         if exact or size:  # a length of 0 cannot be negative
             set_suffix(t, shift, suffix, size, exact)
         return
-    if not may_cut:
+    if not order & BY_BYTES:
         return
     memcpy(cut, suffix, 16)
-    if shift:
-        while kept and cut[kept - 1] == 0xFF:
+    if order & TEXT:
+        while kept and follows(suffix[kept]):
             kept -= 1
-        if kept == 0:
-            return  # nothing shorter is above it
-        cut[kept - 1] += 1
-    set_suffix(t, shift, cut, kept, False)
+    if shift:
+        kept = raised(cut, kept, order & TEXT)
+    if kept:
+        set_suffix(t, shift, cut, kept, False)
 
 
 cdef int put_statistics(
-    Build *b, int64_t reference, Fields *found, int type, bint ordered, bint may_cut
+    Build *b, int64_t reference, Fields *found, int type, int order
 ) noexcept nogil:
     cdef Table t
     cdef const uint8_t *bound[2]
@@ -96,6 +117,7 @@ cdef int put_statistics(
     cdef Py_ssize_t common = 0
     cdef bint held[2]
     cdef bint exact
+    cdef Field *flag
     cdef int i, shift
     cdef int64_t place
     cdef uint32_t lo4
@@ -105,8 +127,8 @@ cdef int put_statistics(
     copy_number(found, 4, I64, &t, S_DISTINCT, 8)
     size[0] = size[1] = 0
     bound[0] = bound[1] = NULL
-    held[0] = ordered and text(found, 6, &bound[0], &size[0])
-    held[1] = ordered and text(found, 5, &bound[1], &size[1])
+    held[0] = order & ORDERED and text(found, 6, &bound[0], &size[0])
+    held[1] = order & ORDERED and text(found, 5, &bound[1], &size[1])
     if (type == BYTE_ARRAY or type == FIXED) and held[0] and held[1]:
         while common < size[0] and common < size[1] and bound[0][common] == bound[1][common]:
             common += 1
@@ -117,7 +139,9 @@ cdef int put_statistics(
         if not held[i]:
             continue
         shift = S_TO_MAX if i else 0
-        exact = not is_false(found, 7 if i else 8)
+        # Numbers are never cut; of bytes that nobody calls exact nobody knows.
+        flag = find_field(found, 7 if i else 8)
+        exact = flag.wire == TRUE if flag != NULL else type != BYTE_ARRAY and type != FIXED
         if (type == INT32 or type == FLOAT) and size[i] == 4:
             memcpy(&lo4, bound[i], 4)
             set_slot(&t, S_LO4 + shift, 4, lo4)
@@ -127,7 +151,7 @@ cdef int put_statistics(
             set_slot(&t, S_LO8 + shift, 8, lo8)
             set_slot(&t, S_LENGTH + shift, 1, <uint8_t> <int8_t> (8 if exact else -8))
         elif type == BYTE_ARRAY or type == FIXED:
-            set_bytes_bound(&t, shift, bound[i] + common, size[i] - common, exact, may_cut)
+            set_bytes_bound(&t, shift, bound[i] + common, size[i] - common, exact, order)
     place = put_table_at(b, &t, reference)
     if place < 0:
         return <int> place
@@ -192,9 +216,9 @@ cdef bint all_dictionary(Fields *found) noexcept nogil:
 
 
 cdef int put_column(
-    Build *b, int64_t reference, Fields *chunk, int64_t rows, int type, bint ordered, bint may_cut
+    Build *b, int64_t reference, Fields *chunk, int64_t rows, int type, int order
 ) noexcept nogil:
-    """ColumnChunk and all below it."""
+    """ColumnChunk and all below it, of a leaf whose values have this `order`."""
     cdef Fields found, statistics, geo
     cdef Table t, bloom
     cdef int64_t value = 0, place
@@ -235,8 +259,8 @@ cdef int put_column(
     status = put_pairs(b, &t, M_PAIRS, &found, 8)
     if status == DONE and t.size[M_STATISTICS]:
         if not number(&found, 1, I32, type, type, &value):
-            ordered = False
-        status = put_statistics(b, t.place[M_STATISTICS], &statistics, type, ordered, may_cut)
+            order = 0
+        status = put_statistics(b, t.place[M_STATISTICS], &statistics, type, order)
     if status == DONE and t.size[M_BLOOM]:
         begin(&bloom)
         copy_number(&found, 14, I64, &bloom, 0, 8)

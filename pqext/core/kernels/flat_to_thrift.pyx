@@ -24,10 +24,12 @@ cdef enum:
     WHOLE_SUFFIX = 16
 
 
-cdef int put_text(const uint8_t *data, int64_t table, int slot, Bytes *o, int *last, int id) noexcept nogil:
-    """A string or vector of bytes as a binary field, where the table has it."""
+cdef int put_text(
+    const uint8_t *data, int64_t table, int slot, Bytes *o, int *last, int id, bint required
+) noexcept nogil:
+    """A string or vector of bytes as a binary field, where the table has it; an empty one if it is `required`."""
     cdef int64_t at = target(data, table, slot)
-    if at == 0:
+    if at == 0 and not required:
         return DONE
     if put_header(o, last, id, BINARY) != DONE or put_varint(o, count_of(data, at)) != DONE:
         return OUT_OF_MEMORY
@@ -43,7 +45,7 @@ cdef int put_pairs(const uint8_t *data, int64_t vector, Bytes *o, int *last, int
         return OUT_OF_MEMORY
     for i in range(count):
         pair, inner = member(data, vector, i), 0
-        if put_text(data, pair, 0, o, &inner, 1) != DONE or put_text(data, pair, 1, o, &inner, 2) != DONE:
+        if put_text(data, pair, 0, o, &inner, 1, True) != DONE or put_text(data, pair, 1, o, &inner, 2, False) != DONE:
             return OUT_OF_MEMORY
         if put_byte(o, STOP) != DONE:
             return OUT_OF_MEMORY
@@ -100,7 +102,7 @@ cdef int put_logical(const uint8_t *data, int kind, int64_t table, Bytes *o) noe
             if status == DONE:
                 status = put_byte(o, <uint8_t> byte_in(data, table, 0, 0))
     elif status == DONE and (kind == AS_GEOMETRY or kind == AS_GEOGRAPHY):
-        status = put_text(data, table, 0, o, &inner, 1)
+        status = put_text(data, table, 0, o, &inner, 1, False)
         if status == DONE and kind == AS_GEOGRAPHY:
             status = put_optional(data, table, 1, 1, o, &inner, 2, I32)
     if status == DONE:
@@ -116,7 +118,7 @@ cdef int put_element(const uint8_t *data, int64_t table, Bytes *o) noexcept nogi
         put_optional(data, table, E_TYPE, 1, o, &last, 1, I32) != DONE
         or put_optional(data, table, E_LENGTH, 4, o, &last, 2, I32) != DONE
         or put_optional(data, table, E_REPETITION, 1, o, &last, 3, I32) != DONE
-        or put_text(data, table, E_NAME, o, &last, 4) != DONE
+        or put_text(data, table, E_NAME, o, &last, 4, True) != DONE
         or put_optional(data, table, E_CHILDREN, 4, o, &last, 5, I32) != DONE
         or put_optional(data, table, E_ID, 4, o, &last, 9, I32) != DONE
     ):
@@ -161,16 +163,16 @@ cdef int put_group(const uint8_t *data, int64_t table, Bytes *o) noexcept nogil:
 
 cdef int put_bound(
     const uint8_t *data, int64_t table, int shift, int type, int64_t prefix, bint own, Bytes *o, int *last, int id,
-    bint *inexact,
+    int *sign,
 ) noexcept nogil:
-    """A minimum, or with `shift` a maximum, where the table has one that is understood."""
+    """A minimum, or with `shift` a maximum, where the table has one that is understood; its `sign` is the length's."""
     cdef int length = byte_in(data, table, S_LENGTH + shift, 0), size = -length if length < 0 else length, i
     cdef uint32_t lo4 = <uint32_t> int_in(data, table, S_LO4 + shift)
     cdef uint64_t lo8 = <uint64_t> long_in(data, table, S_LO8 + shift)
     cdef uint64_t hi8 = <uint64_t> long_in(data, table, S_HI8 + shift)
     cdef uint8_t value[16]
     cdef int64_t common = 0
-    inexact[0] = False
+    sign[0] = 0
     if slot_at(data, table, S_LENGTH + shift) == 0:
         return DONE
     if type == INT32 or type == FLOAT:
@@ -198,24 +200,25 @@ cdef int put_bound(
         return OUT_OF_MEMORY
     if common and put_bytes(o, data + prefix + 4, common) != DONE:
         return OUT_OF_MEMORY
-    inexact[0] = length < 0
+    sign[0] = -1 if length < 0 else 1
     return put_bytes(o, value, size)
 
 
 cdef int put_statistics(const uint8_t *data, int64_t table, int type, bint own, Bytes *o) noexcept nogil:
     cdef int last = 0
     cdef int64_t prefix = target(data, table, S_PREFIX)
-    cdef bint cut_max = False, cut_min = False
+    cdef int sign_of_max = 0, sign_of_min = 0
     if (
         put_optional(data, table, S_NULLS, 8, o, &last, 3, I64) != DONE
         or put_optional(data, table, S_DISTINCT, 8, o, &last, 4, I64) != DONE
-        or put_bound(data, table, S_TO_MAX, type, prefix, own, o, &last, 5, &cut_max) != DONE
-        or put_bound(data, table, 0, type, prefix, own, o, &last, 6, &cut_min) != DONE
+        or put_bound(data, table, S_TO_MAX, type, prefix, own, o, &last, 5, &sign_of_max) != DONE
+        or put_bound(data, table, 0, type, prefix, own, o, &last, 6, &sign_of_min) != DONE
     ):
         return OUT_OF_MEMORY
-    if cut_max and put_flag(o, &last, 7, False) != DONE:
+    # That a bound is exact is believed of our own footers.
+    if (sign_of_max < 0 or (own and sign_of_max)) and put_flag(o, &last, 7, sign_of_max > 0) != DONE:
         return OUT_OF_MEMORY
-    if cut_min and put_flag(o, &last, 8, False) != DONE:
+    if (sign_of_min < 0 or (own and sign_of_min)) and put_flag(o, &last, 8, sign_of_min > 0) != DONE:
         return OUT_OF_MEMORY
     return put_byte(o, STOP)
 
@@ -308,7 +311,7 @@ cdef int put_file(const uint8_t *data, int64_t root, Bytes *o) noexcept nogil:
         or put_header(o, &last, 4, LIST) != DONE
         or put_list(o, STRUCT, 0) != DONE
         or put_pairs(data, target(data, root, F_PAIRS), o, &last, 5) != DONE
-        or put_text(data, root, F_CREATOR, o, &last, 6) != DONE
+        or put_text(data, root, F_CREATOR, o, &last, 6, False) != DONE
     ):
         return OUT_OF_MEMORY
     for i in range(1, count_of(data, schema)):

@@ -2,8 +2,9 @@
 """Is a FlatBuffers footer whole? Every offset, table, vector and string of it is looked at, nothing is allocated.
 
 The tables are described by `SCHEMA`: for each table its slots in their order, each a scalar's size, or what it
-refers to. Beyond what FlatBuffers' own verifier checks, the bytes that all tables would take if each reference had a copy
-are bounded, so that shared tables cannot make a small footer a large one.
+refers to. The public schema marks no field as required: what is absent is empty, unless nothing can stand for it. Beyond
+what FlatBuffers' own verifier checks, the bytes that all tables would take if each reference had a copy are bounded, so
+that shared tables cannot make a small footer a large one.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -47,10 +48,10 @@ _LOGICAL = (
 )
 SCHEMA = {
     "FileMetaData": (
-        "4 [SchemaElement]! 8 [RowGroup]! [KeyValue] string which EncryptionAlgorithm [1]"
+        "4 [SchemaElement]! 8 [RowGroup] [KeyValue] string which EncryptionAlgorithm [1]"
     ),
-    "SchemaElement": "1 4 1 string! 4 4 which LogicalType which ColumnOrder",
-    "RowGroup": "[ColumnChunk]! 8 8 [SortingColumn] 8 8 2",
+    "SchemaElement": "1 4 1 string 4 4 which LogicalType which ColumnOrder",
+    "RowGroup": "[ColumnChunk] 8 8 [SortingColumn] 8 8 2",
     "ColumnChunk": "ColumnMetadata! which ColumnCryptoMetadata [1]",
     "ColumnMetadata": "1 8 8 8 [KeyValue] 8 8 8 Statistics 1 BloomFilter GeospatialStatistics",
     "Statistics": "8 8 4 8 8 1 4 8 8 1 [1]",
@@ -58,7 +59,7 @@ SCHEMA = {
     "BoundingBox": "8 8 8 8 8 8 8 8",
     "BloomFilter": "8 4",
     "SortingColumn": "4 1 1",
-    "KeyValue": "string! string",
+    "KeyValue": "string string",
     "Empty": "",
     "Decimal": "4 4",
     "Time": "1 1",

@@ -15,7 +15,7 @@ from pqext.core.kernels.compact cimport DONE, I16, I32, I64, STRUCT, TRUE, Curso
 from pqext.core.kernels.flat_builder cimport (
     TOO_LARGE, Build, Table, begin, copy_number, pad, put_offsets, put_string, put_table_at, put_u32, set_slot,
 )
-from pqext.core.kernels.flat_columns cimport ENCRYPTED, UNUSUAL, put_column, put_pairs
+from pqext.core.kernels.flat_columns cimport BY_BYTES, ENCRYPTED, ORDERED, TEXT, UNUSUAL, put_column, put_pairs
 from pqext.core.kernels.flat_leaves cimport Leaves, find_leaves, free_leaves
 from pqext.core.kernels.flat_tables cimport (
     AS_DECIMAL, AS_GEOGRAPHY, AS_GEOMETRY, AS_INTEGER, AS_TIME, AS_TIMESTAMP, AS_VARIANT, E_CHILDREN, E_ID, E_LENGTH,
@@ -35,8 +35,6 @@ cdef dict MESSAGES = {
     ENCRYPTED: "it speaks of encryption",
     TOO_LARGE: "it would take more than 2 GiB",
 }
-
-# A list without elements, as structures are compared that others stand in for.
 
 # A list without elements, as structures are compared that others stand in for.
 cdef const uint8_t *EMPTY_LIST = b"\x0c"
@@ -175,24 +173,29 @@ cdef int put_sorting(Build *b, Table *t, Fields *found) noexcept nogil:
     return DONE
 
 
-cdef bint bytes_compare(Fields *element) noexcept nogil:
-    """Are values of this column in the order of their bytes, so that a shorter bound is one?"""
+cdef int order_of_bytes(Fields *element) noexcept nogil:
+    """`BY_BYTES` where values are in the order of their bytes, so that a shorter bound is one; `TEXT` beside for text."""
     cdef Fields logical
     cdef int64_t value = 0
-    cdef int id
-    if number(element, 6, I32, 0, 127, &value) and value != 0 and value != 4 and value != 19 and value != 20:
-        return False
+    cdef int id, order = BY_BYTES
+    if number(element, 6, I32, 0, 127, &value):
+        if value != 0 and value != 4 and value != 19 and value != 20:
+            return 0
+        if value != 20:
+            order |= TEXT
     if find_field(element, 10) == NULL:
-        return True
+        return order
     if not inside(element, 10, &logical) or logical.count != 1:
-        return False
+        return 0
     id = logical.field[0].id
-    return id == 1 or id == 4 or id == 12 or id == 13 or id == 14
+    if id == 1 or id == 4 or id == 12:
+        return order | TEXT
+    return order if id == 13 or id == 14 else 0
 
 
 cdef int put_all(
     Build *b, const uint8_t *data, Py_ssize_t size, Leaves *leaves, Pieces *file, Pieces *elements, Pieces *groups,
-    Pieces *chunks, int64_t *extension, int max_depth, uint8_t **cuts,
+    Pieces *chunks, int64_t *extension, int max_depth, uint8_t **orders_of,
 ) noexcept nogil:
     cdef Cursor c, inner, orders
     cdef Fields found, one
@@ -239,8 +242,8 @@ cdef int put_all(
     first = put_offsets(b, t.place[F_SCHEMA], count)
     if first < 0:
         return <int> first
-    cuts[0] = <uint8_t *> malloc(count)
-    if cuts[0] == NULL:
+    orders_of[0] = <uint8_t *> malloc(count)
+    if orders_of[0] == NULL:
         return OUT_OF_MEMORY
     for i in range(count):
         c.p = scan_struct(&c, c.p, &one)
@@ -255,7 +258,7 @@ cdef int put_all(
                 if orders.p == NULL:
                     return UNUSUAL
                 ordered = <int64_t> orders.p - begin_at == 3 and memcmp(orders.p - 3, b"\x1c\x00\x00", 3) == 0
-            cuts[0][leaf] = bytes_compare(&one) | ordered << 1
+            orders_of[0][leaf] = <uint8_t> (order_of_bytes(&one) | (ORDERED if ordered else 0))
             leaf += 1
         status = put_schema_element(b, first + 4 * i, &one, ordered)
         if status != DONE:
@@ -312,9 +315,7 @@ cdef int put_all(
             inner.p = scan_struct(&inner, inner.p, &one)
             if inner.p == NULL:
                 return UNUSUAL
-            status = put_column(
-                b, at + 4 * j, &one, rows, leaves.types[j], cuts[0][j] >> 1, cuts[0][j] & 1
-            )
+            status = put_column(b, at + 4 * j, &one, rows, leaves.types[j], orders_of[0][j])
             if status == DONE:
                 b.base.size = 0
                 status = put_chunk(b.out.data, member(b.out.data, at - 4, j), rows, leaves, j, True, &b.base)
@@ -348,7 +349,7 @@ def convert(bytes serialised not None, int max_depth):
     cdef Pieces pieces[4]        # the file, elements, row groups, column chunks
     cdef Bytes beside
     cdef int64_t extension = 0
-    cdef uint8_t *cuts = NULL
+    cdef uint8_t *orders_of = NULL
     cdef int status, i
     cdef uint32_t words[2]
     cdef const uint8_t *data = <const uint8_t *> PyBytes_AS_STRING(serialised)
@@ -360,7 +361,8 @@ def convert(bytes serialised not None, int max_depth):
     try:
         with nogil:
             status = put_all(
-                &b, data, size, &leaves, &pieces[0], &pieces[1], &pieces[2], &pieces[3], &extension, max_depth, &cuts
+                &b, data, size, &leaves, &pieces[0], &pieces[1], &pieces[2], &pieces[3], &extension, max_depth,
+                &orders_of,
             )
             if status == DONE:
                 words[0], words[1] = 1, <uint32_t> pieces[0].data.size
@@ -382,7 +384,7 @@ def convert(bytes serialised not None, int max_depth):
             extension,
         )
     finally:
-        free(cuts)
+        free(orders_of)
         free_leaves(&leaves)
         bytes_free(&b.out)
         bytes_free(&b.base)

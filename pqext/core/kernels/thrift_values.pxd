@@ -81,11 +81,6 @@ cdef inline bint inside(Fields *fields, int id, Fields *inner) noexcept nogil:
     return scan_struct(&c, field.start, inner) != NULL
 
 
-cdef inline bint is_false(Fields *fields, int id) noexcept nogil:
-    cdef Field *field = find_field(fields, id)
-    return field != NULL and field.wire == FALSE
-
-
 cdef inline bint are_texts(Fields *fields, int id) noexcept nogil:
     """Is a field key-value metadata of nothing but text?"""
     cdef Cursor c
