@@ -28,12 +28,14 @@ from zlib import crc32
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.compression import compress, decompress
+from pqext.core.encryption.footer import check_plaintext
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
 from pqext.core.flat.framing import FLAT_MAGIC, TAIL_BYTES
 from pqext.core.flat.opening import read_alone
 from pqext.core.footer import MAGIC, Footer
 from pqext.core.footer_reading import read_footer
+from pqext.core.kernels.summary import rows_in
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
@@ -41,7 +43,7 @@ from pqext.core.metadata import CompressionCodec, FileMetaData
 from pqext.core.options import ReadOptions
 from pqext.core.source import Source
 from pqext.core.text import counted
-from pqext.core.thrift import decode, encode
+from pqext.core.thrift import LazyStructs, decode, encode
 from pqext.core.warn import warn_of_file
 
 CHECKPOINT = UUID("2f6a1c0e-8a3b-4d57-9b1e-5c7d3e9f0a64")
@@ -50,6 +52,8 @@ _VERSION = 1
 _LEVEL = 1
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """What the payload of a checkpoint begins with."""
+_MOST_RATIO = 512
+"""Times its size that a checkpoint may unpack to: those of real footers unpack to some 40 at most."""
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
@@ -163,7 +167,7 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
         return None, None, least
     chained = before + before_length if before_length else 0
     earlier = chained if chained <= start and before >= 0 else None
-    if length > limits.footer_bytes or raw_length > limits.footer_bytes:
+    if max(length, raw_length) > limits.footer_bytes or raw_length > _MOST_RATIO * length:
         return None, earlier, least
     try:
         data = source.read(start, length)
@@ -199,15 +203,33 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
                 metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
         except ParquetError:
             continue
-        if stop == length and _data_end(metadata) <= place:
+        if stop == length and _follows_its_file(source, metadata, place):
             return SavedFooter(place, length, metadata, raw)
     return None
 
 
-def _data_end(metadata: FileMetaData) -> int:
-    """Where the last column chunk ends."""
-    chunks = [chunk.meta_data for group in metadata.row_groups for chunk in group.columns]
-    return max((one.data_page_offset + one.total_compressed_size for one in chunks if one is not None), default=0)
+def _follows_its_file(source: Source, metadata: FileMetaData, place: int) -> bool:
+    """Does a footer stand where all that it tells of ends? That of a file within a value stands further behind."""
+    end = told_end(metadata)
+    if place - end < FRAME_BYTES:
+        return place == end
+    last = source.read(place - FRAME_BYTES, FRAME_BYTES).tobytes()  # a checkpoint may lie between
+    return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == place - end
+
+
+def told_end(metadata: FileMetaData) -> int:
+    """Where the last of all ends that a footer tells the place of: where it begins itself in an ordinary file."""
+    ends = [len(MAGIC)]
+    for group in metadata.row_groups:
+        for chunk in group.columns:
+            about = chunk.meta_data
+            if about is not None and chunk.file_path is None:
+                start = min(about.data_page_offset, about.dictionary_page_offset or about.data_page_offset)
+                ends.append(start + about.total_compressed_size)
+                ends.append((about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0))
+            ends.append((chunk.column_index_offset or 0) + (chunk.column_index_length or 0))
+            ends.append((chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0))
+    return max(ends)
 
 
 def footer_or_checkpoint(
@@ -226,11 +248,16 @@ def footer_or_checkpoint(
             saved = torn
         if saved is None:
             raise
-        rows = counted(sum(group.num_rows for group in saved.metadata.row_groups), "row")
+        groups = saved.metadata.row_groups
+        index = groups.untouched if isinstance(groups, LazyStructs) else None
+        rows = None if index is None else rows_in(index)
+        rows = sum(group.num_rows for group in groups) if rows is None else rows
+        if options.decryption is not None:
+            check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
         kind = "footer" if saved is torn else "checkpoint"
         warn_of_file(
             source.path,
-            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {rows}",
+            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {counted(rows, 'row')}",
             RecoveredFileWarning,
         )
         return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

@@ -17,6 +17,15 @@ def counts_dictionary_header(writer: str | None) -> bool:
     return found is None or tuple(int(part or 0) for part in found.groups()) >= (1, 2, 9)
 
 
+def bounds_bytes_rightly(writer: str | None) -> bool:
+    """Do readers believe bounds of byte arrays of this writer?
+
+    Not those of an unknown one, nor of parquet-mr before 1.8 (PARQUET-251), whose DELTA_BYTE_ARRAY has a fault too.
+    """
+    found = None if writer is None else _PARQUET_MR.match(writer.strip())
+    return writer is not None and (found is None or tuple(int(part or 0) for part in found.groups()) >= (1, 8, 0))
+
+
 @cache
 def created_by() -> str:
     """The application and its version, in the form that the format prescribes.

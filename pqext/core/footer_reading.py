@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pqext.core.buffers import Bytes
 from pqext.core.encryption.footer import check_plaintext, open_encrypted
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.encryption.reading import not_encrypted
+from pqext.core.errors import CorruptFileError, EncryptionError, LimitError
 from pqext.core.flat.framing import FLAT_MAGIC, is_beside
 from pqext.core.flat.opening import open_instead, read_alone
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
@@ -58,7 +59,7 @@ def read_footer(
         tail = source.read(size - tail_bytes, tail_bytes, keep=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
-        return read_alone(source, limits)
+        return _of_plaintext(read_alone(source, limits), decryption, source.path)
     if head != MAGIC or trailer[4:] != MAGIC:
         _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
     length = int.from_bytes(trailer[:4], "little")
@@ -93,7 +94,7 @@ def read_footer(
     if is_beside(raw):
         opened = open_instead(raw, offset, limits, source.path)
         if opened is not None:
-            return opened
+            return _of_plaintext(opened, decryption, source.path)
     if is_plain and length >= LEAST_INDEXED:
         metadata, end = decoded(raw, limits, offset, source.path)
     else:
@@ -101,11 +102,21 @@ def read_footer(
     return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 
 
+def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
+    """The footer of a file in which nothing is encrypted; ``EncryptionError`` where that may not be."""
+    try:
+        not_encrypted(decryption)
+    except EncryptionError as error:
+        error.locate(path=path, offset=footer.offset)
+        raise
+    return footer
+
+
 def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> None:
     """Raise ``CorruptFileError`` for other first and last bytes than Parquet's; ``headless``: the first are unknown."""
     if head == tail == ENCRYPTED_MAGIC:
         return
-    if tail != MAGIC:
+    if tail not in (MAGIC, FLAT_MAGIC):
         told = "" if headless else looks_like(head)
         advice = "it is truncated or still being written" if head == MAGIC else f"it is not a Parquet file{told}"
         raise CorruptFileError(

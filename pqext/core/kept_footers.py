@@ -7,6 +7,7 @@ bounded by one number of bytes.
 
 from __future__ import annotations
 
+import os
 import threading
 from copy import copy
 from typing import NamedTuple
@@ -36,10 +37,12 @@ def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[Fi
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
     with _lock:
-        for at, one in enumerate(_kept):
-            if one.about == about and same_bytes(one.raw, raw):
-                _kept.append(_kept.pop(at))
-                return _copy(one.metadata), one.end
+        found = next((one for one in reversed(_kept) if one.about == about), None)
+    if found is not None and same_bytes(found.raw, raw):
+        with _lock:
+            if any(one is found for one in _kept):
+                _kept[:] = [*(one for one in _kept if one is not found), found]
+        return _copy(found.metadata), found.end
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None and 2 * len(raw) <= CACHE.limit:
         with _lock:
@@ -68,4 +71,12 @@ def _clear() -> None:
         _kept.clear()
 
 
+def _forget() -> None:
+    """In a forked child, where the thread that holds the lock may not be."""
+    global _lock
+    _lock = threading.Lock()
+
+
 when_cleared(_clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
@@ -35,6 +36,7 @@ class RowGroups(Sequence[RowGroup]):
         self._count = count
         self._make = make
         self._kept: OrderedDict[int, RowGroup] = OrderedDict()
+        self._lock = threading.Lock()
         self._last: RowGroup | None = None
         self._chunks = 0
         """Column chunks that kept row groups held when each was the last: older ones seldom come by more."""
@@ -57,11 +59,12 @@ class RowGroups(Sequence[RowGroup]):
         index %= self._count
         found = self._kept.get(index)
         if found is None:
-            if self._last is not None:
-                self._chunks += len(self._last.known)
-            found = self._last = self._kept[index] = self._make(index=index)
-            if len(self._kept) > _KEPT or self._chunks > _KEPT_CHUNKS:
-                self._let_go()
+            with self._lock:
+                if self._last is not None:
+                    self._chunks += len(self._last.known)
+                found = self._last = self._kept.setdefault(index, self._make(index=index))
+                if len(self._kept) > _KEPT or self._chunks > _KEPT_CHUNKS:
+                    self._let_go()
         return found
 
     def _let_go(self) -> None:

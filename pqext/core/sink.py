@@ -250,9 +250,10 @@ class _File:
         self.flush()
         with self._named():
             self._file.close()
-            if self._is_new and os.path.lexists(self.path):
-                raise FileExistsError(errno.EEXIST, "another writer has made this file meanwhile: append again")
-            os.replace(self._temporary, self.path)
+            if self._is_new:
+                _take_name(self._temporary, self.path)
+            else:
+                os.replace(self._temporary, self.path)
             self._leftover.detach()
             _forget_checksums(self.path)
             if self._durable:
@@ -290,8 +291,26 @@ class _Appended(_File):
         with self._named():
             self._check_place()
             self._leftover.detach()
+            _unlock(self._file)
             self._file.close()
         _forget_checksums(self.path)
+
+
+def _take_name(temporary: str, path: str) -> None:
+    """Give a file a name that no other has; of two that do so at once one succeeds."""
+    try:
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except (AttributeError, NotImplementedError, OSError):  # no links here: the last look is all there is
+            if os.path.lexists(path):
+                raise FileExistsError from None
+            os.replace(temporary, path)
+        else:
+            os.unlink(temporary)
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, "another writer has made this file meanwhile: append again") from None
 
 
 def _forget_checksums(path: str) -> None:
@@ -313,11 +332,20 @@ def _lock(file: io.FileIO) -> None:
         raise BlockingIOError(errno.EAGAIN, "another writer is appending to this file") from None
 
 
+def _unlock(file: io.FileIO) -> None:
+    """Let others append, even while a forked child has the file open too."""
+    with suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+
+
 def _cut(file: io.FileIO, size: int, process: int) -> None:
     """Give a file the size it had before, whether the append was given up or forgotten."""
     with suppress(OSError):
         if os.getpid() == process:
             os.ftruncate(file.fileno(), size)
+            _unlock(file)
         file.close()
 
 

@@ -102,6 +102,7 @@ def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
         jump_table=sum(held) if held else None,
         flatbuffers=flat,
         agrees=agree,
+        read_by=None if flat is None else "thrift" if footer.form == "thrift" else "flatbuffers",
     )
 
 

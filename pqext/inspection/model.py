@@ -91,6 +91,7 @@ class FooterFacts:
 
     ``form`` is ``"flatbuffers"`` for a footer that is no Thrift footer. ``jump_table`` and ``flatbuffers`` are the
     bytes of a table and of a second footer in it, None without; ``agrees`` says whether that fits the footer.
+    ``read_by`` is the footer that the file is read by, where it has two.
     """
 
     offset: int
@@ -100,6 +101,7 @@ class FooterFacts:
     jump_table: int | None = None
     flatbuffers: int | None = None
     agrees: bool | None = None
+    read_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

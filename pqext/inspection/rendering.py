@@ -72,6 +72,8 @@ def _footer(footer: FooterFacts) -> str:
         return f"{told}, with a jump table of {size(footer.jump_table)}, {about}"
     if footer.flatbuffers is not None:
         about = "which agrees with it" if footer.agrees else "which disagrees with it: the Thrift footer rules"
+        if footer.read_by == "flatbuffers":
+            about = "by which the file is read, since the Thrift footer is damaged"
         return f"{told}, with a FlatBuffers footer of {size(footer.flatbuffers)}, {about}"
     return told
 

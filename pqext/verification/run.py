@@ -10,8 +10,9 @@ from pqext.core import shape
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.extension.jump_table import fits
-from pqext.core.flat.comparing import differences
+from pqext.core.flat.comparing import contradicts_itself, differences
 from pqext.core.flat.framing import agrees, is_beside
+from pqext.core.flat.lookup import FlatFooter
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
@@ -134,13 +135,16 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
 def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
     """Note where the FlatBuffers footer beside the Thrift one says something else, and a Thrift footer that is lost."""
     footer = file.footer
-    if footer.form == "flatbuffers" or footer.decryptor is not None:
+    if footer.decryptor is not None:
         return
     if footer.form == "thrift+flatbuffers":
         message = "the Thrift footer is damaged; its FlatBuffers form was read instead"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         return
-    if not is_beside(footer.raw):
+    if isinstance(footer, FlatFooter) and contradicts_itself(footer.lookup):
+        message = "the tables of the FlatBuffers footer say otherwise to readers that do not know our extension of it"
+        findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
+    if footer.form == "flatbuffers" or not is_beside(footer.raw):
         return
     try:
         for place in islice(differences(footer.raw, file.limits), _DIFFERENCES):

@@ -10,7 +10,9 @@ import textwrap
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
+import datafusion
 import duckdb
 import polars
 import pyarrow as pa
@@ -19,6 +21,7 @@ import pytest
 
 import pqext
 from pqext.core.footer_choice import FooterForm
+from pqext.core.metadata import FileMetaData, Statistics
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
 SECOND = pa.table({"a": [7, 8], "s": ["q", "r"], "l": [None, [2, 3]]})
@@ -264,6 +267,120 @@ def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: Footer
         path.write_bytes(whole[:stop])
         with pqext.open(path, recover=True) as file:
             assert file.read()["a"].to_pylist() == FIRST["a"].to_pylist()
+
+
+@pytest.mark.spec("recovery.append")
+def test_row_groups_are_numbered_all_or_none(path: Path) -> None:
+    before = [group.metadata.ordinal for group in pqext.open(path).row_groups]
+    _append(path, SECOND)
+    _append(path, SECOND)
+    after = [group.metadata.ordinal for group in pqext.open(path).row_groups]
+    assert after == ([None] * 3 if None in before else [0, 1, 2])
+    # Readers that stand on arrow-rs refuse a file of which some are numbered.
+    rows = datafusion.SessionContext().read_parquet(str(path)).to_arrow_table().num_rows
+    assert rows == FIRST.num_rows + 2 * SECOND.num_rows
+
+
+@pytest.mark.spec("recovery.append")
+def test_bounds_that_readers_know_to_be_wrong_are_not_passed_off_as_ours(tmp_path: Path) -> None:
+    path = tmp_path / "old.parquet"
+    pqext.write_table(pa.table({"s": ["abc", "zzz"], "n": [1, 2]}), path)
+
+    def by_old_parquet_mr(metadata: FileMetaData) -> None:
+        metadata.created_by, metadata.column_orders = "parquet-mr version 1.6.0", None
+        for chunk in metadata.row_groups[0].columns:
+            chunk.column_index_offset = chunk.column_index_length = None
+            assert chunk.meta_data is not None
+            least = chunk.meta_data.statistics.min_value if chunk.meta_data.statistics else None
+            chunk.meta_data.statistics = Statistics(min=b"zzz", max=b"zzz") if least == b"abc" else (
+                Statistics(min=least, max=least)
+            )
+
+    pqext.rewrite_footer(path, by_old_parquet_mr)
+    pqext.write_table(pa.table({"s": ["q"], "n": [3]}), path, append=True)
+    kept = [chunk.structure.meta_data.statistics for chunk in pqext.open(path).row_groups[0].chunks()]
+    assert [one.min for one in kept] == [None, (1).to_bytes(8, "little")]
+    joined = tmp_path / "joined.parquet"
+    pqext.rewrite_footer(path, by_old_parquet_mr)
+    pqext.concatenate([path, path], joined)
+    found = pqext.open(joined).row_groups[0].chunk("s").structure.meta_data
+    assert found is not None
+    assert found.statistics.min is None
+
+
+def test_pages_that_are_read_by_their_writers_name_get_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "old.parquet"
+    pqext.write_table(pa.table({"s": ["abc", "abd"]}), path, encodings={"s": "delta_byte_array"}, dictionary=False)
+    pqext.rewrite_footer(path, lambda metadata: setattr(metadata, "created_by", "parquet-mr version 1.7.0"))
+    before = path.read_bytes()
+    with pytest.raises(pqext.UnsupportedError, match="write that file anew first"):
+        pqext.write_table(pa.table({"s": ["q"]}), path, append=True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_does_not_keep_others_from_appending(path: Path) -> None:
+    with pqext.ParquetWriter(path, SECOND.schema, append=True) as writer:
+        writer.write_table(SECOND)
+        reader, end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(reader, 1)
+            os._exit(0)
+    try:
+        _append(path, SECOND)
+    finally:
+        os.write(end, b"x")
+        os.waitpid(child, 0)
+    assert pq.read_table(path).num_rows == FIRST.num_rows + 2 * SECOND.num_rows
+
+
+def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "new.parquet"
+    for links in (True, False):  # some file systems have none
+        if not links:
+            monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(95, "no links here")))
+        first = pqext.ParquetWriter(path, SECOND.schema, append=True)
+        _append(path, SECOND)
+        first.write_table(SECOND)
+        with pytest.raises(FileExistsError, match="another writer has made this file meanwhile"):
+            first.close()
+        assert pq.read_table(path).equals(SECOND)
+        assert [entry.name for entry in tmp_path.iterdir()] == ["new.parquet"]
+        path.unlink()
+
+
+def test_a_profile_for_spark_appends_to_no_file_that_spark_does_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(FIRST, path, footer="flatbuffers")
+    with pytest.raises(ValueError, match="Spark does not read"):
+        _append(path, SECOND, profile="spark")
+
+
+@pytest.mark.spec("recovery.checkpoint.place")
+@pytest.mark.filterwarnings("ignore::pqext.core.checkpoints.RecoveredFileWarning")
+@pytest.mark.parametrize("checkpoint", [None, 1])
+def test_a_parquet_file_that_is_a_value_is_not_taken_for_the_file(tmp_path: Path, checkpoint: int | None) -> None:
+    inner, path = tmp_path / "inner.parquet", tmp_path / "outer.parquet"
+    plain: dict[str, Any] = {"compression": "uncompressed", "dictionary": False}
+    pqext.write_table(pa.table({"secret": range(1000, 1100)}), inner, **plain)
+    values = pa.array([inner.read_bytes(), b"\x28\xb5\x2f\xfd"], pa.binary())  # what a checkpoint begins with
+    with pqext.ParquetWriter(
+        path, pa.schema([("blob", pa.binary())]), checkpoint=checkpoint,
+        encodings={"blob": "delta_length_byte_array"}, **plain,
+    ) as writer:
+        for _ in range(2):
+            writer.write_table(pa.table({"blob": values}))
+            writer.end_row_group()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rindex(inner.read_bytes()) + inner.stat().st_size + 4])  # before the last checkpoint
+    if checkpoint is None:
+        with pytest.raises(pqext.CorruptFileError):
+            pqext.open(path, recover=True)
+        return
+    with pqext.open(path, recover=True) as file:
+        assert file.schema.root.child_names == ["blob"]
+        assert file.read()["blob"].to_pylist() == values.to_pylist()
 
 
 def test_a_file_that_takes_the_place_meanwhile_is_not_lost_nor_are_rows_silently(tmp_path: Path) -> None:

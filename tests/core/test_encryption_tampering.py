@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pqext
 from pqext.core.buffers import view
 from pqext.core.encryption.modules import Module
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
+from pqext.core.footer_choice import FooterForm
 from pqext.core.sources.opening import open_source
 from reference import modular_encryption as reference
 from reference.effort import some
@@ -265,3 +268,25 @@ def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
     body[-1] ^= 1
     with pytest.raises(EncryptionError):
         RawPage(header, 3, body, 0, decryptor, 3).plaintext()
+
+
+@pytest.mark.parametrize("form", ["thrift", "thrift+index", "thrift+flatbuffers", "flatbuffers"])
+def test_a_plaintext_file_in_the_place_of_an_encrypted_one_is_detected_whatever_its_footer(
+    form: FooterForm, tmp_path: Path
+) -> None:
+    path = tmp_path / "another.parquet"
+    pqext.write_table(pa.table({"a": range(5000)}), path, footer=form, checkpoint=1)
+    whole = path.read_bytes()
+    with pytest.raises(EncryptionError, match="not encrypted"):
+        pqext.open(path, decryption=DECRYPTION)
+    path.write_bytes(whole[:-9])  # it opens by its checkpoint
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert pqext.open(path, recover=True).num_rows == 5000
+        with pytest.raises(EncryptionError, match="not encrypted"):
+            pqext.open(path, recover=True, decryption=DECRYPTION)
+    if form == "thrift+flatbuffers":
+        start = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+        path.write_bytes(whole[:start] + b"\xff" * 9 + whole[start + 9 :])
+        with pytest.warns(UserWarning, match="Thrift footer is damaged"), pytest.raises(EncryptionError):
+            pqext.open(path, decryption=DECRYPTION)

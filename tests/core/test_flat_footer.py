@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import CorruptFileError
-from pqext.core.extension.structure import set_extension
-from pqext.core.flat.framing import FLATBUFFERS, alone
+from pqext.core.extension.structure import append_extension, set_extension
+from pqext.core.flat.framing import FLATBUFFERS, alone, framed
 from pqext.core.flat.lookup import FlatFooter, FlatLookup
 from pqext.core.flat.writing import tables_of
 from pqext.core.footer_choice import FORMS, FooterForm
@@ -162,7 +162,7 @@ def in_the_tables(payload: bytes) -> Statistics:
     about = chunk.child(8)
     type = (root.children(1) or [])[1].number(0, "Int8")
     assert about is not None
-    found = {id: value for id, _, value in slowly._statistics(about, type, own=True)}
+    found = {id: value for id, _, value in slowly._statistics(about, type, own=True, by_bytes=True)}
     return Statistics(
         min_value=found.get(6), max_value=found.get(5), null_count=found.get(3), is_max_value_exact=found.get(7),
         is_min_value_exact=found.get(8),
@@ -177,10 +177,10 @@ def test_bounds_in_the_tables_hold_all_values_that_the_exact_ones_hold(type: int
     low, high = sorted(data.draw(st.tuples(some, some).map(lambda pair: [b"ab" + pair[0], b"ab" + pair[1]])))
     serialised, payload = stated(type, low, high)
     found = in_the_tables(payload)
-    assert found.min_value is not None
-    assert found.min_value <= low
+    assert found.min_value is not None or type == 7
+    assert found.min_value is None or found.min_value <= low
     assert found.max_value is None or found.max_value >= high
-    assert found.is_min_value_exact == (found.min_value == low)
+    assert found.min_value is None or found.is_min_value_exact == (found.min_value == low)
     assert found.max_value is None or found.is_max_value_exact == (found.max_value == high)
     assert said(payload) == thrift(serialised)
 
@@ -220,6 +220,7 @@ def test_bounds_are_left_out_of_the_tables_where_they_might_be_misread() -> None
     inexact = stated(6, b"", b"b", is_min_value_exact=False)[1]
     assert in_the_tables(inexact).min_value is None  # a length of 0 cannot be negative
     assert in_the_tables(stated(6, b"a", b"\xff" * 30)[1]).max_value is None
+    assert in_the_tables(stated(7, b"a" * 17, b"b" * 20)[1]) == Statistics(null_count=0)  # of a fixed length
     assert in_the_tables(stated(1, b"123", b"12345678")[1]) == Statistics(null_count=0)
     footer = thrift(stated(6, b"a", b"b")[0])
     footer.column_orders = None
@@ -307,6 +308,25 @@ def test_bounds_of_others_count_where_their_bytes_mean_one_thing(length: int, be
             assert found.is_min_value_exact is None
 
 
+@pytest.mark.spec("extension.flatbuffers.foreign")
+@pytest.mark.parametrize(("logical", "believed"), [(12, True), (13, True), (5, False), (14, False)])
+def test_bounds_of_others_count_where_values_are_in_the_order_of_their_bytes(logical: int, believed: bool) -> None:
+    about: slowly.Slots = {3: ("Uint64", 7), 4: ("Uint64", 9), 5: ("Int8", -16)}
+    member: slowly.Slots = {0: ("Int32", 0), 1: ("Int32", 30)} if logical == 5 else {}
+    leaf: slowly.Slots = {
+        0: ("Int8", 7), 1: ("Int32", 16), 3: ("string", "x"), 6: ("Uint8", logical), 7: ("table", member),
+    }
+    column: slowly.Slots = {0: ("table", {5: ("Int64", 4), 8: ("table", about)})}
+    payload = slowly.build({
+        0: ("Int32", 1), 1: ("tables", [{3: ("string", "r"), 4: ("Int32", 1)}, leaf]),
+        3: ("tables", [{0: ("tables", [column]), 2: ("Int64", 1)}]),
+    })
+    statistics = said(payload).row_groups[0].columns[0].meta_data.statistics  # type: ignore[union-attr]
+    assert statistics is not None
+    assert (statistics.min_value is not None) == believed
+    assert slowly.read(payload) == slowly.plain(Reader(bytes(FlatLookup(payload, DEFAULT_LIMITS, None).raw())).struct())
+
+
 @pytest.mark.spec("extension.flatbuffers.ignored")
 def test_others_read_each_form_but_that_alone(tmp_path: Path) -> None:
     for form in FORMS:
@@ -364,12 +384,35 @@ def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damag
     assert [fault.rule for fault in report.faults] == ["extension.flatbuffers.verified"]
     with pytest.warns(DamagedIndexWarning):
         told = pqext.inspect(bytes(damaged)).footer
-    assert (told.agrees, told.form) == (False, "thrift")
+    assert (told.agrees, told.form, told.read_by) == (False, "thrift", "flatbuffers")
+    with pytest.warns(DamagedIndexWarning):
+        assert "by which the file is read, since the Thrift footer is damaged" in str(pqext.inspect(bytes(damaged)))
     damaged[-30] ^= 1  # now neither is whole
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedIndexWarning)
         with pytest.raises(CorruptFileError, match="FileMetaData"):
             pqext.open(bytes(damaged))
+
+
+@pytest.mark.spec("extension.flatbuffers.verified")
+@pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
+def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterForm) -> None:
+    file = written(pa.table({"s": ["a" * 40, "b" * 40]}), "flatbuffers")
+    payload = bytearray(slowly.payload_alone(file))
+    view = slowly.View(bytes(payload), int.from_bytes(payload[:4], "little"))
+    statistics = ((view.children(3) or [])[0].children(0) or [])[0].child(0)
+    assert statistics is not None
+    about = statistics.child(8)
+    assert about is not None
+    payload[about.at(8) : about.at(8) + 8] = bytes(8)  # the highest bytes of the maximum
+    if form == "flatbuffers":
+        wrong = file[: -16 - len(payload)] + alone(bytes(payload))
+    else:
+        file = written(pa.table({"s": ["a" * 40, "b" * 40]}), "thrift")
+        fields = footer_of(file)
+        wrong = with_footer(file, append_extension(fields, framed(bytes(payload), fields[:-1])))
+    assert [fault.rule for fault in pqext.verify(wrong).faults] == ["extension.flatbuffers.verified"]
+    assert pqext.verify(file).ok
 
 
 @pytest.mark.spec("extension.flatbuffers.instead")

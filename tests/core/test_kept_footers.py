@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,3 +88,16 @@ def test_what_lies_in_memory_is_not_held(tmp_path: Path) -> None:
     with pqext.open(path.read_bytes()) as file:
         assert file.read().equals(table)
     assert not kept_footers._kept
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write(path)
+    pqext.open(path).close()
+    with kept_footers._lock:  # as another thread holds it
+        child = os.fork()
+        if child == 0:
+            faulthandler.dump_traceback_later(20, exit=True)  # rather than waiting for ever
+            os._exit(pqext.open(path).num_rows)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 10

@@ -555,3 +555,12 @@ def test_a_summary_with_any_byte_damaged_gives_an_error_or_the_rows_of_the_folde
     except (pqext.ParquetError, ValueError, KeyError):
         return  # what the summary says of the columns of an unchanged file is believed
     assert rows_found.num_rows == pqext.scan(expected).count()
+
+
+def test_a_folder_with_a_footer_in_flatbuffers_alone_is_summarised(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{at}.parquet" for at in range(2)]
+    for path, form in zip(paths, ("thrift", "flatbuffers"), strict=True):
+        pqext.write_table(pa.table({"a": [1, 2]}), path, footer=form)  # type: ignore[arg-type]
+    pqext.write_summary(paths, tmp_path)
+    assert pqext.scan(tmp_path).to_table()["a"].to_pylist() == [1, 2, 1, 2]
+    assert pqext.scan(tmp_path / "_metadata").to_table()["a"].to_pylist() == [1, 2, 1, 2]

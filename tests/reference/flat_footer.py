@@ -287,7 +287,9 @@ def _chunk(chunk: View, rows: int, path: list[bytes], leaf: View, *, own: bool) 
     fields += _optional(about, 10, I64, 6, "Int64") + _optional(about, 11, I64, 7, "Int64")
     statistics, bloom, geo = about.child(8), about.child(10), about.child(11)
     if statistics is not None:
-        fields.append((12, STRUCT, _statistics(statistics, leaf.number(0, "Int8", -1), own=own)))
+        type = leaf.number(0, "Int8", -1)
+        by_bytes = leaf.number(6, "Uint8", 0) in (0, 1, 4, 11, 12, 13)  # none, String, Enum, Json, Bson, UUID
+        fields.append((12, STRUCT, _statistics(statistics, type, own=own, by_bytes=by_bytes)))
     if bloom is not None:
         fields += [(14, I64, bloom.number(0, "Int64", 0)), *_optional(bloom, 15, I32, 1, "Int32")]
     if geo is not None:
@@ -295,11 +297,11 @@ def _chunk(chunk: View, rows: int, path: list[bytes], leaf: View, *, own: bool) 
     return [(2, I64, 0), (3, STRUCT, fields)]
 
 
-def _statistics(about: View, type: int, *, own: bool) -> Fields:
+def _statistics(about: View, type: int, *, own: bool, by_bytes: bool) -> Fields:
     fields = _optional(about, 3, I64, 0, "Int64") + _optional(about, 4, I64, 1, "Int64")
     flags: Fields = []
     for id, first, flag in ((5, 6, 7), (6, 2, 8)):
-        value = _bound(about, type, first, own=own)
+        value = _bound(about, type, first, own=own, by_bytes=by_bytes)
         if value is not None:
             fields.append((id, BINARY, value))
             if own or about.number(first + 3, "Int8") < 0:
@@ -307,7 +309,7 @@ def _statistics(about: View, type: int, *, own: bool) -> Fields:
     return fields + flags
 
 
-def _bound(about: View, type: int, first: int, *, own: bool) -> bytes | None:
+def _bound(about: View, type: int, first: int, *, own: bool, by_bytes: bool) -> bytes | None:
     length = about.number(first + 3, "Int8")
     if length is None:
         return None
@@ -318,7 +320,7 @@ def _bound(about: View, type: int, first: int, *, own: bool) -> bytes | None:
     fixed[3] = lo4 + lo8.to_bytes(8, "little")
     if type in fixed:
         return fixed[type] if size == len(fixed[type]) else None
-    if type not in (6, 7) or size > 16 or not (own or size in (0, 16)):
+    if type not in (6, 7) or size > 16 or not (own or (by_bytes and size in (0, 16))):
         return None
     suffix = (hi8 << 64 | lo8) & ((1 << 8 * size) - 1)
     return (about.bytes(10) or b"") + suffix.to_bytes(size, "big")

@@ -25,8 +25,8 @@ class TableBlocks:
         self._starts = offset, offset + sections
         self._blocks: dict[int, Any] = {}
 
-    def hold(self, spans: Iterable[tuple[int, int]], *, of_sections: bool = False) -> None:
-        """Make ready the bytes of several spans of the footer, or of the table's sections.
+    def hold(self, spans: Iterable[tuple[int, int]], *, of_sections: bool = False) -> dict[int, Any]:
+        """Make ready the bytes of several spans of the footer, or of the table's sections; gives the blocks held.
 
         Raises ``CorruptFileError`` where they leave it or do not match their checksums.
         """
@@ -39,7 +39,8 @@ class TableBlocks:
                 raise CorruptFileError("the jump table leads out of the footer")
             if start < stop:
                 missing.update(range(start // size, (stop - 1) // size + 1))
-        ordered = sorted(block for block in missing if first_block + block not in self._blocks)
+        blocks = self._blocks  # which another thread may let go
+        ordered = sorted(block for block in missing if first_block + block not in blocks)
         runs: list[list[int]] = []
         for block in ordered:
             if runs and runs[-1][1] == block:
@@ -54,19 +55,21 @@ class TableBlocks:
                 piece = held[(block - first) * size : (block - first + 1) * size]
                 if crc32(piece) != self._crcs[first_block + block]:
                     raise CorruptFileError("the footer does not match the checksums of its jump table")
-                self._blocks[first_block + block] = piece
+                blocks[first_block + block] = piece
+        return blocks
 
     def span(self, start: int, stop: int, *, of_sections: bool = False) -> bytes:
         """Bytes of the footer, or of the table's sections, checked."""
         size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
         first, last = start // size, (stop - 1) // size
-        if not 0 <= start < stop or first_block + first not in self._blocks or first != last:
-            self.hold([(start, stop)], of_sections=of_sections)
+        blocks = self._blocks
+        if not 0 <= start < stop or first_block + first not in blocks or first != last:
+            blocks = self.hold([(start, stop)], of_sections=of_sections)
             if start == stop:
                 return b""
         if first == last:
-            return bytes(self._blocks[first_block + first][start - first * size : stop - first * size])
-        joined = b"".join([self._blocks[first_block + block] for block in range(first, last + 1)])
+            return bytes(blocks[first_block + first][start - first * size : stop - first * size])
+        joined = b"".join([blocks[first_block + block] for block in range(first, last + 1)])
         return joined[start - first * size : stop - first * size]
 
     def numbers(self, at: int, count: int) -> list[int]:

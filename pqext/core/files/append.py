@@ -15,9 +15,10 @@ from pqext.core.checkpoints import Checkpoints
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
-from pqext.core.files.footer_merge import FooterMerge, forget_bounds
+from pqext.core.files.footer_merge import FooterMerge
 from pqext.core.files.rewrite import plain_footer
 from pqext.core.footer import Footer
+from pqext.core.footer_choice import check_beside
 from pqext.core.footer_forms import form_of
 from pqext.core.inputs import plain_layout
 from pqext.core.limits import DEFAULT_LIMITS
@@ -56,6 +57,7 @@ class AppendedFile:
             self._old, _ = decode(FileMetaData, encode(found.metadata))
             self.size = source.size
             self.form = form_of(source)
+            check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
         finally:
             source.close()
         self._refuse_others()
@@ -110,16 +112,20 @@ class AppendedFile:
 
     def merged(self, footer: FileMetaData) -> FileMetaData:
         """The footer of the file with the row groups of ``footer`` behind its own."""
+        old, _ = decode(FileMetaData, encode(self._old))
         new, _ = decode(FileMetaData, encode(footer))
         merge = self._merge(new)
-        groups = list(self._old.row_groups)
-        orders = merge.foreign_orders(new)
-        for group in new.row_groups:
-            group.columns = list(group.columns)
-            for index in orders:
-                forget_bounds(group.columns[index])
-            group.ordinal = len(groups) if len(groups) < 1 << 15 else None
-            groups.append(group)
+        groups = []
+        for metadata in (old, new):
+            added = list(metadata.row_groups)
+            for group in added:
+                group.columns = list(group.columns)
+            merge.forget_foreign_bounds(metadata, [group.columns for group in added])
+            groups += added
+        # Some readers refuse a file in which not all have a number, or none.
+        are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
+        for at, group in enumerate(groups):
+            group.ordinal = at if are_numbered else None
         return merge.finish(groups)
 
 

@@ -18,7 +18,7 @@ from pqext.core.extension.container import add_entries
 from pqext.core.extension.container import parts as extension_parts
 from pqext.core.extension.structure import extensions as extensions_of
 from pqext.core.extension.structure import set_extension
-from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
+from pqext.core.files.footer_merge import FooterMerge, Merge
 from pqext.core.files.rewrite import copy_bytes, plain_footer
 from pqext.core.footer import MAGIC, Footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -113,11 +113,8 @@ class _Concatenation:
             group.columns = list(group.columns)
         end = _data_end([chunk for group in groups for chunk in group.columns], footer)
         shift = sink.offset - len(MAGIC)
-        orders = self._merge.foreign_orders(metadata)
+        self._merge.forget_foreign_bounds(metadata, [group.columns for group in groups])
         for group in groups:
-            for index, chunk in enumerate(group.columns):
-                if index in orders:
-                    forget_bounds(chunk)
             found = [self._take_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
             for chunk in group.columns:
                 _move(chunk, shift, footer.offset)

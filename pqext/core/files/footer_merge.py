@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from pqext.core.arrow_schema.text import KEY, same_types, with_pairs
-from pqext.core.created_by import counts_dictionary_header, created_by
+from pqext.core.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
 from pqext.core.errors import UnsupportedError
 from pqext.core.handlers.adopted_columns import describer
-from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup
+from pqext.core.metadata import ColumnChunk, ColumnOrder, Encoding, FileMetaData, KeyValue, RowGroup, Type
 from pqext.core.text import visible
 
 Merge = Literal["merge", "first", "equal"]
@@ -33,6 +33,7 @@ class FooterMerge:
         self._described: list[dict[str, str | None]] = []
         self._noted: list[str | None] = []
         self._writers: list[str | None] = []
+        self._in_sequence: set[str] = set()
         self._version = 1
 
     def add(self, metadata: FileMetaData, name: str | None) -> None:
@@ -58,9 +59,31 @@ class FooterMerge:
             self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
         self._noted.append(pairs[KEY].value if KEY in pairs else None)
         self._writers.append(metadata.created_by)
+        if metadata.created_by is not None and not bounds_bytes_rightly(metadata.created_by):
+            chunks = (chunk.meta_data for group in metadata.row_groups for chunk in group.columns)
+            if any(about is not None and Encoding.DELTA_BYTE_ARRAY in about.encodings for about in chunks):
+                self._in_sequence.add(metadata.created_by)
         self._version = max(self._version, metadata.version)
 
-    def foreign_orders(self, metadata: FileMetaData) -> set[int]:
+    def forget_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
+        """Leave out bounds of one file's ``columns`` that readers of the merged footer would take for others.
+
+        Those of another order, and those of byte arrays by a writer whom readers do not believe these, so long as they
+        know that it was this one. Were there any?
+        """
+        found = self._foreign_orders(metadata)
+        doubted = set()
+        if not bounds_bytes_rightly(metadata.created_by):
+            types = [element.type for element in metadata.schema[1:] if not element.num_children]
+            doubted = {at for at, type in enumerate(types) if type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)}
+        for group in columns:
+            for index in found:
+                _forget_bounds(group[index])
+            for index in doubted:
+                _forget_bounds(group[index], deprecated=True)
+        return bool(found or doubted)
+
+    def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
         """The columns whose bounds in this file do not mean what the merged footer will say."""
         target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
         own: list[ColumnOrder | None] = list(metadata.column_orders or ())
@@ -78,6 +101,12 @@ class FooterMerge:
         """
         first = self._footer
         writers = set(self._writers)
+        if self._in_sequence and len(writers) > 1:
+            raise UnsupportedError(
+                f"pages of {min(self._in_sequence)!r} in DELTA_BYTE_ARRAY are read rightly only by those who know who "
+                "wrote them: write that file anew first",
+                feature="joining DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
+            )
         for writer in writers if len(writers) > 1 else ():
             if not counts_dictionary_header(writer):
                 raise UnsupportedError(
@@ -119,13 +148,15 @@ class FooterMerge:
         return self._first
 
 
-def forget_bounds(chunk: ColumnChunk) -> None:
+def _forget_bounds(chunk: ColumnChunk, *, deprecated: bool = False) -> None:
     """Leave out what depends on the column's order: minimum, maximum and column index."""
     chunk.column_index_offset = chunk.column_index_length = None
     statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
     if statistics is not None:
         statistics.max_value = statistics.min_value = None
         statistics.is_max_value_exact = statistics.is_min_value_exact = None
+        if deprecated:
+            statistics.max = statistics.min = None
 
 
 def _has_values(metadata: FileMetaData) -> bool:

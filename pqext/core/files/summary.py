@@ -12,10 +12,11 @@ from pathlib import PurePosixPath
 from zlib import crc32
 
 from pqext.core.errors import ParquetError, UnsupportedError
-from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
+from pqext.core.files.footer_merge import FooterMerge, Merge
 from pqext.core.files.rewrite import plain_footer
 from pqext.core.files.summary_note import NotedFile, add_note
 from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.footer_forms import form_of
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData, RowGroup
 from pqext.core.sink import Sink
@@ -32,10 +33,10 @@ def write_summary(
     """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
 
     The files must lie in ``folder`` or below it and have one schema; their row groups are listed in the order given,
-    and not read. Size and time of each file and the CRC of its footer are noted, unless writers differ, so that a scan
-    of the folder takes from ``_metadata`` what it knows of files that are still the same. ``key_value_metadata`` is as
-    for :func:`pqext.concatenate`. Extensions and unknown fields of row groups are kept, since the offsets in them stay
-    true of their files; those of the footers are not.
+    and not read. Size and time of each file and the CRC of its footer are noted, so that a scan of the folder takes
+    from ``_metadata`` what it knows of files that are still the same; not where writers differ, or a file has only a
+    FlatBuffers footer. ``key_value_metadata`` is as for :func:`pqext.concatenate`. Extensions and unknown fields of row
+    groups are kept, since the offsets in them stay true of their files; those of the footers are not.
 
     Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.
@@ -62,10 +63,12 @@ def write_summary(
                 footer = plain_footer(source, limits)
                 metadata = footer.metadata
                 merge.add(metadata, path)
-                foreign = merge.foreign_orders(metadata)
-                groups += _named(metadata, name, foreign)
+                named = _named(metadata, name)
+                foreign = merge.forget_foreign_bounds(metadata, [group.columns for group in named])
+                groups += named
                 writers.add(metadata.created_by)
-                is_alike = is_alike and not foreign and len(writers) == 1 and name not in files
+                is_noted = form_of(source) != "flatbuffers" and not foreign and name not in files
+                is_alike = is_alike and is_noted and len(writers) == 1
                 crc = crc32(footer.raw.data)
                 files[name] = NotedFile(*source.stamp, metadata.key_value_metadata, footer.length, crc)
             except ParquetError as error:
@@ -84,18 +87,16 @@ def write_summary(
     return written[0], written[1]
 
 
-def _named(metadata: FileMetaData, name: str, foreign: set[int]) -> list[RowGroup]:
+def _named(metadata: FileMetaData, name: str) -> list[RowGroup]:
     """The row groups of one file, each chunk with the file's name."""
     groups = list(metadata.row_groups)
     for group in groups:
         group.columns = list(group.columns)
         group.ordinal = None  # it counts within a file
-        for index, chunk in enumerate(group.columns):
+        for chunk in group.columns:
             if chunk.file_path is not None:
                 raise UnsupportedError(
                     f"a column chunk lies in another file, {chunk.file_path!r}", feature="summaries of summaries"
                 )
             chunk.file_path = name
-            if index in foreign:
-                forget_bounds(chunk)
     return groups

@@ -23,14 +23,25 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     Raises what the FlatBuffers footer cannot be read for.
     """
     tables = beside(footer).tables(limits)
-    flat = FlatLookup(tables, limits, None).whole()
+    lookup = FlatLookup(tables, limits, None)
+    flat = lookup.whole()
     thrift = without_copies(decode(FileMetaData, footer, limits=limits)[0])
     try:
         if tables_of(encode(thrift)) == tables:
             return
     except ValueError:
         pass  # not one of ours
+    if contradicts_itself(lookup):
+        yield "what its tables alone say to others"
     yield from _between(thrift, flat, "")
+
+
+def contradicts_itself(lookup: FlatLookup) -> bool:
+    """Do the tables, which are all that others read, say otherwise than they do with our extension beside them?"""
+    try:
+        return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
+    except ValueError:
+        return False
 
 
 def _between(thrift: Struct, flat: Struct, place: str) -> Iterator[str]:

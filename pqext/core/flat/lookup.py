@@ -37,6 +37,7 @@ class FlatLookup(ColumnWindows):
 
     def __init__(self, tables: bytes, limits: Limits, path: str | None) -> None:
         super().__init__(limits, path)
+        self.tables = tables
         self.flat = FlatMetadata(tables, limits, lambda stored: (parts(stored) or {}).get(BESIDE))
         self._elements, self.row_groups, self._leaves = self.flat.counts
         self._lock = threading.Lock()

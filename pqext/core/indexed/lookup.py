@@ -126,9 +126,11 @@ class Lookup(ColumnWindows):
 
     def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
         """Row groups from a place on without their column chunks, and between which places these lie."""
-        if first not in self._groups:
-            self._groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
-        return self._groups[first]
+        groups = self._groups  # which another thread may let go
+        found = groups.get(first)
+        if found is None:
+            found = groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
+        return found
 
     def _group(self, position: int) -> RowGroup:
         first = position - position % WINDOW

@@ -60,9 +60,11 @@ class ColumnWindows:
         """The chunks of one column in row groups that lie together, and which of them is asked for."""
         at = row_group % WINDOW
         first = row_group - at
-        if (column, first) not in self._columns:
-            self._columns[column, first] = self._chunks(column, first, min(first + WINDOW, self.row_groups))
-        return self._columns[column, first], at
+        columns = self._columns  # which another thread may let go
+        found = columns.get((column, first))
+        if found is None:
+            found = columns[column, first] = self._chunks(column, first, min(first + WINDOW, self.row_groups))
+        return found, at
 
     def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
         """Where a column chunk lies among others; None where the whole footer was read, or this one is damaged."""

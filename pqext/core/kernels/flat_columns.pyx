@@ -86,16 +86,16 @@ cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexc
 
 
 cdef void set_bytes_bound(
-    Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact, int order
+    Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact, int order, bint is_fixed
 ) noexcept nogil:
-    """What stands behind the prefix of a bound: as it is, or a shorter bound that is one of it too."""
+    """What stands behind the prefix of a bound: as it is, or a shorter bound of what need not have a fixed length."""
     cdef uint8_t cut[16]
     cdef Py_ssize_t kept = 16
     if size <= 16:
         if exact or size:  # a length of 0 cannot be negative
             set_suffix(t, shift, suffix, size, exact)
         return
-    if not order & BY_BYTES:
+    if is_fixed or not order & BY_BYTES:
         return
     memcpy(cut, suffix, 16)
     if order & TEXT:
@@ -151,7 +151,7 @@ cdef int put_statistics(
             set_slot(&t, S_LO8 + shift, 8, lo8)
             set_slot(&t, S_LENGTH + shift, 1, <uint8_t> <int8_t> (8 if exact else -8))
         elif type == BYTE_ARRAY or type == FIXED:
-            set_bytes_bound(&t, shift, bound[i] + common, size[i] - common, exact, order)
+            set_bytes_bound(&t, shift, bound[i] + common, size[i] - common, exact, order, type == FIXED)
     place = put_table_at(b, &t, reference)
     if place < 0:
         return <int> place

@@ -8,9 +8,12 @@ cdef enum:
     TOO_DEEP_TREE = -31
     TOO_MUCH_TREE = -32
 
+    MOST_PATHS = 16      # times the bytes of a footer, and a megabyte, that the paths of its columns may take
+
 cdef struct Leaves:
     int64_t count
     int8_t *types        # physical type of each, -1 for none
+    uint8_t *by_bytes    # whether its values are in the order of their bytes
     int64_t *starts      # of the paths, in Thrift's form, and where the last one ends
     Bytes paths
 

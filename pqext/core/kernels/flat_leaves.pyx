@@ -7,15 +7,24 @@ from libc.string cimport memset
 from pqext.core.kernels.buffer cimport Bytes, bytes_free
 from pqext.core.kernels.compact cimport BINARY, DONE
 from pqext.core.kernels.flat_leaves cimport BAD_TREE, TOO_DEEP_TREE, TOO_MUCH_TREE, Leaves
-from pqext.core.kernels.flat_tables cimport E_CHILDREN, E_NAME, E_TYPE, byte_in, count_of, int_in, member, target
+from pqext.core.kernels.flat_tables cimport (
+    AS_ENUM, AS_JSON, AS_STRING, AS_UUID, E_CHILDREN, E_LOGICAL, E_NAME, E_TYPE, byte_in, count_of, int_in, member,
+    target,
+)
 from pqext.core.kernels.thrift_fields cimport OUT_OF_MEMORY, put_bytes, put_list, put_varint
 
 
 cdef void free_leaves(Leaves *leaves) noexcept nogil:
     free(leaves.types)
+    free(leaves.by_bytes)
     free(leaves.starts)
     bytes_free(&leaves.paths)
     memset(leaves, 0, sizeof(Leaves))
+
+
+cdef bint is_by_bytes(int logical) noexcept nogil:
+    """Are byte arrays of this logical type in the order of their bytes, so that one that is cut short is a bound?"""
+    return logical == 0 or logical == AS_STRING or logical == AS_ENUM or AS_JSON <= logical <= AS_UUID
 
 
 cdef int put_name(const uint8_t *data, int64_t element, Bytes *o) noexcept nogil:
@@ -38,8 +47,9 @@ cdef int find_leaves(const uint8_t *data, int64_t schema, int max_depth, int64_t
     above = <int64_t *> malloc((max_depth + 2) * sizeof(int64_t))
     expected = <int64_t *> malloc((max_depth + 2) * sizeof(int64_t))
     out.types = <int8_t *> malloc(count)
+    out.by_bytes = <uint8_t *> malloc(count)
     out.starts = <int64_t *> malloc((count + 1) * sizeof(int64_t))
-    if above == NULL or expected == NULL or out.types == NULL or out.starts == NULL:
+    if above == NULL or expected == NULL or out.types == NULL or out.by_bytes == NULL or out.starts == NULL:
         status = OUT_OF_MEMORY
     else:
         out.starts[0] = 0
@@ -59,6 +69,7 @@ cdef int find_leaves(const uint8_t *data, int64_t schema, int max_depth, int64_t
                 depth += 1
             else:
                 out.types[out.count] = <int8_t> byte_in(data, at, E_TYPE, -1)
+                out.by_bytes[out.count] = is_by_bytes(byte_in(data, at, E_LOGICAL, 0) & 0xFF)
                 status = put_list(&out.paths, BINARY, depth)
                 for level in range(1, depth):
                     if status == DONE:

@@ -16,6 +16,10 @@ class FlatMetadata:
         """Schema elements, row groups and leaves."""
 
     @property
+    def is_ours(self) -> bool:
+        """Does our extension stand beside the tables?"""
+
+    @property
     def is_encrypted(self) -> bool:
         """Does it speak of encryption?"""
 

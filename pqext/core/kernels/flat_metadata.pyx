@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_free
 from pqext.core.kernels.compact cimport DONE, STRUCT, Cursor
-from pqext.core.kernels.flat_leaves cimport BAD_TREE, TOO_DEEP_TREE, TOO_MUCH_TREE, Leaves, find_leaves, free_leaves
+from pqext.core.kernels.flat_leaves cimport BAD_TREE, MOST_PATHS, TOO_DEEP_TREE, TOO_MUCH_TREE, Leaves, find_leaves, free_leaves
 from pqext.core.kernels.flat_tables cimport (
     F_ENCRYPTION, F_GROUPS, F_SCHEMA, F_SIGNING_KEY, G_COLUMNS, G_ROWS, byte_in, count_of, long_in, member, target,
     u32_at,
@@ -35,9 +35,6 @@ cdef dict MESSAGES = {
     TOO_LONG: "the FlatBuffers footer stands for a Thrift footer of more than footer_bytes",
     TOO_MUCH_TREE: "the paths of the columns take far more bytes than the FlatBuffers footer",
 }
-
-# Only these bounds of byte arrays mean the same to all who wrote such footers.
-
 
 cdef int raise_for(int status) except -1:
     if status == OUT_OF_MEMORY:
@@ -75,7 +72,7 @@ cdef class FlatMetadata:
         self.schema = target(self.data, self.root, F_SCHEMA)
         self.groups = target(self.data, self.root, F_GROUPS)
         with nogil:
-            status = find_leaves(self.data, self.schema, max_depth, 16 * size + (1 << 20), &self.leaves)
+            status = find_leaves(self.data, self.schema, max_depth, MOST_PATHS * size + (1 << 20), &self.leaves)
         if status != DONE:
             raise_for(status)
         for i in range(count_of(self.data, self.groups)):
@@ -172,6 +169,11 @@ cdef class FlatMetadata:
     def counts(self):
         """Schema elements, row groups and leaves."""
         return count_of(self.data, self.schema), count_of(self.data, self.groups), self.leaves.count
+
+    @property
+    def is_ours(self):
+        """Does our extension stand beside the tables?"""
+        return self.own
 
     @property
     def is_encrypted(self):

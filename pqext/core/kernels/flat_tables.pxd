@@ -79,12 +79,16 @@ cdef enum:
     BYTE_ARRAY = 6
     FIXED = 7
 
-# Members of the union LogicalType with something in them.
+# Members of the union LogicalType that are told apart.
 cdef enum:
+    AS_STRING = 1
+    AS_ENUM = 4
     AS_DECIMAL = 5
     AS_TIME = 7
     AS_TIMESTAMP = 8
     AS_INTEGER = 9
+    AS_JSON = 11
+    AS_UUID = 13
     AS_VARIANT = 15
     AS_GEOMETRY = 16
     AS_GEOGRAPHY = 17

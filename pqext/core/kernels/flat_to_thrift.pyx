@@ -19,7 +19,8 @@ from pqext.core.kernels.thrift_fields cimport (
 )
 
 
-# Only these bounds of byte arrays mean the same to all who wrote such footers.
+# Only these bounds of byte arrays mean the same to all who wrote such footers, and only of values in the order of their
+# bytes: others cut decimals too.
 cdef enum:
     WHOLE_SUFFIX = 16
 
@@ -162,8 +163,8 @@ cdef int put_group(const uint8_t *data, int64_t table, Bytes *o) noexcept nogil:
 
 
 cdef int put_bound(
-    const uint8_t *data, int64_t table, int shift, int type, int64_t prefix, bint own, Bytes *o, int *last, int id,
-    int *sign,
+    const uint8_t *data, int64_t table, int shift, int type, int64_t prefix, bint own, bint by_bytes, Bytes *o,
+    int *last, int id, int *sign,
 ) noexcept nogil:
     """A minimum, or with `shift` a maximum, where the table has one that is understood; its `sign` is the length's."""
     cdef int length = byte_in(data, table, S_LENGTH + shift, 0), size = -length if length < 0 else length, i
@@ -189,7 +190,7 @@ cdef int put_bound(
         memcpy(value, &lo4, 4)
         memcpy(value + 4, &lo8, 8)
     elif type == BYTE_ARRAY or type == FIXED:
-        if size > WHOLE_SUFFIX or not (own or size == WHOLE_SUFFIX or size == 0):
+        if size > WHOLE_SUFFIX or not (own or (by_bytes and (size == WHOLE_SUFFIX or size == 0))):
             return DONE
         common = count_of(data, prefix)
         for i in range(size):  # a number of so many bytes, the highest first
@@ -204,15 +205,17 @@ cdef int put_bound(
     return put_bytes(o, value, size)
 
 
-cdef int put_statistics(const uint8_t *data, int64_t table, int type, bint own, Bytes *o) noexcept nogil:
+cdef int put_statistics(
+    const uint8_t *data, int64_t table, int type, bint own, bint by_bytes, Bytes *o
+) noexcept nogil:
     cdef int last = 0
     cdef int64_t prefix = target(data, table, S_PREFIX)
     cdef int sign_of_max = 0, sign_of_min = 0
     if (
         put_optional(data, table, S_NULLS, 8, o, &last, 3, I64) != DONE
         or put_optional(data, table, S_DISTINCT, 8, o, &last, 4, I64) != DONE
-        or put_bound(data, table, S_TO_MAX, type, prefix, own, o, &last, 5, &sign_of_max) != DONE
-        or put_bound(data, table, 0, type, prefix, own, o, &last, 6, &sign_of_min) != DONE
+        or put_bound(data, table, S_TO_MAX, type, prefix, own, by_bytes, o, &last, 5, &sign_of_max) != DONE
+        or put_bound(data, table, 0, type, prefix, own, by_bytes, o, &last, 6, &sign_of_min) != DONE
     ):
         return OUT_OF_MEMORY
     # That a bound is exact is believed of our own footers.
@@ -274,7 +277,9 @@ cdef int put_metadata(
     ):
         return OUT_OF_MEMORY
     if statistics:
-        if put_header(o, &last, 12, STRUCT) != DONE or put_statistics(data, statistics, type, own, o) != DONE:
+        if put_header(o, &last, 12, STRUCT) != DONE:
+            return OUT_OF_MEMORY
+        if put_statistics(data, statistics, type, own, leaves.by_bytes[column], o) != DONE:
             return OUT_OF_MEMORY
     if bloom:
         if put_number(o, &last, 14, I64, long_in(data, bloom, 0)) != DONE:

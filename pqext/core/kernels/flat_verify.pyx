@@ -15,7 +15,8 @@ from pqext.core.kernels.flat_tables cimport F_EXTENSION, u16_at, u32_at
 from pqext.core.errors import CorruptFileError
 
 cdef enum:
-    EXPANSION = 16     # times its own size that a footer may take with every shared table counted each time
+    EXPANSION = 16     # times its own size that a footer may take with every shared table counted each time,
+    ANY_SIZE = 1 << 24 # if that is more than what any may take
 
 # Kinds of slots.
 cdef enum:
@@ -251,7 +252,7 @@ def verify(bytes payload not None):
     cdef bint fine
     v.data = <const uint8_t *> PyBytes_AS_STRING(payload)
     v.size = PyBytes_GET_SIZE(payload)
-    v.room = EXPANSION * v.size
+    v.room = max(EXPANSION * v.size, <int64_t> ANY_SIZE)
     v.fault = NULL
     v.at = 0
     with nogil:

@@ -16,7 +16,7 @@ from pqext.core.kernels.flat_builder cimport (
     TOO_LARGE, Build, Table, begin, copy_number, pad, put_offsets, put_string, put_table_at, put_u32, set_slot,
 )
 from pqext.core.kernels.flat_columns cimport BY_BYTES, ENCRYPTED, ORDERED, TEXT, UNUSUAL, put_column, put_pairs
-from pqext.core.kernels.flat_leaves cimport Leaves, find_leaves, free_leaves
+from pqext.core.kernels.flat_leaves cimport MOST_PATHS, Leaves, find_leaves, free_leaves
 from pqext.core.kernels.flat_tables cimport (
     AS_DECIMAL, AS_GEOGRAPHY, AS_GEOMETRY, AS_INTEGER, AS_TIME, AS_TIMESTAMP, AS_VARIANT, E_CHILDREN, E_ID, E_LENGTH,
     E_LOGICAL, E_NAME, E_ORDER, E_REPETITION, E_TYPE, FIXED, F_CREATOR, F_EXTENSION, F_GROUPS, F_PAIRS, F_ROWS,
@@ -29,11 +29,15 @@ from pqext.core.kernels.thrift_fields cimport (
 from pqext.core.kernels.thrift_values cimport are_texts, inside, is_utf8, list_of, number, text
 
 
+cdef enum:
+    LONG_PATHS = -42
+
 cdef dict MESSAGES = {
     UNUSUAL: "its structures are not those of an ordinary footer",
     UNUSUAL_FIELDS: "its structures are not those of an ordinary footer",
     ENCRYPTED: "it speaks of encryption",
     TOO_LARGE: "it would take more than 2 GiB",
+    LONG_PATHS: "the paths of its columns take far more bytes than it would",
 }
 
 # A list without elements, as structures are compared that others stand in for.
@@ -374,6 +378,9 @@ def convert(bytes serialised not None, int max_depth):
                     status = gather(&pieces[i], &beside)
             if status == DONE:
                 status = pad(&b, 4)
+            # As whoever opens it will find.
+            if status == DONE and leaves.paths.size > MOST_PATHS * b.out.size + (1 << 20):
+                status = LONG_PATHS
         if status == OUT_OF_MEMORY:
             raise MemoryError
         if status != DONE:
