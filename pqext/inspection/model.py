@@ -130,12 +130,13 @@ class FileFacts:
 
 
 Kind = Literal[
-    "dictionary", "data", "pages", "column index", "offset index", "Bloom filter", "checkpoint", "footer", "frame",
-    "other",
+    "dictionary", "data", "pages", "second copy", "metadata copy", "column index", "offset index", "Bloom filter",
+    "checkpoint", "footer", "frame", "other",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Of ``pages`` it is known where they lie together, not where each does. ``frame`` is the magic number at both ends and
-the footer's length, ``other`` bytes that nothing looked at describes."""
+"""Of ``pages`` it is known where they lie together, not where each does. ``second copy`` holds the pages of a column's
+second encoding, ``metadata copy`` the ColumnMetaData that older writers repeat behind a chunk. ``frame`` is
+the magic number at both ends and the footer's length, ``other`` bytes that nothing looked at describes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from pqext.core.annotations import extension_name
+from pqext.core.buffers import Bytes
 from pqext.core.checkpoints import CHECKPOINT
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts as entries
 from pqext.core.extension.jump_table import JUMP_TABLE
-from pqext.core.extension.second_copy import SECOND_COPY
+from pqext.core.extension.second_copy import SECOND_COPY, of_chunk
 from pqext.core.flat.framing import FLATBUFFERS
 from pqext.core.footer import MAGIC, TRAILER_BYTES
 from pqext.core.kernels.thrift import scan_fields
-from pqext.core.metadata import BloomFilterHeader, PageHeader, PageType
+from pqext.core.limits import Limits
+from pqext.core.metadata import BloomFilterHeader, ColumnMetaData, Encoding, PageHeader, PageType
+from pqext.core.metadata import ColumnChunk as StoredChunk
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
 from pqext.core.source import Source
+from pqext.core.text import counted
 from pqext.core.thrift import EXTENSION_IDS, decode
 from pqext.inspection.model import Kind, Part
 
@@ -33,16 +38,25 @@ _FIELDS = {
     7: "column orders", 8: "encryption algorithm", 9: "signing key",
 }  # fmt: skip
 _KNOWN = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table", FLATBUFFERS: "FlatBuffers footer"}
+_DICTIONARY = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 _BINARY = 8
 _FIRST_READ = 256
+_LARGE_DICTIONARY = 1 << 14
+"""Bytes from which on the values of a dictionary are counted."""
+_METADATA_BYTES = 1 << 16
+"""Bytes in which a copy of a column's metadata is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a file in their order, without a hole between them, and what could not be told."""
+    """All parts of a file in their order, without a hole between them, and what could not be told.
+
+    ``dictionary_values`` counts the values of large dictionaries by row group and column.
+    """
 
     found: tuple[Part, ...]
     notes: tuple[str, ...]
+    dictionary_values: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 class _Finder:
@@ -55,7 +69,10 @@ class _Finder:
         self.headers = 0 if file.source.is_remote else MAX_HEADERS
         self.found: list[Part] = []
         self.damaged: list[str] = []
-        self.counts = dict.fromkeys(("whole", "hidden", "elsewhere", "undetailed"), 0)
+        self.counts = dict.fromkeys(("whole", "locked", "hidden", "elsewhere", "undetailed"), 0)
+        self.dictionary_values: dict[tuple[int, int], int] = {}
+        self.ends: dict[int, ColumnChunk] = {}
+        """Chunks by the offset behind their pages."""
 
     def add(self, kind: Kind, offset: int, length: int, chunk: ColumnChunk | None = None, name: str = "") -> None:
         """Note a part, as far as it lies within the file."""
@@ -78,6 +95,7 @@ class _Finder:
         if start < 0 or length < 0 or start > self.size - length:
             self.damaged.append(f"{_where(chunk)}its pages would lie outside of the file")
         elif chunk.num_values or start:  # some writers give chunks without values no place
+            self.ends[start + length] = chunk
             self._pages(chunk, start, length)
         about, meta = chunk.structure, chunk.metadata
         for kind, offset, size in (
@@ -89,22 +107,28 @@ class _Finder:
                 size = self._filter_bytes(offset)
             if offset is not None and size is not None:
                 self.add(kind, offset, size, chunk)  # type: ignore[arg-type]
+        copy = of_chunk(chunk)
+        if copy is not chunk:
+            self.add("second copy", *copy.byte_range, chunk)
 
     def _pages(self, chunk: ColumnChunk, start: int, length: int) -> None:
+        reason = "whole"
         try:
             places = self._by_index(chunk, start, length)
         except MissingKeyError:
-            places = None
+            places, reason = None, "locked"
         except ParquetError:
             self.damaged.append(f"{_where(chunk)}its offset index is damaged")
             places = None
         if places is None and not chunk.is_encrypted:
             places = self._by_headers(chunk, start, length)
         if places is None:
-            self.counts["whole"] += 1
+            self.counts[reason] += 1
             self.add("pages", start, length, chunk)
             return
         self.room -= len(places)
+        if places and places[0][0] == "dictionary" and places[0][2] > _LARGE_DICTIONARY and not chunk.is_encrypted:
+            self._count_values(chunk, start, start + length)
         for kind, offset, size in places:
             self.add(kind, offset, size, chunk)
 
@@ -117,7 +141,8 @@ class _Finder:
             ("data", page.offset, page.compressed_page_size) for page in index.page_locations
         ]
         first = min(offset for _, offset, _ in pages)
-        if chunk.has_dictionary and first > start:
+        # Some writers do not tell the dictionary's place.
+        if first > start and (chunk.has_dictionary or any(one in chunk.encodings for one in _DICTIONARY)):
             pages.insert(0, ("dictionary", start, first - start))
         return pages
 
@@ -141,6 +166,18 @@ class _Finder:
             pages.append((kind, at, size + header.compressed_page_size))
             at += size + header.compressed_page_size
         return pages
+
+    def _count_values(self, chunk: ColumnChunk, at: int, stop: int) -> None:
+        """Note how many values the dictionary at ``at`` has, where its header can be read."""
+        if self.headers <= 0:
+            return
+        self.headers -= 1
+        try:
+            about = self._header(at, stop)[0].dictionary_page_header
+        except ParquetError:
+            return
+        if about is not None:
+            self.dictionary_values[chunk.row_group, chunk.node.leaf_start] = about.num_values
 
     def _header(self, at: int, stop: int) -> tuple[PageHeader, int]:
         most = self.file.limits.page_header_bytes
@@ -214,8 +251,37 @@ def find_parts(file: ParquetFile) -> Parts:
             finder.counts["undetailed"] += 1
     found, shared = _without_holes(finder.found, finder.size)
     if not file.source.is_remote:
-        found = [_checkpoint(file.source, part) for part in found]
-    return Parts(tuple(found), tuple(_notes(finder, shared)))
+        copied = [one for part in found for one in _metadata_copy(finder, part)]
+        found = [_checkpoint(file.source, part) for part in copied]
+    return Parts(tuple(found), tuple(_notes(finder, shared)), finder.dictionary_values)
+
+
+def _metadata_copy(finder: _Finder, part: Part) -> Iterator[Part]:
+    """The part, divided where it begins with the copy of a chunk's metadata that older writers put behind its pages."""
+    chunk = finder.ends.get(part.offset)
+    if part.kind != "other" or chunk is None:
+        yield part
+        return
+    held = finder.file.source.read(part.offset, min(part.length, _METADATA_BYTES))
+    length = _metadata_bytes(held, chunk, finder.file.limits)
+    if length:
+        yield Part("metadata copy", part.offset, length, chunk.row_group, chunk.node.leaf_start)
+    if length < part.length:
+        yield replace(part, offset=part.offset + length, length=part.length - length)
+
+
+def _metadata_bytes(held: Bytes, chunk: ColumnChunk, limits: Limits) -> int:
+    """The bytes of a ColumnMetaData or a ColumnChunk at the start of ``held`` that is of ``chunk``, or 0."""
+    path = chunk.metadata.path_in_schema
+    with suppress(ParquetError):
+        found, length = decode(ColumnMetaData, held, limits=limits)
+        if found.path_in_schema == path:
+            return length
+    with suppress(ParquetError):
+        chunk_copy, length = decode(StoredChunk, held, limits=limits)
+        if chunk_copy.meta_data is not None and chunk_copy.meta_data.path_in_schema == path:
+            return length
+    return 0
 
 
 def _checkpoint(source: Source, part: Part) -> Part:
@@ -246,19 +312,22 @@ def _without_holes(found: list[Part], size: int) -> tuple[list[Part], int]:
 
 def _notes(finder: _Finder, shared: int) -> Iterator[str]:
     counts = finder.counts
-    for count, text in (
-        (counts["whole"], "{} column chunks are shown as a whole: no offset index tells where their pages lie"
-            + (", and headers of pages are not fetched from a store" if finder.file.source.is_remote else "")),
-        (counts["hidden"], "{} encrypted column chunks are not shown, because their keys are missing"),
-        (counts["elsewhere"], "{} column chunks lie in other files"),
-        (counts["undetailed"], "{} row groups are not looked at, or only in part, because there are so many chunks"),
-        (shared, "{} parts lie over others and are left out of the drawing"),
+    whole = "Shown as a whole, because no offset index tells where the pages are"
+    if finder.file.source.is_remote:
+        whole += ", and headers of pages are not fetched from a store"
+    for count, noun, text in (
+        (counts["whole"], "column chunk", whole),
+        (counts["locked"], "encrypted column chunk", "Shown as a whole, because the key is missing"),
+        (counts["hidden"], "encrypted column chunk", "Not shown, because the key is missing"),
+        (counts["elsewhere"], "column chunk", "In other files"),
+        (counts["undetailed"], "row group", "Not looked at, or only in part, because there are so many column chunks"),
+        (shared, "part", "Left out of the drawing, because other parts cover the same bytes"),
     ):  # fmt: skip
         if count:
-            yield text.format(f"{count:,}")
+            yield f"{text}: {counted(count, noun)}"
     yield from finder.damaged[:20]
     if len(finder.damaged) > 20:
-        yield f"and {len(finder.damaged) - 20:,} more"
+        yield f"Further damage: {counted(len(finder.damaged) - 20, 'place')}"
 
 
 def _where(chunk: ColumnChunk | None) -> str:

@@ -14,16 +14,18 @@ _FINEST = 0.5
 """Units of the drawing below which neighbours are drawn as one."""
 _COLOURS = {
     "dictionary": ("#8a5a00", "#f0b429"), "data": ("#0b6e8f", "#4cc3e6"), "pages": ("#3b7d5a", "#6fcf97"),
+    "second copy": ("#4d5fb8", "#9fb0ff"), "metadata copy": ("#7f5f52", "#d7b8a8"),
     "column index": ("#7a3e9d", "#c792ea"), "offset index": ("#a33b6d", "#f48fb1"),
     "Bloom filter": ("#c2410c", "#ff9e64"),
     "checkpoint": ("#0f766e", "#5eead4"), "footer": ("#374151", "#cbd5e1"),
-    "frame": ("#111827", "#f8fafc"), "other": ("#b8bec4", "#4b5563"),
+    "frame": ("#111827", "#f8fafc"), "other": ("#8a9199", "#6b7685"),
 }  # fmt: skip
 _SAID = {
-    "dictionary": "dictionary pages", "data": "data pages", "pages": "pages whose places are not told",
+    "dictionary": "dictionary pages", "data": "data pages", "pages": "pages that were not located one by one",
+    "second copy": "second copies of columns", "metadata copy": "copies of column metadata",
     "column index": "column indexes", "offset index": "offset indexes", "Bloom filter": "Bloom filters",
-    "checkpoint": "checkpoints", "footer": "parts of the footer", "frame": "magic numbers and the footer's length",
-    "other": "bytes that nothing looked at describes",
+    "checkpoint": "checkpoints and earlier footers", "footer": "parts of the footer",
+    "frame": "magic numbers and the footer's length", "other": "bytes that neither footer nor indexes describe",
 }  # fmt: skip
 
 
