@@ -1,34 +1,47 @@
-"""What could be smaller in a file: only what its footer and the places of its pages prove."""
+"""What could be smaller in a file: only what its footer and the places of its pages prove, and at what price."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pqext.core.arrow_schema.text import KEY
 from pqext.inspection.model import Column, FileFacts, Part
 from pqext.text import counted, shorten, size
 
 _SMALL_FILE = 4 << 10
-"""Of a file with fewer bytes nothing is worth a word."""
+"""No advice is given on files with fewer bytes."""
 _TINY_GROUP = 1 << 20
 _TINY_PAGE = 1 << 10
+_LARGE_DICTIONARY = 1 << 14
 _NAMED = 3
 
 
-def savings(facts: FileFacts, parts: tuple[Part, ...]) -> Iterator[str]:
-    """A sentence for each thing that takes room, the surest first."""
+def savings(
+    facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
+) -> Iterator[str]:
+    """A sentence for each thing that takes room, the surest first.
+
+    ``dictionary_values`` counts the values of dictionaries by row group and column, as far as that is known.
+    """
     if facts.size < _SMALL_FILE:
         return
     columns = [column for group in facts.row_groups for column in group.columns if column.codec]
+    sums: dict[str, int] = defaultdict(int)
+    for part in parts:
+        sums[part.kind] += part.length
     yield from _codecs(columns)
-    yield from _dictionaries(parts)
+    yield from _dictionaries(facts, parts, dictionary_values)
     yield from _pages(parts)
-    yield from _row_groups(facts)
-    yield from _footer(facts, parts)
-    unknown = sum(part.length for part in parts if part.kind == "other")
-    if unknown * 50 > facts.size:
-        yield f"{size(unknown)} ({unknown / facts.size:.0%} of the file) are described by nothing that was looked at."
+    yield from _row_groups(facts, columns, parts, sums)
+    yield from _footer(facts, parts, sums)
+    for kind, text in (
+        ("checkpoint", "copies of the footer between row groups; a file written anew without checkpoint= has none."),
+        ("metadata copy", "copies of column metadata, which readers do not need; newer writers leave them out."),
+        ("other", "bytes that neither the footer nor the indexes describe."),
+    ):
+        if sums[kind] * 50 > facts.size:
+            yield f"{size(sums[kind])} ({sums[kind] / facts.size:.0%} of the file) are {text}"
 
 
 def _codecs(columns: list[Column]) -> Iterator[str]:
@@ -38,28 +51,45 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
         name = ".".join(column.path)
         if column.codec == "UNCOMPRESSED":
             plain[name] += column.compressed
-        elif column.compressed > column.uncompressed >= 0:
+        elif column.compressed > column.uncompressed >= 0 and not column.encrypted:  # encryption adds bytes of its own
             swollen[name] += column.compressed - column.uncompressed
     if sum(plain.values()) > 1 << 16:
-        yield f"{size(sum(plain.values()))} are stored without compression: {_listed(plain)}."
+        yield (
+            f"{size(sum(plain.values()))} are stored without compression: {_listed(plain)}. Compression shortens text "
+            "and values that are alike, but not random numbers."
+        )
     if sum(swollen.values()) > 1 << 10:
         yield (
-            f"Compression adds {size(sum(swollen.values()))} where values do not compress: {_listed(swollen)}; "
-            "uncompressed they would be smaller and faster to read."
+            f"Compression adds {size(sum(swollen.values()))} where values do not compress: {_listed(swollen)}. "
+            "Without compression they would be smaller and faster to read."
         )
 
 
-def _dictionaries(parts: tuple[Part, ...]) -> Iterator[str]:
-    """Dictionaries that are larger than the pages which refer to them."""
+def _dictionaries(
+    facts: FileFacts, parts: tuple[Part, ...], dictionary_values: Mapping[tuple[int, int], int]
+) -> Iterator[str]:
+    """Dictionaries of columns whose values would take fewer bytes if each was stored in its place.
+
+    Values of a column are taken to be equally long.
+    """
     sums: dict[tuple[int | None, int | None], list[int]] = defaultdict(lambda: [0, 0])
     for part in parts:
         if part.kind in ("dictionary", "data"):
             sums[part.row_group, part.column][part.kind == "data"] += part.length
-    large = [own for own, data in sums.values() if own > data > 0 and own > 1 << 14]
-    if large:
+    wasted: dict[str, int] = defaultdict(int)
+    for group in facts.row_groups:
+        for column in group.columns:
+            different = dictionary_values.get((group.index, column.column), 0)
+            own, data = sums[group.index, column.column]
+            if different > 0 and own > _LARGE_DICTIONARY:
+                values = column.num_values - (column.null_count or 0)
+                plain = own * values // different
+                if own + data > plain:
+                    wasted[".".join(column.path)] += own + data - plain
+    if wasted:
         yield (
-            f"{counted(len(large), 'column chunk')} hold a dictionary larger than the pages that use it, "
-            f"{size(sum(large))} in all: most values occur once or twice, and a plain or delta encoding may be smaller."
+            f"Dictionaries do not pay where nearly every value is different. Without them about this much is "
+            f"saved: {_listed(wasted)}."
         )
 
 
@@ -73,25 +103,42 @@ def _pages(parts: tuple[Part, ...]) -> Iterator[str]:
         yield f"{tiny:,} data pages have less than 1 KiB beside others of their chunk: larger ones need fewer headers."
 
 
-def _row_groups(facts: FileFacts) -> Iterator[str]:
+def _row_groups(
+    facts: FileFacts, columns: list[Column], parts: tuple[Part, ...], sums: Mapping[str, int]
+) -> Iterator[str]:
+    """Small row groups, if describing them takes more than a fiftieth of the file."""
     groups = facts.row_groups
-    if len(groups) > 1 and sum(group.compressed for group in groups) < _TINY_GROUP * len(groups):
-        mean = sum(group.compressed for group in groups) // len(groups)
+    stored = sum(group.compressed for group in groups)
+    about = sums["column index"] + sums["offset index"]
+    about += sum(part.length for part in parts if part.kind == "footer" and part.name == "row groups")
+    if len(groups) > 1 and stored < _TINY_GROUP * len(groups) and about * 50 > facts.size:
+        price = " Larger dictionaries have longer references to their values, so compare the sizes."
         yield (
-            f"{counted(len(groups), 'row group')} have {size(mean)} on average: fewer, larger ones need less of "
-            "footer, dictionaries and indexes."
+            f"{counted(len(groups), 'row group')} have {size(stored // len(groups))} on average, and {size(about)} of "
+            f"footer and indexes describe them ({about / facts.size:.0%} of the file). Fewer, larger ones need less of "
+            f"it.{price if any(column.dictionary for column in columns) else ''}"
         )
 
 
-def _footer(facts: FileFacts, parts: tuple[Part, ...]) -> Iterator[str]:
-    footer = sum(part.length for part in parts if part.kind == "footer")
+def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) -> Iterator[str]:
+    footer = sums["footer"]
     if footer * 20 > facts.size:
-        yield f"The footer takes {footer / facts.size:.0%} of the file, {size(footer)}."
+        largest = max((part for part in parts if part.kind == "footer"), key=lambda part: part.length)
+        told = f"; its largest part is {largest.name}, {size(largest.length)}" if largest.length < footer else ""
+        if largest.name == "row groups":
+            chunks = counted(facts.num_row_groups * facts.num_columns, "column chunk")
+            told += f", which grows with the number of column chunks ({chunks}), not of rows"
+        yield f"The footer takes {footer / facts.size:.0%} of the file, {size(footer)}{told}."
     for key, value in facts.key_value_metadata:
-        taken = len(value or "")
+        taken = len((value or "").encode("utf-8", "surrogatepass"))
         if taken * 50 > facts.size:
-            what = "The note of the Arrow schema" if key == KEY else f"The text under {shorten(key, 60)!r}"
-            yield f"{what} takes {size(taken)} of the footer."
+            if key == KEY:
+                yield (
+                    f"The Arrow schema takes {size(taken)} of the footer. Files written with arrow_schema=False "
+                    "(pyarrow: store_schema=False) leave it out, and lose types that only Arrow has."
+                )
+            else:
+                yield f"The text under {shorten(key, 60)!r} takes {size(taken)} of the footer."
 
 
 def _listed(sums: dict[str, int]) -> str:

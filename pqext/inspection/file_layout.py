@@ -66,7 +66,7 @@ def layout(
             error.locate(path=file.path)
             raise
     sizes = _page_sizes(parts.found)
-    return Layout(facts, parts.found, sizes, tuple(savings(facts, parts.found)), parts.notes)
+    return Layout(facts, parts.found, sizes, tuple(savings(facts, parts.found, parts.dictionary_values)), parts.notes)
 
 
 def _page_sizes(parts: tuple[Part, ...]) -> tuple[PageSizes, ...]:

@@ -1,0 +1,93 @@
+"""Advice is true: files written anew by it are smaller, and where they would not be, none is given."""
+
+from __future__ import annotations
+
+import random
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.encryption import FileDecryption, FileEncryption
+from pqext.inspection import layout
+
+DICE = random.Random(1)
+DIFFERENT = pa.table({"a": [f"some words and {i}" for i in range(9000)]})
+NUMBERS = pa.table({"a": [DICE.random() for _ in range(300_000)]})
+NEARLY = pa.table({"a": [i * 9 // 10 for i in range(9000)], "b": [None if i % 9 else str(i) * 9 for i in range(9000)]})
+LONG = pa.table({"a": [str(DICE.random()) * 10 for _ in range(3000)] * 10})
+FOURFOLD = pa.table({"a": [DICE.random() for _ in range(3000)] * 4})
+
+
+def theirs(table: pa.Table, **options: object) -> bytes:
+    sink = BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def ours(table: pa.Table, **options: object) -> bytes:
+    sink = BytesIO()
+    pqext.write_table(table, sink, **options)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+def advice(data: bytes, about: str) -> str:
+    """The one sentence with ``about`` in it, or none."""
+    found = [sentence for sentence in layout(data).savings if about in sentence]
+    assert len(found) <= 1
+    return "".join(found)
+
+
+@pytest.mark.parametrize("table", [DIFFERENT, NUMBERS, NEARLY, LONG, FOURFOLD], ids=range(5))
+@pytest.mark.parametrize("index", [False, True])
+def test_dictionaries_are_named_where_the_file_is_smaller_without_them(table: pa.Table, index: bool) -> None:
+    data = theirs(table, write_page_index=index)
+    told = advice(data, "Dictionaries")
+    assert bool(told) is (len(theirs(table, write_page_index=index, use_dictionary=False)) < len(data))
+
+
+def test_row_groups_are_named_where_describing_them_takes_room() -> None:
+    table = pa.table({"a": range(10_000)})
+    data = ours(table, row_group_rows=100, dictionary=False)
+    told = advice(data, "100 row groups")
+    assert len(ours(table, dictionary=False)) < len(data)
+    assert told.endswith("larger ones need less of it.")
+    assert advice(ours(NUMBERS, row_group_rows=100_000), "row groups") == ""
+
+
+def test_row_groups_whose_dictionaries_would_grow_are_named_with_that_price() -> None:
+    clusters = [DICE.choices([DICE.getrandbits(60) for _ in range(20)], k=2000) for _ in range(40)]
+    table = pa.table({"a": [value for cluster in clusters for value in cluster]})
+    data = theirs(table, row_group_size=2000)
+    assert len(theirs(table)) > len(data)
+    assert advice(data, "40 row groups").endswith("so compare the sizes.")
+
+
+def test_bytes_of_encryption_are_not_taken_for_those_of_compression() -> None:
+    table = pa.table({f"c{i}": [i] * 1000 for i in range(100)})
+    data = ours(table, encryption=FileEncryption(footer_key=b"0" * 16))
+    said = layout(data, decryption=FileDecryption(footer_key=b"0" * 16)).savings
+    assert not any("Compression adds" in sentence for sentence in said)
+
+
+def test_pages_compression_and_the_arrow_schema_cost_what_is_said() -> None:
+    table = pa.table({"a": range(50_000)})
+    assert advice(ours(table, page_rows=50), "data pages have less than 1 KiB")
+    assert len(ours(table)) < len(ours(table, page_rows=50))
+    swollen = pa.table({f"c{i}": [DICE.random() for _ in range(50)] for i in range(300)})
+    data = theirs(swollen, use_dictionary=False)
+    assert advice(data, "Compression adds")
+    assert len(theirs(swollen, use_dictionary=False, compression=None)) < len(data)
+    wide = pa.table({f"c{i}": [1] for i in range(100)})
+    assert advice(ours(wide), "arrow_schema=False")
+    assert len(ours(wide, arrow_schema=False)) < len(ours(wide))
+    assert advice(ours(wide, arrow_schema=False), "arrow_schema=False") == ""
+
+
+def test_checkpoints_are_named() -> None:
+    table = pa.table({"a": range(10_000)})
+    data = ours(table, row_group_rows=1000, checkpoint=1)
+    assert "written anew without checkpoint=" in advice(data, "copies of the footer")
+    assert len(ours(table, row_group_rows=1000)) < len(data)
