@@ -124,10 +124,10 @@ def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) 
     footer = sums["footer"]
     if footer * 20 > facts.size:
         largest = max((part for part in parts if part.kind == "footer"), key=lambda part: part.length)
-        told = f"; its largest part is {largest.name}, {size(largest.length)}" if largest.length < footer else ""
+        told = f". Its largest part, {largest.name}, has {size(largest.length)}" if largest.length < footer else ""
         if largest.name == "row groups":
-            chunks = counted(facts.num_row_groups * facts.num_columns, "column chunk")
-            told += f", which grows with the number of column chunks ({chunks}), not of rows"
+            chunks = facts.num_row_groups * facts.num_columns
+            told += f" and grows with the number of column chunks ({chunks:,}), not of rows"
         yield f"The footer takes {footer / facts.size:.0%} of the file, {size(footer)}{told}."
     for key, value in facts.key_value_metadata:
         taken = len((value or "").encode("utf-8", "surrogatepass"))

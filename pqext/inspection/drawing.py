@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 
 from pqext.core.sources.secrets import shown
 from pqext.inspection.model import KINDS, Column, FileFacts, FileLayout, Part, RowGroup
-from pqext.report.to_scale import Drawn, Figures, LayoutPage, Strip
+from pqext.report.to_scale import SAID, Drawn, Figures, LayoutPage, Strip
 from pqext.text import counted, shorten, size
 
 MAX_STRIPS = 24
 """Row groups that get a drawing of their own."""
+MAX_GROUPS = 500
+"""Row groups that are listed."""
 MAX_ROWS = 100
-"""Columns that a table of a row group has, the largest."""
+"""Columns that a table of a row group has, and parts that the table of what follows the data has, the largest."""
+_DATA = ("dictionary", "data", "pages", "second copy", "metadata copy")
 _HEAD = (
-    "column", "at", "stored", "uncompressed", "codec", "encodings", "values", "nulls", "least", "greatest", "also has",
+    "column", "offset", "stored", "uncompressed", "codec", "encodings", "values", "nulls", "minimum", "maximum",
+    "parts",
 )  # fmt: skip
+_Chunks = dict[tuple[int | None, int | None], list[Part]]
 
 
 def page(layout: FileLayout) -> LayoutPage:
@@ -31,12 +37,13 @@ def page(layout: FileLayout) -> LayoutPage:
             ("rows", f"{facts.num_rows:,}"),
             ("row groups", f"{facts.num_row_groups:,}"),
             ("columns", f"{facts.num_columns:,}"),
-            ("footer", size(footer)),
-            ("written by", shorten(facts.created_by or "not told", 60)),
+            ("footer", f"{size(footer)}{_form(facts)}"),
+            ("written by", shorten(facts.created_by or "unknown", 60)),
         ),
-        whole=Strip("The whole file", tuple(_drawn(part) for part in layout.parts), _row_groups(layout)),
+        whole=Strip("The whole file", _drawn(layout.parts), _row_groups(facts)),
         kinds=_kinds(layout),
         strips=tuple(_strips(layout)),
+        undrawn=max(0, len(facts.row_groups) - MAX_STRIPS),
         sizes=tuple((f"{size(s.least)} and more", s.count, s.bytes) for s in layout.page_sizes),
         savings=layout.savings,
         notes=layout.notes,
@@ -48,8 +55,17 @@ def _file_name(facts: FileFacts) -> str:
     return "file in memory" if facts.path is None else os.path.basename(shown(facts.path)) or facts.path
 
 
-def _drawn(part: Part) -> Drawn:
-    return Drawn(part.kind, part.offset, part.length, part.row_group)
+def _form(facts: FileFacts) -> str:
+    """What the footer is, where it is more or other than Thrift."""
+    footer = facts.footer
+    if footer.form == "flatbuffers":
+        return " of FlatBuffers"
+    beside = "a jump table" if footer.jump_table else "a FlatBuffers footer" if footer.flatbuffers else ""
+    return f" with {beside}{'' if footer.agrees else ' that does not fit'}" if beside else ""
+
+
+def _drawn(parts: Iterable[Part]) -> tuple[Drawn, ...]:
+    return tuple(Drawn(part.kind, part.offset, part.length, part.row_group) for part in parts)
 
 
 def _kinds(layout: FileLayout) -> Figures:
@@ -61,33 +77,35 @@ def _kinds(layout: FileLayout) -> Figures:
     return Figures(("what", "how many", "bytes"), tuple(rows), layout.facts.size)
 
 
-def _row_groups(layout: FileLayout) -> tuple[tuple[str, ...], ...]:
-    return tuple(
+def _row_groups(facts: FileFacts) -> tuple[tuple[str, ...], ...]:
+    rows = [
         (str(group.index), f"{group.rows:,}", size(group.compressed), size(group.uncompressed),
-         ", ".join(group.sorting) or "")
-        for group in layout.facts.row_groups[:500]
-    )  # fmt: skip
+         ", ".join(group.sorting))
+        for group in facts.row_groups[:MAX_GROUPS]
+    ]  # fmt: skip
+    return _and_others(rows, len(facts.row_groups) - len(rows), "row group", 5)
 
 
 def _strips(layout: FileLayout) -> list[Strip]:
-    inside: dict[int, list[Part]] = defaultdict(list)
+    chunks: _Chunks = defaultdict(list)
+    groups: dict[int | None, list[Part]] = defaultdict(list)
     last = 0
     for part in layout.parts:
-        if part.row_group is not None and part.kind in ("dictionary", "data", "pages"):
-            inside[part.row_group].append(part)
-            last = max(last, part.stop)
+        if part.row_group is not None:
+            chunks[part.row_group, part.column].append(part)
+        if part.kind in _DATA:
+            groups[part.row_group].append(part)
+            last = part.stop
     strips = []
     for group in layout.facts.row_groups[:MAX_STRIPS]:
-        parts = inside.get(group.index, [])
+        parts = groups[group.index]
         named = f"Row group {group.index}: {counted(group.rows, 'row')}, {size(group.compressed)}"
-        strips.append(Strip(named, tuple(_drawn(part) for part in parts), _columns(group), _HEAD, by_column(parts)))
-    end = [part for part in layout.parts if part.offset >= last and part.kind != "other"]
+        strips.append(Strip(named, _drawn(parts), _columns(group, chunks), _HEAD, by_column(parts)))
+    end = [part for part in layout.parts if part.offset >= last]
     if end:
         taken = sum(part.length for part in end)
-        rows = tuple((_named(part), f"{part.offset:,}", size(part.length)) for part in _largest(end))
-        strips.append(Strip(
-            f"Behind the data: {size(taken)}", tuple(_drawn(part) for part in end), rows, ("what", "at", "bytes")
-        ))  # fmt: skip
+        rows = _end(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
+        strips.append(Strip(f"After the data: {size(taken)}", _drawn(end), rows, ("part", "offset", "bytes")))
     return strips
 
 
@@ -96,46 +114,79 @@ def by_column(parts: list[Part]) -> tuple[int, ...]:
     return tuple(part.offset for before, part in pairwise(parts) if part.column != before.column)
 
 
-def _largest(parts: list[Part]) -> list[Part]:
-    kept = sorted(parts, key=lambda part: -part.length)[:MAX_ROWS]
-    return sorted(kept, key=lambda part: part.offset)
+def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
+    """A row for each part, and one for all indexes or filters of a row group that follow one another."""
+    runs = [list(run) for _, run in groupby(parts, lambda part: (part.kind, part.row_group, part.name))]
+    told = [(run, sum(part.length for part in run)) for run in runs]
+    kept = [one for one in told if one[0][0].row_group is None]
+    kept += sorted((one for one in told if one[0][0].row_group is not None), key=lambda one: -one[1])[:MAX_ROWS]
+    kept.sort(key=lambda one: one[0][0].offset)
+    rows = [(_named(run, names), f"{run[0].offset:,}", size(taken)) for run, taken in kept]
+    return _and_others(rows, len(told) - len(kept), "part", 3)
 
 
-def _named(part: Part) -> str:
-    place = "" if part.row_group is None else f" of row group {part.row_group}, column {part.column}"
-    return f"{part.kind}: {part.name}" if part.name else f"{part.kind}{place}"
+def _named(run: list[Part], names: list[str]) -> str:
+    part = run[0]
+    if part.row_group is None or part.column is None:
+        return f"{part.kind}: {part.name}" if part.name else SAID[part.kind] if part.kind == "other" else part.kind
+    if len(run) > 1:
+        return f"{SAID[part.kind]} of row group {part.row_group}, {counted(len(run), 'column')}"
+    return f"{part.kind} of row group {part.row_group}, column {shorten(names[part.column], 120)}"
 
 
-def _columns(group: RowGroup) -> tuple[tuple[str, ...], ...]:
+def _and_others(rows: Sequence[tuple[str, ...]], others: int, noun: str, width: int) -> tuple[tuple[str, ...], ...]:
+    """The rows and one that counts those left out."""
+    if others <= 0:
+        return tuple(rows)
+    return (*rows, (f"and {counted(others, f'other {noun}')}", *[""] * (width - 1)))
+
+
+def _columns(group: RowGroup, chunks: _Chunks) -> tuple[tuple[str, ...], ...]:
     kept = sorted(group.columns, key=lambda column: -column.compressed)[:MAX_ROWS]
-    rows = [_column(column) for column in sorted(kept, key=lambda column: column.column)]
-    more = group.num_chunks - len(kept)
-    if more > 0:
-        rows.append((f"and {counted(more, 'other column')}", *[""] * (len(_HEAD) - 1)))
-    return tuple(rows)
+    rows = [
+        _column(column, chunks[group.index, column.column]) for column in sorted(kept, key=lambda column: column.column)
+    ]
+    return _and_others(rows, group.num_chunks - len(kept), "column", len(_HEAD))
 
 
-def _column(column: Column) -> tuple[str, ...]:
-    name = shorten(".".join(column.path), 120)
+def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
+    name = shorten(".".join(column.path), 120) or "(no name)"
     if not column.codec:
         return (name, *[""] * (len(_HEAD) - 2), "encrypted, its key is missing")
-    also = [
-        *(["encrypted"] if column.encrypted else []),
-        *(["dictionary"] if column.dictionary else []),
-        *(["column index"] if column.column_index else []),
-        *(["offset index"] if column.offset_index else []),
-        *(["Bloom filter"] if column.bloom_filter else []),
-        *(name for name, _ in column.extensions),
-    ]
-    box = column.bounding_box
-    if box:
-        also.append("box " + ", ".join(f"{key} {value:g}" for key, value in box.items()))
     return (
         name, f"{column.offset:,}", size(column.compressed), size(column.uncompressed), column.codec,
         ", ".join(column.encodings), f"{column.num_values:,}",
         "" if column.null_count is None else f"{column.null_count:,}",
-        _bound(column.minimum), _bound(column.maximum), ", ".join(also),
+        _bound(column.minimum), _bound(column.maximum), ", ".join(_held(column, parts)),
     )  # fmt: skip
+
+
+def _held(column: Column, parts: list[Part]) -> Iterator[str]:
+    """The parts of a chunk with their sizes, and what else is known of it."""
+    if column.encrypted:
+        yield "encrypted"
+    if column.file_path is not None:
+        yield f"in {shorten(column.file_path, 60)}"
+    stated = {
+        "dictionary": column.dictionary, "column index": column.column_index, "offset index": column.offset_index,
+        "Bloom filter": column.bloom_filter,
+    }  # fmt: skip
+    for kind in KINDS:
+        lengths = [part.length for part in parts if part.kind == kind]
+        if kind == "data" and lengths:
+            yield counted(len(lengths), "data page")
+        elif lengths and kind != "pages":
+            yield f"{kind} {size(sum(lengths))}"
+        elif stated.get(kind):
+            yield kind
+    yield from (f"{name} {size(length)}" for name, length in column.extensions)
+    if column.nan_count:
+        yield f"{column.nan_count:,} NaN"
+    if column.distinct_count is not None:
+        yield f"{counted(column.distinct_count, 'distinct value')}"
+    if column.bounding_box:
+        yield "box " + ", ".join(f"{key} {value:g}" for key, value in column.bounding_box.items())
+    yield from column.geometry_types or ()
 
 
 def _bound(value: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.inspection.advice import savings
 from pqext.inspection.collect import describe
-from pqext.inspection.model import FileLayout, PageSizes, Part
+from pqext.inspection.model import FileFacts, FileLayout, PageSizes, Part
 from pqext.inspection.parts import find_parts
+from pqext.text import counted
 
 MAX_DESCRIBED = 4_000
 """Column chunks whose statistics are told."""
@@ -66,7 +67,15 @@ def layout(
             error.locate(path=file.path)
             raise
     sizes = _page_sizes(parts.found)
-    return Layout(facts, parts.found, sizes, tuple(savings(facts, parts.found, parts.dictionary_values)), parts.notes)
+    advice = tuple(savings(facts, parts.found, parts.dictionary_values))
+    return Layout(facts, parts.found, sizes, advice, (*_undescribed(facts), *parts.notes))
+
+
+def _undescribed(facts: FileFacts) -> Iterator[str]:
+    missing = sum(group.num_chunks - len(group.columns) for group in facts.row_groups)
+    if missing:
+        told = "Statistics, encodings and codecs are not shown, because there are so many"
+        yield f"{told}: {counted(missing, 'column chunk')}"
 
 
 def _page_sizes(parts: tuple[Part, ...]) -> tuple[PageSizes, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pqext.text import visible
 
@@ -12,6 +12,13 @@ class Markup(str):
     """Text that is markup already and is not escaped again."""
 
     __slots__ = ()
+
+
+HEAD = Markup("""
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+""")
+"""What a page's head begins with; the policy forbids scripts and loads of every kind."""
 
 
 def escape(value: object) -> Markup:
@@ -39,26 +46,32 @@ def number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def table(head: Iterable[object], rows: Iterable[Iterable[object]], numeric: frozenset[int] = frozenset()) -> Markup:
+def table(
+    head: Iterable[object],
+    rows: Iterable[Iterable[object]],
+    numeric: frozenset[int] = frozenset(),
+    *,
+    row_heads: bool = False,
+    label: str | None = None,
+) -> Markup:
     """An HTML table; the columns of ``numeric`` are set flush right.
 
-    Each cell carries its column's head, for screens that are too narrow for columns.
+    Each cell carries its column's head, for screens that are too narrow for columns. With ``row_heads`` the first cell
+    of a row is its head. A ``label`` is for tables of many columns, which may have to be scrolled, by keyboard too.
     """
     heads = list(head)
 
-    def cells(kind: str, row: Iterable[object], labels: Sequence[object] | None) -> Markup:
+    def cells(row: Iterable[object]) -> Markup:
         return join(
-            tag(kind, tag("span", cell) if labels else cell, class_="n" if i in numeric else None,
-                data_label=labels[i] if labels and i < len(labels) else None)
+            tag("th" if row_heads and i == 0 else "td", tag("span", cell), class_="n" if i in numeric else None,
+                scope="row" if row_heads and i == 0 else None, data_label=heads[i] if i < len(heads) else None)
             for i, cell in enumerate(row)
         )  # fmt: skip
 
+    top = join(tag("th", name, class_="n" if i in numeric else None, scope="col") for i, name in enumerate(heads))
     return tag(
         "div",
-        tag(
-            "table",
-            tag("thead", tag("tr", cells("th", heads, None))),
-            tag("tbody", join(tag("tr", cells("td", row, heads)) for row in rows)),
-        ),
-        class_="scroll",
+        tag("table", tag("thead", tag("tr", top)), tag("tbody", join(tag("tr", cells(row)) for row in rows))),
+        class_="scroll" if label is None else "scroll many",
+        **({} if label is None else {"tabindex": 0, "role": "region", "aria_label": label}),
     )

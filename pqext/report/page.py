@@ -7,21 +7,16 @@ that style sheets act upon.
 from __future__ import annotations
 
 from pqext.report import layout, map
-from pqext.report.markup import Markup, join, table, tag
+from pqext.report.markup import HEAD, Markup, join, table, tag
 from pqext.report.model import Agreement, DemoReport, Question, Reading
 from pqext.report.style import SHEET
 from pqext.text import counted, size
-
-_HEAD = Markup("""
-<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-""")
 
 
 def render(report: DemoReport) -> str:
     """The page's text, UTF-8 to be."""
     head = (
-        _HEAD,
+        HEAD,
         tag("title", report.title),
         tag("style", Markup(SHEET + _selectors(report))),
     )

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+
+def rows_as_lists(inside: str = "") -> str:
+    """Rules by which each row of a table ``inside`` elements is a list of named values."""
+    rules = (
+        ("table,tbody,tr", "display:block;width:100%;min-width:0"),
+        ("thead", "display:none"),
+        ("tr", "border-bottom:1px solid var(--line);padding:6px 0"),
+        ("td,td.n,tbody th", "display:flex;gap:12px;padding:1px 0;border:0;text-align:left"),
+        ("tbody th::before,td::before", "content:attr(data-label);flex:0 0 38%;color:var(--faint)"),
+        ("td>span,tbody th>span", "min-width:0;overflow-wrap:anywhere"),
+        ("td:has(>span:empty)", "display:none"),
+    )
+    return "".join(f"{','.join(inside + one for one in of.split(','))}{{{rule}}}" for of, rule in rules)
+
+
 SHEET = """
 :root{--paper:#fbfbf9;--ink:#22262b;--faint:#6c747d;--line:#dcdfe2;--card:#fff;--sea:#eef3f6;--land:#dfe3dc;
 --read:#0b6e8f;--skipped:#8d969e;--asked:#d2541b;--hit:#d2541b;--cell:#0b6e8f;--veil:#fbfbf9}
@@ -18,7 +33,8 @@ dt{font-size:12px;color:var(--faint)}dd{margin:0;font-size:17px;font-weight:600}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-size:13.5px;min-width:60%}
 th,td{text-align:left;padding:4px 14px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}
-th{color:var(--faint);font-weight:500}.n{text-align:right;font-variant-numeric:tabular-nums}
+thead th{color:var(--faint);font-weight:500}tbody th{font-weight:inherit}
+h1,h2,dd,li,summary,p{overflow-wrap:anywhere}.n{text-align:right;font-variant-numeric:tabular-nums}
 code{font:13px/1.4 ui-monospace,monospace;background:var(--card);border:1px solid var(--line);border-radius:4px;
 padding:2px 6px}
 .share{white-space:nowrap}
@@ -50,12 +66,6 @@ svg{display:block;width:100%;height:auto}
 .layout .head{text-anchor:middle;fill:var(--faint)}.layout .total{text-anchor:start;fill:var(--faint)}
 .cell{fill:var(--cell)}.bar{fill:var(--skipped);opacity:.6}.cell:hover{stroke:var(--asked);stroke-width:1.5}
 .veil rect{fill:var(--veil);opacity:.66;pointer-events:none}
-@media (max-width:640px){
-main{padding:16px 12px 40px}code{overflow-wrap:anywhere}
-table,tbody,tr{display:block;width:100%;min-width:0}thead{display:none}
-tr{border-bottom:1px solid var(--line);padding:6px 0}
-td,td.n{display:flex;gap:12px;padding:1px 0;border:0;text-align:left}
-td::before{content:attr(data-label);flex:0 0 38%;color:var(--faint)}
-td>span{min-width:0;overflow-wrap:anywhere}td:has(>span:empty){display:none}
-}
 """
+
+SHEET += "@media (max-width:640px){main{padding:16px 12px 40px}code{overflow-wrap:anywhere}" + rows_as_lists() + "}\n"

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from pqext.report.markup import Markup, escape, join, number, table, tag
-from pqext.report.style import SHEET
-from pqext.text import size
+from pqext.report.markup import HEAD, Markup, escape, join, number, table, tag
+from pqext.report.style import SHEET, rows_as_lists
+from pqext.text import counted, size
 
 WIDTH = 1000.0
+_HEIGHT = 40
 _FINEST = 0.5
-"""Units of the drawing below which neighbours are drawn as one."""
+"""Units of the drawing below which neighbours are drawn as one, up to ``_CELL`` units."""
+_CELL = 2.0
+_WIDE = 3.0
+_GAP = 0.6
+_MOST_CUTS = 200
+"""More lines would hide what they divide."""
 _COLOURS = {
     "dictionary": ("#8a5a00", "#f0b429"), "data": ("#0b6e8f", "#4cc3e6"), "pages": ("#3b7d5a", "#6fcf97"),
     "second copy": ("#4d5fb8", "#9fb0ff"), "metadata copy": ("#7f5f52", "#d7b8a8"),
     "column index": ("#7a3e9d", "#c792ea"), "offset index": ("#a33b6d", "#f48fb1"),
     "Bloom filter": ("#c2410c", "#ff9e64"),
     "checkpoint": ("#0f766e", "#5eead4"), "footer": ("#374151", "#cbd5e1"),
-    "frame": ("#111827", "#f8fafc"), "other": ("#8a9199", "#6b7685"),
+    "frame": ("#111827", "#f8fafc"), "other": ("#82898f", "#717c8b"),
 }  # fmt: skip
-_SAID = {
+SAID = {
     "dictionary": "dictionary pages", "data": "data pages", "pages": "pages that were not located one by one",
     "second copy": "second copies of columns", "metadata copy": "copies of column metadata",
     "column index": "column indexes", "offset index": "offset indexes", "Bloom filter": "Bloom filters",
@@ -62,13 +69,17 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class LayoutPage:
-    """What the page shows; ``sizes`` are counts and bytes of data pages by their size."""
+    """What the page shows; ``sizes`` are counts and bytes of data pages by their size.
+
+    ``undrawn`` counts the row groups that have no strip.
+    """
 
     title: str
     facts: tuple[tuple[str, str], ...]
     whole: Strip
     kinds: Figures
     strips: tuple[Strip, ...]
+    undrawn: int
     sizes: tuple[tuple[str, int, int], ...]
     savings: tuple[str, ...]
     notes: tuple[str, ...]
@@ -79,44 +90,42 @@ def render(page: LayoutPage) -> str:
     facts = tag("dl", join(tag("div", tag("dt", name), tag("dd", value)) for name, value in page.facts))
     body = tag(
         "main",
-        tag("header", tag("h1", page.title), tag("p", "What lies where in the file, to scale"), facts),
+        tag("header", tag("h1", page.title), tag("p", "What lies where in the file, drawn to scale"), facts),
         tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
         _listed("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
         tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
-        tag("section", tag("h2", "Row groups"), table(page.whole.head, page.whole.rows, frozenset({1, 2, 3})),
-            join(_details(strip) for strip in page.strips)),
+        tag("section", tag("h2", "Row groups"), _table(page.whole.head, page.whole.rows, frozenset({1, 2, 3})),
+            join(_details(strip) for strip in page.strips), _undrawn(page.undrawn)),
         _listed("Notes", page.notes, None),
         tag("footer", "Written by pqext."),
     )  # fmt: skip
     head = tag(
         "head",
-        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        HEAD,
         tag("title", f"{page.title}: layout"),
         tag("style", Markup(SHEET + _sheet())),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, tag("body", body), lang="en") + "\n"
 
 
-def merged(parts: Sequence[Drawn], scale: float) -> Iterator[tuple[str, int, int]]:
-    """Kind, offset and length of what is drawn: neighbours too small to be seen as one, of what it has most of."""
+def merged(parts: Sequence[Drawn], scale: float) -> Iterator[tuple[int, int, dict[str, int]]]:
+    """Offset, length and bytes by kind of what is drawn: neighbours too narrow to be seen are one."""
     bytes_of: dict[str, int] = {}
     start = stop = 0
     for part in parts:
-        if bytes_of and part.offset != stop:
-            yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+        alone = part.length * scale >= _FINEST
+        if bytes_of and (alone or part.offset != stop or (stop - start) * scale >= _CELL):
+            yield start, stop - start, bytes_of
             bytes_of = {}
         if not bytes_of:
             start = part.offset
-        if part.length * scale >= _FINEST and bytes_of:
-            yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
-            bytes_of, start = {}, part.offset
         bytes_of[part.kind] = bytes_of.get(part.kind, 0) + part.length
         stop = part.offset + part.length
-        if (stop - start) * scale >= _FINEST:
-            yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+        if alone:
+            yield start, stop - start, bytes_of
             bytes_of = {}
     if bytes_of:
-        yield max(bytes_of, key=lambda kind: bytes_of[kind]), start, stop - start
+        yield start, stop - start, bytes_of
 
 
 def _drawing(strip: Strip) -> Markup:
@@ -125,26 +134,42 @@ def _drawing(strip: Strip) -> Markup:
     first = min(part.offset for part in strip.parts)
     length = max(part.offset + part.length for part in strip.parts) - first
     scale = WIDTH / length
-    shapes = [
-        tag("rect", class_=_class(kind), x=number((offset - first) * scale), y=0 if kind != "other" else 12,
-            width=number(max(size * scale, 0.2)), height=40 if kind != "other" else 16)
-        for kind, offset, size in merged(strip.parts, scale)
-    ]  # fmt: skip
+    shapes: list[Markup] = []
+    cells = list(merged(strip.parts, scale))
+    followers = [offset for offset, _, _ in cells[1:]]
+    for (offset, count, bytes_of), follower in zip_longest(cells, followers):
+        width = count * scale
+        if follower == offset + count:
+            # A narrow cell reaches below the next one, so that no light seam shows; a wide one leaves a gap.
+            width += -_GAP if width >= _WIDE else _GAP
+        shapes += _cell(number((offset - first) * scale), number(max(width, 0.2)), bytes_of)
     last = -1.0
-    for cut in strip.cuts:
+    for cut in strip.cuts if len(strip.cuts) <= _MOST_CUTS else ():
         x = (cut - first) * scale
         if x - last >= 2:
-            shapes.append(tag("rect", class_="cut", x=number(x), y=0, width=number(0.6), height=40))
+            shapes.append(tag("rect", class_="cut", x=number(x - _GAP), y=0, width=number(2 * _GAP), height=_HEIGHT))
             last = x
     shapes += _groups(strip.parts, first, scale)
     sums: dict[str, int] = {}
     for part in strip.parts:
         sums[part.kind] = sums.get(part.kind, 0) + part.length
-    told = ", ".join(f"{_SAID[kind]} {size(count)}" for kind, count in sums.items())
+    told = ", ".join(f"{SAID[kind]} {size(count)}" for kind, count in sums.items())
     return tag(
         "svg", *shapes, class_="scale", viewBox=f"0 0 {number(WIDTH)} 52", preserveAspectRatio="none", role="img",
-        aria_label=f"{strip.title}, to scale, in this order: {told}",
+        aria_label=f"{strip.title}, drawn to scale: {told}",
     )  # fmt: skip
+
+
+def _cell(x: str, width: str, bytes_of: dict[str, int]) -> Iterator[Markup]:
+    """The kinds of a cell one below the other, as high as each has bytes."""
+    if list(bytes_of) == ["other"]:
+        yield tag("rect", class_=_class("other"), x=x, y=12, width=width, height=16)
+        return
+    whole, before = sum(bytes_of.values()), 0
+    for kind in sorted(bytes_of, key=list(_COLOURS).index):
+        y = _HEIGHT * before / whole
+        yield tag("rect", class_=_class(kind), x=x, y=number(y), width=width, height=number(_HEIGHT - y))
+        before += bytes_of[kind]
 
 
 def _groups(parts: Iterable[Drawn], first: int, scale: float) -> list[Markup]:
@@ -165,11 +190,11 @@ def _groups(parts: Iterable[Drawn], first: int, scale: float) -> list[Markup]:
 
 def _kinds(figures: Figures) -> Markup:
     rows = [
-        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(_SAID[kind])]), count, told,
+        (join([tag("span", class_=f"swatch {_class(kind)}"), " ", escape(SAID[kind])]), count, told,
          _share(taken, figures.whole))
         for kind, count, told, taken in figures.rows
     ]  # fmt: skip
-    return table((*figures.head, "share"), rows, frozenset({1, 2}))
+    return _table((*figures.head, "share"), rows, frozenset({1, 2}))
 
 
 def _share(part: int, whole: int) -> Markup:
@@ -180,19 +205,31 @@ def _share(part: int, whole: int) -> Markup:
 
 def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     if not sizes:
-        return tag("p", "The places of pages are not told.")
-    most = max(count for _, count, _ in sizes)
-    rows = [(name, f"{count:,}", size(taken), _bar(count, most)) for name, count, taken in sizes]
-    return table(("data pages of", "pages", "bytes", ""), rows, frozenset({1, 2}))
+        return tag("p", "There are no data pages whose places are known.")
+    most, all_of_them = max(count for _, count, _ in sizes), sum(count for _, count, _ in sizes)
+    rows = [(name, f"{count:,}", size(taken), _bar(count, most, all_of_them)) for name, count, taken in sizes]
+    return _table(("data pages of", "pages", "bytes", "share of pages"), rows, frozenset({1, 2}))
 
 
-def _bar(count: int, most: int) -> Markup:
-    return tag("span", tag("b", tag("i", style=f"width:{100 * count / most:.1f}%")), class_="share wide")
+def _bar(count: int, most: int, all_of_them: int) -> Markup:
+    bar = tag("b", tag("i", style=f"width:{100 * count / most:.1f}%"))
+    return tag("span", bar, f" {100 * count / all_of_them:.1f} %", class_="share wide")
 
 
 def _details(strip: Strip) -> Markup:
     numeric = frozenset(range(1, len(strip.head))) if len(strip.head) == 3 else frozenset({1, 2, 3, 6, 7})
-    return tag("details", tag("summary", strip.title), _drawing(strip), table(strip.head, strip.rows, numeric))
+    told = _table(strip.head, strip.rows, numeric, strip.title if len(strip.head) > 3 else None)
+    return tag("details", tag("summary", strip.title), _drawing(strip), told)
+
+
+def _table(
+    head: Iterable[object], rows: Iterable[Iterable[object]], numeric: frozenset[int], label: str | None = None
+) -> Markup:
+    return table(head, rows, numeric, row_heads=True, label=label)
+
+
+def _undrawn(count: int) -> Markup:
+    return tag("p", f"{counted(count, 'other row group')} without a drawing") if count else Markup("")
 
 
 def _listed(title: str, lines: tuple[str, ...], none: str | None) -> Markup:
@@ -211,10 +248,16 @@ def _sheet() -> str:
     return (
         f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
         ".scale{height:56px;margin:10px 0;border:1px solid var(--line);border-radius:6px;background:var(--card)}"
-        ".cut{fill:var(--paper)}.under.g0{fill:var(--ink)}.under.g1{fill:var(--faint)}"
+        ".cut{fill:var(--card)}.under.g0{fill:var(--ink)}.under.g1{fill:var(--faint)}"
         ".swatch{display:inline-block;width:12px;height:12px;border-radius:3px;vertical-align:-1px}"
-        ".share.wide b{width:180px}"
+        ".swatch,.share b,.share i{forced-color-adjust:none;print-color-adjust:exact}"
+        ".share.wide b{width:min(180px,30vw)}"
         "details{border-top:1px solid var(--line);padding:4px 0}summary{cursor:pointer;padding:6px 0}"
-        "summary:focus-visible{outline:2px solid var(--read);outline-offset:2px}"
-        "td{overflow-wrap:break-word}"
+        "summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--read);outline-offset:2px}"
+        ".n{white-space:nowrap}.many tbody th,.many td:nth-child(9),.many td:nth-child(10){overflow-wrap:anywhere}"
+        ".many tbody th{min-width:16ch}.many td:nth-child(9),.many td:nth-child(10){min-width:9ch}"
+        ".many td:nth-child(11){min-width:20ch}"
+        "@media (max-width:1100px){"
+        + rows_as_lists(".many ")
+        + ".many tr{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));column-gap:20px}}"
     )

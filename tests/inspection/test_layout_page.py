@@ -1,0 +1,205 @@
+"""The page of a layout: to scale, whole, safe, and for narrow screens, dark rooms and keyboards."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape, unescape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.inspection import file_layout, layout
+from pqext.report import to_scale
+from pqext.report.style import SHEET
+
+TABLE = pa.table({"id": range(3000), "name": [f"name {i % 50}" for i in range(3000)]})
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_a_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium, which is not installed")
+_LOOK = """<script>
+document.querySelector("iframe").onload = event => {
+  const window = event.target.contentWindow, document = window.document, style = e => window.getComputedStyle(e);
+  document.querySelectorAll("details").forEach(d => d.open = true);
+  top.document.title = JSON.stringify(%s);
+};
+</script>"""
+
+
+def written(table: pa.Table = TABLE, **options: object) -> bytes:
+    sink = BytesIO()
+    pqext.write_table(table, sink, **options)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+def seen(folder: Path, page: str, look: str, width: int = 360, dark: bool = False) -> Any:
+    """The value of ``look``, JavaScript, in a frame of ``width`` pixels that shows ``page`` with all its details."""
+    frame = f'<iframe srcdoc="{escape(page)}" style="width:{width}px;height:800px;border:0"></iframe>'
+    (folder / "frame.html").write_text(f"<title></title>{frame}{_LOOK % look}", "utf-8")
+    scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
+    shown = subprocess.run(
+        [CHROMIUM or "", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile",
+         "--disable-background-networking", "--no-first-run", *scheme, "--dump-dom", str(folder / "frame.html")],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    title = re.search("<title>(.*?)</title>", shown.stdout)
+    assert title is not None
+    return json.loads(unescape(title[1]))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours by WCAG 2.2."""
+    lights = []
+    for colour in (one, other):
+        digits = colour.lstrip("#")
+        digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+        parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_text_and_drawings_can_be_told_from_their_ground(mode: int) -> None:
+    light, dark = (dict(re.findall(r"--(\w+):(#\w+)", rules)) for rules in SHEET.split("@media")[:2])
+    colours = (light, light | dark)[mode]
+    for ground in ("paper", "card"):
+        for text in ("ink", "faint", "read"):
+            assert contrast(colours[text], colours[ground]) >= 4.5
+        for kind, pair in to_scale._COLOURS.items():
+            assert contrast(pair[mode], colours[ground]) >= 3, kind
+
+
+def test_what_is_drawn_has_the_area_of_its_bytes() -> None:
+    data = written(pa.table({f"c{i}": [i, i, 3, 4] for i in range(2000)}))
+    found = layout(data)
+    svg = re.search("<svg.*?</svg>", found.to_html())
+    assert svg is not None
+    canvas = np.zeros((40, 10_000), "U30")
+    for kind, *numbers in re.findall(
+        r'class="k-([^"]*)" x="([^"]*)" y="([^"]*)" width="([^"]*)" height="([^"]*)"', svg[0]
+    ):
+        x, y, width, height = map(float, numbers)
+        canvas[round(y) : round(y + height), round(10 * x) : round(10 * (x + width))] = kind
+    for kind in ("dictionary", "data", "column index", "offset index", "footer"):
+        share = sum(part.length for part in found.parts if part.kind == kind) / len(data)
+        assert share > 0.02
+        assert (canvas == kind.replace(" ", "-")).mean() == pytest.approx(share, abs=0.015), kind
+
+
+def test_names_from_the_file_are_no_markup() -> None:
+    name = "<script>alert(1)</script>\"'&\x1b"
+    page = layout(written(pa.table({name: [name] * 3}), key_value_metadata={name: name})).to_html()
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_page_says_in_words_what_it_draws_and_can_be_walked_by_keyboard() -> None:
+    sink = BytesIO()
+    pq.write_table(TABLE, sink, row_group_size=1000, data_page_size=500, write_batch_size=100, write_page_index=True)
+    found = layout(sink.getvalue())
+    page = found.to_html()
+    held = sum(part.kind == "data" and (part.row_group, part.column) == (0, 0) for part in found.parts)
+    assert held > 1
+    assert f", {held} data pages, column index " in page
+    assert page.count("<details>") == page.count("<summary>") == 4  # three row groups and what follows them
+    assert all("aria-label=" in svg for svg in re.findall(r"<svg[^>]*>", page))
+    for text in ("name 9", "2999", "SNAPPY", "data pages", "prefers-color-scheme:dark", "offset index"):
+        assert text in page
+    assert "src=" not in page
+    assert "://" not in page
+    heads = re.findall("<th.*?</th>", page)
+    assert all(re.search(' scope="(col|row)"', head) and re.sub("<[^>]*>", "", head).strip() for head in heads)
+    assert page.count('tabindex="0" role="region" aria-label="Row group') == 3
+
+
+def test_parts_after_the_data_are_named_by_their_columns_and_the_footer_is_whole() -> None:
+    page = layout(written(page_index={"name": True, "id": False})).to_html()
+    assert "column index of row group 0, column name<" in page
+    page = layout(written(row_group_rows=100)).to_html()
+    assert "column indexes of row group 0, 2 columns<" in page
+    page = layout(written(row_group_rows=10)).to_html()
+    for part in ("version", "schema", "row groups", "key-value metadata", "created by", "column orders", "stop byte"):
+        assert f"footer: {part}<" in page
+    assert "<span>and 500 other parts<" in page
+
+
+def test_what_a_page_leaves_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = written(pa.table({f"c{i}": range(600) for i in range(3)}), row_group_rows=1)
+    page = layout(data).to_html()
+    assert "<span>and 100 other row groups<" in page
+    assert "<p>576 other row groups without a drawing<" in page
+    assert "Statistics, encodings and codecs are not shown" not in page
+    monkeypatch.setattr(file_layout, "MAX_DESCRIBED", 4)
+    page = layout(data).to_html()
+    assert "<span>and 2 other columns<" in page
+    assert "because there are so many: 1,796 column chunks<" in page
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("thrift+index", " with a jump table"), ("thrift+flatbuffers", " with a FlatBuffers footer"),
+        ("flatbuffers", " of FlatBuffers"),
+    ],
+)  # fmt: skip
+def test_the_form_of_the_footer_is_told(form: str, told: str) -> None:
+    assert f"B{told}</dd>" in layout(written(footer=form)).to_html()
+
+
+@in_a_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_browser_shows_the_page_on_a_narrow_screen(tmp_path: Path, dark: bool) -> None:
+    path = tmp_path / f"{'n' * 200}.parquet"
+    path.write_bytes(written(TABLE.rename_columns(["i" * 300, "name"]), footer="thrift+index"))
+    wide, boxes, paper, height = seen(
+        tmp_path, layout(path).to_html(),
+        "[document.documentElement.scrollWidth, [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth),"
+        "style(document.body).backgroundColor, document.querySelector('svg').clientHeight]",
+        dark=dark,
+    )  # fmt: skip
+    assert wide <= 360
+    assert max(boxes) <= 360
+    assert paper == ("rgb(21, 25, 29)" if dark else "rgb(251, 251, 249)")
+    assert height >= 40
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [500, 800, 1200])
+def test_tables_of_columns_need_no_scrolling_and_break_no_encoding(tmp_path: Path, width: int) -> None:
+    page = layout(written(TABLE.rename_columns(["i" * 300, "name"]), row_group_rows=1000)).to_html()
+    wide, heights = seen(
+        tmp_path, page,
+        "[Math.max(...[...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)),"
+        "[...document.querySelectorAll('.many tr')].map(e => e.clientHeight)]",
+        width=width,
+    )  # fmt: skip
+    assert wide <= 0
+    assert max(heights) < 400
+
+
+@in_a_browser
+def test_no_script_runs_in_the_page(tmp_path: Path) -> None:
+    page = layout(written()).to_html()
+    hurt = page.replace("</body>", "<script>document.title = 'hurt'</script></body>")
+    assert hurt != page
+    assert seen(tmp_path, hurt, "document.title") == "file in memory: layout"
+
+
+@in_a_browser
+def test_focus_is_seen(tmp_path: Path) -> None:
+    outlines = seen(
+        tmp_path, layout(written()).to_html(),
+        "[...document.querySelectorAll('summary,[tabindex]')].map(e => {e.focus();"
+        "return [document.activeElement === e, style(e).outlineStyle, style(e).outlineWidth]})",
+        width=1200,
+    )  # fmt: skip
+    assert outlines == [[True, "solid", "2px"]] * 3
