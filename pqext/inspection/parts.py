@@ -69,7 +69,7 @@ class _Finder:
         self.headers = 0 if file.source.is_remote else MAX_HEADERS
         self.found: list[Part] = []
         self.damaged: list[str] = []
-        self.counts = dict.fromkeys(("whole", "locked", "hidden", "elsewhere", "undetailed"), 0)
+        self.counts = dict.fromkeys(("whole", "many", "damaged", "locked", "hidden", "elsewhere", "undetailed"), 0)
         self.dictionary_values: dict[tuple[int, int], int] = {}
         self.ends: dict[int, ColumnChunk] = {}
         """Chunks by the offset behind their pages."""
@@ -112,17 +112,20 @@ class _Finder:
             self.add("second copy", *copy.byte_range, chunk)
 
     def _pages(self, chunk: ColumnChunk, start: int, length: int) -> None:
-        reason = "whole"
+        damaged = len(self.damaged)
+        locked = False
         try:
             places = self._by_index(chunk, start, length)
         except MissingKeyError:
-            places, reason = None, "locked"
+            places, locked = None, True
         except ParquetError:
             self.damaged.append(f"{_where(chunk)}its offset index is damaged")
             places = None
         if places is None and not chunk.is_encrypted:
             places = self._by_headers(chunk, start, length)
         if places is None:
+            untold = not chunk.has_offset_index and (chunk.is_encrypted or self.file.source.is_remote)
+            reason = "locked" if locked else "damaged" if len(self.damaged) > damaged else "whole" if untold else "many"
             self.counts[reason] += 1
             self.add("pages", start, length, chunk)
             return
@@ -312,11 +315,12 @@ def _without_holes(found: list[Part], size: int) -> tuple[list[Part], int]:
 
 def _notes(finder: _Finder, shared: int) -> Iterator[str]:
     counts = finder.counts
-    whole = "Shown as a whole, because no offset index tells where the pages are"
-    if finder.file.source.is_remote:
-        whole += ", and headers of pages are not fetched from a store"
+    whole = "Shown as a whole, because no offset index tells where the pages are, and their headers are "
+    whole += "not fetched from a store" if finder.file.source.is_remote else "encrypted"
     for count, noun, text in (
         (counts["whole"], "column chunk", whole),
+        (counts["many"], "column chunk", "Shown as a whole, because there are so many pages"),
+        (counts["damaged"], "column chunk", "Shown as a whole, because the offset index or a page header is damaged"),
         (counts["locked"], "encrypted column chunk", "Shown as a whole, because the key is missing"),
         (counts["hidden"], "encrypted column chunk", "Not shown, because the key is missing"),
         (counts["elsewhere"], "column chunk", "In other files"),

@@ -94,8 +94,8 @@ def render(page: LayoutPage) -> str:
         tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
         _listed("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
         tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),
-        tag("section", tag("h2", "Row groups"), _table(page.whole.head, page.whole.rows, frozenset({1, 2, 3})),
-            join(_details(strip) for strip in page.strips), _undrawn(page.undrawn)),
+        tag("section", tag("h2", "Row groups"), _row_groups(page.whole), join(_details(strip) for strip in page.strips),
+            _undrawn(page.undrawn)),
         _listed("Notes", page.notes, None),
         tag("footer", "Written by pqext."),
     )  # fmt: skip
@@ -214,6 +214,12 @@ def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
 def _bar(count: int, most: int, all_of_them: int) -> Markup:
     bar = tag("b", tag("i", style=f"width:{100 * count / most:.1f}%"))
     return tag("span", bar, f" {100 * count / all_of_them:.1f} %", class_="share wide")
+
+
+def _row_groups(whole: Strip) -> Markup:
+    if not whole.rows:
+        return tag("p", "The file has no row groups.")
+    return _table(whole.head, whole.rows, frozenset({1, 2, 3}))
 
 
 def _details(strip: Strip) -> Markup:

@@ -162,7 +162,10 @@ def test_very_many_chunks_are_not_all_looked_at(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(parts, "MAX_HEADERS", 3)
     found = layout(written())
     assert {part.kind for part in found.parts} >= {"pages"}
-    assert any(note.startswith("Shown as a whole, because no offset index") for note in found.notes)
+    assert any(note.startswith("Shown as a whole, because there are so many pages: ") for note in found.notes)
+    monkeypatch.setattr(parts, "MAX_PAGES", 3)
+    found = layout(written(write_page_index=True))
+    assert any(note.startswith("Shown as a whole, because there are so many pages: ") for note in found.notes)
 
 
 def test_encrypted_columns_are_told_by_their_place_alone() -> None:
@@ -199,6 +202,7 @@ def test_a_damaged_page_header_is_noted() -> None:
     data[4:12] = b"\xff" * 8
     found = layout(bytes(data))
     assert any("row group 0, column id: a page header at 4 is damaged" in note for note in found.notes)
+    assert "Shown as a whole, because the offset index or a page header is damaged: 1 column chunk" in found.notes
     assert found.parts[1].kind == "pages"
 
 

@@ -144,6 +144,12 @@ def test_what_a_page_leaves_out_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert "because there are so many: 1,796 column chunks<" in page
 
 
+def test_a_file_without_rows_has_no_empty_table() -> None:
+    page = layout(written(TABLE.slice(0, 0))).to_html()
+    assert "<tbody></tbody>" not in page
+    assert "The file has no row groups." in page
+
+
 @pytest.mark.parametrize(
     ("form", "told"),
     [
