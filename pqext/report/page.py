@@ -66,7 +66,7 @@ def _summary(report: DemoReport) -> Markup:
         for question in report.questions
         for reading in question.readings
     ]
-    head = ("question", "file", "rows found", "row groups read", "", "bytes read", "")
+    head = ("question", "file", "rows found", "row groups read", "share", "bytes read", "share")
     return tag("section", tag("h2", "What each question read"), table(head, rows, frozenset({2, 3, 5})))
 
 
@@ -98,7 +98,14 @@ def _asked(report: DemoReport) -> Markup:
                 f"{size(picture.footer)}{'. Shredded by' if picture.schema else ''}",
             ),
             tag("p", tag("code", picture.schema)) if picture.schema else Markup(""),
-            tag("div", layout.draw(picture, f, report.questions), class_="scroll"),
+            tag(
+                "div",
+                layout.draw(picture, f, report.questions),
+                class_="scroll",
+                tabindex=0,
+                role="region",
+                aria_label=f"{picture.name} by column",
+            ),
             class_=f"file f{f}",
         )
         for f, picture in enumerate(report.files)
@@ -169,7 +176,7 @@ def _agreements(agreements: tuple[Agreement, ...]) -> Markup:
     return tag(
         "section",
         tag("h2", "Other readers on the same files"),
-        table(("reader", "file", "values and nulls", "", "row groups needed"), rows),
+        table(("reader", "file", "values and nulls", "note", "row groups needed"), rows),
     )
 
 

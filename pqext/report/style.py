@@ -30,7 +30,7 @@ header p,footer,.legend{color:var(--faint)}footer{margin-top:40px;font-size:13px
 dl{display:flex;flex-wrap:wrap;gap:10px;margin:16px 0 0}
 dl div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:8px 14px}
 dt{font-size:12px;color:var(--faint)}dd{margin:0;font-size:17px;font-weight:600}
-.scroll{overflow-x:auto}
+.scroll{overflow-x:auto}.scroll:focus-visible{outline:2px solid var(--read);outline-offset:2px}
 table{border-collapse:collapse;font-size:13.5px;min-width:60%}
 th,td{text-align:left;padding:4px 14px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}
 thead th{color:var(--faint);font-weight:500}tbody th{font-weight:inherit}

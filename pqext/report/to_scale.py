@@ -259,7 +259,7 @@ def _sheet() -> str:
         ".swatch,.share b,.share i{forced-color-adjust:none;print-color-adjust:exact}"
         ".share.wide b{width:min(180px,30vw)}"
         "details{border-top:1px solid var(--line);padding:4px 0}summary{cursor:pointer;padding:6px 0}"
-        "summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--read);outline-offset:2px}"
+        "summary:focus-visible{outline:2px solid var(--read);outline-offset:2px}"
         ".n{white-space:nowrap}.many tbody th,.many td:nth-child(9),.many td:nth-child(10){overflow-wrap:anywhere}"
         ".many tbody th{min-width:16ch}.many td:nth-child(9),.many td:nth-child(10){min-width:9ch}"
         ".many td:nth-child(11){min-width:20ch}"

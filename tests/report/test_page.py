@@ -205,3 +205,11 @@ def test_rows_of_tables_are_read_without_columns_on_a_narrow_screen() -> None:
         assert labels == [unescape(head) for head in heads] * (len(labels) // len(heads))
         assert table.count("<td") == table.count("<td") // len(heads) * len(heads)
         assert len(re.findall(r"<td[^>]*><span>", table)) == len(labels)  # one box beside the label
+
+
+def test_what_may_have_to_be_scrolled_has_a_name_and_can_be_reached_by_keyboard() -> None:
+    text = render(report())
+    drawings = re.findall(r'<div class="scroll"[^>]*><svg', text)
+    assert drawings
+    assert all(re.search(' tabindex="0" role="region" aria-label="[^"]+ by column"', one) for one in drawings)
+    assert not re.search("<th[^>]*></th>", text)
