@@ -36,7 +36,7 @@ def savings(
     yield from _row_groups(facts, columns, parts, sums)
     yield from _footer(facts, parts, sums)
     for kind, text in (
-        ("checkpoint", "copies of the footer between row groups; a file written anew without checkpoint= has none."),
+        ("checkpoint", "earlier footers, of checkpoints or of rows appended since; a file written anew has none."),
         ("metadata copy", "copies of column metadata, which readers do not need; newer writers leave them out."),
         ("other", "bytes that neither the footer nor the indexes describe."),
     ):

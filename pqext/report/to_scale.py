@@ -12,13 +12,18 @@ from pqext.text import counted, size
 
 WIDTH = 1000.0
 _HEIGHT = 40
-_FINEST = 0.5
+_FINEST = 2.0
 """Units of the drawing below which neighbours are drawn as one, up to ``_CELL`` units."""
-_CELL = 2.0
-_WIDE = 3.0
+_CELL = 4.0
 _GAP = 0.6
+_WIDE = _CELL + _FINEST
+"""Units from which on a gap follows a part; what is drawn as one with its neighbours is narrower."""
 _MOST_CUTS = 200
 """More lines would hide what they divide."""
+_ABOUT = (
+    "What lies where in the file, drawn to scale. Neighbours too small to tell apart are drawn above one another, "
+    "by their share of bytes."
+)
 _COLOURS = {
     "dictionary": ("#8a5a00", "#f0b429"), "data": ("#0b6e8f", "#4cc3e6"), "pages": ("#3b7d5a", "#6fcf97"),
     "second copy": ("#4d5fb8", "#9fb0ff"), "metadata copy": ("#7f5f52", "#d7b8a8"),
@@ -90,7 +95,7 @@ def render(page: LayoutPage) -> str:
     facts = tag("dl", join(tag("div", tag("dt", name), tag("dd", value)) for name, value in page.facts))
     body = tag(
         "main",
-        tag("header", tag("h1", page.title), tag("p", "What lies where in the file, drawn to scale"), facts),
+        tag("header", tag("h1", page.title), tag("p", _ABOUT), facts),
         tag("section", tag("h2", "The file from its first byte to its last"), _drawing(page.whole), _kinds(page.kinds)),
         _listed("What could be smaller", page.savings, "Nothing was found that is plainly too large."),
         tag("section", tag("h2", "Sizes of data pages"), _sizes(page.sizes)),

@@ -192,6 +192,14 @@ def test_tables_of_columns_need_no_scrolling_and_break_no_encoding(tmp_path: Pat
     assert max(heights) < 400
 
 
+def test_no_part_is_drawn_narrower_than_can_be_seen_on_a_narrow_screen(parquet_testing: Path) -> None:
+    page = layout(parquet_testing / "data" / "nested_structs.rust.parquet").to_html()
+    svg = re.search("<svg.*?</svg>", page)
+    assert svg is not None
+    widths = [float(width) for width in re.findall(r'class="k-metadata-copy"[^>]* width="([^"]*)"', svg[0])]
+    assert min(widths) * 360 / to_scale.WIDTH > 1
+
+
 @in_a_browser
 def test_no_script_runs_in_the_page(tmp_path: Path) -> None:
     page = layout(written()).to_html()
