@@ -29,7 +29,7 @@ from pqext.core.buffers import Bytes
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.compression import compress, decompress
 from pqext.core.encryption.footer import check_plaintext
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.extension.framed import FRAME_BYTES, frame, unframe
 from pqext.core.flat.framing import FLAT_MAGIC, TAIL_BYTES
 from pqext.core.flat.opening import read_alone
@@ -41,7 +41,11 @@ from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec, FileMetaData
 from pqext.core.options import ReadOptions
+from pqext.core.schema import Schema
+from pqext.core.schema_tree import from_elements
+from pqext.core.sink import with_unfinished
 from pqext.core.source import Source
+from pqext.core.sources.opening import open_source
 from pqext.core.text import counted
 from pqext.core.thrift import LazyStructs, decode, encode
 from pqext.core.warn import warn_of_file
@@ -201,11 +205,18 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
             else:
                 raw = source.read(place, length)
                 metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
+            _ask_schema(from_elements(metadata.schema, limits, source.path))
         except ParquetError:
             continue
         if stop == length and _follows_its_file(source, metadata, place):
             return SavedFooter(place, length, metadata, raw)
     return None
+
+
+def _ask_schema(schema: Schema) -> None:
+    """Raise what is wrong with any column; the schema alone may be damaged."""
+    for leaf in schema.leaves:
+        _ = leaf.leaf_type
 
 
 def _follows_its_file(source: Source, metadata: FileMetaData, place: int) -> bool:
@@ -232,14 +243,25 @@ def told_end(metadata: FileMetaData) -> int:
     return max(ends)
 
 
+def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
+    """The source; an error for a file that is not there names what a writer that died has left of it, if asked for."""
+    try:
+        return open_source(source, filesystem, storage_options)
+    except FileNotFoundError as error:
+        raise (with_unfinished(error, source) if options.recover else error) from None
+
+
 def footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions,
     by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
 ) -> Footer:
     """As :func:`pqext.core.footer_reading.read_footer`; by the last checkpoint without a footer, if options say so."""
     try:
-        return read_footer(source, limits, options.decryption, by_table)
-    except (CorruptFileError, LimitError) as error:
+        footer = read_footer(source, limits, options.decryption, by_table)
+        if options.recover:
+            _ask_schema(footer.schema(limits, source.path))
+        return footer
+    except (CorruptFileError, LimitError, UnsupportedError) as error:
         if not options.recover:
             raise
         saved = next(find_checkpoints(source, limits), None)

@@ -14,7 +14,7 @@ from pqext.core.encryption.properties import FileDecryption
 from pqext.core.encryption.reading import not_encrypted
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError
 from pqext.core.flat.framing import FLAT_MAGIC, is_beside
-from pqext.core.flat.opening import open_instead, read_alone
+from pqext.core.flat.opening import open_after, open_instead, read_alone
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
 from pqext.core.kept_footers import decoded
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -91,14 +91,20 @@ def read_footer(
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
         return Footer(metadata, offset, length, raw, decryptor)
-    if is_beside(raw):
-        opened = open_instead(raw, offset, limits, source.path)
-        if opened is not None:
-            return _of_plaintext(opened, decryption, source.path)
-    if is_plain and length >= LEAST_INDEXED:
-        metadata, end = decoded(raw, limits, offset, source.path)
-    else:
-        metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
+    has_two = is_beside(raw)
+    opened = open_instead(raw, offset, limits, source.path) if has_two else None
+    if opened is not None:
+        return _of_plaintext(opened, decryption, source.path)
+    try:
+        if is_plain and length >= LEAST_INDEXED:
+            metadata, end = decoded(raw, limits, offset, source.path)
+        else:
+            metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
+    except CorruptFileError as error:
+        opened = open_after(error, raw, offset, limits, source.path) if has_two else None
+        if opened is None:
+            raise
+        return _of_plaintext(opened, decryption, source.path)
     return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 
 
@@ -118,7 +124,9 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
         return
     if tail not in (MAGIC, FLAT_MAGIC):
         told = "" if headless else looks_like(head)
-        advice = "it is truncated or still being written" if head == MAGIC else f"it is not a Parquet file{told}"
+        advice = f"it is not a Parquet file{told}"
+        if head == MAGIC:
+            advice = "it is truncated or still being written; `pqext recover` makes a whole file of what is left"
         raise CorruptFileError(
             f"the file ends in {tail!r} instead of {MAGIC!r}: {advice}", path=source.path, offset=source.size - 4
         )

@@ -22,7 +22,7 @@ from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.strings import strings_as
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
-from pqext.core.checkpoints import footer_or_checkpoint
+from pqext.core.checkpoints import footer_or_checkpoint, open_to_read
 from pqext.core.damage import Damage
 from pqext.core.display import as_html
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
@@ -47,7 +47,6 @@ from pqext.core.schema import Schema, SchemaNode, told_type
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SmallLeaves
 from pqext.core.source import Source
-from pqext.core.sources.opening import open_source
 from pqext.core.suggest import Suggesting, answering, not_a_column, not_a_list
 from pqext.core.text import counted, visible
 from pqext.core.types import int96
@@ -80,7 +79,7 @@ class ParquetFile(Suggesting):
         if not isinstance(limits, Limits):
             raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
         self.options = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
-        self.source: Source = open_source(source, filesystem, storage_options)
+        self.source: Source = open_to_read(source, filesystem, storage_options, self.options)
         self.limits = limits
         self.damage: list[Damage] = []
         self._gathering = Gathering()

@@ -364,6 +364,15 @@ def unfinished(path: str) -> list[str]:
     return []
 
 
+def with_unfinished(error: FileNotFoundError, source: Any) -> FileNotFoundError:
+    """The error, or one that names what a writer that died has left of the file ``source``."""
+    left = unfinished(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
+    if not left:
+        return error
+    told = f"{error.strerror}, but a writer that died has left {left[0]}: recover that"
+    return FileNotFoundError(error.errno, told, error.filename)
+
+
 def _sync_folder(folder: str) -> None:
     """Wait until the disk has the names in ``folder``; systems without open folders do that themselves."""
     if not hasattr(os, "O_DIRECTORY"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from pqext.core.footer_reading import read_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
 from pqext.core.schema_tree import from_elements
-from pqext.core.sink import Sink, unfinished
+from pqext.core.sink import Sink, with_unfinished
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.recovery import footers, schemas
@@ -105,11 +104,7 @@ def _opened(source: Any, filesystem: Any, storage_options: Mapping[str, Any] | N
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
-        left = unfinished(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
-        if not left:
-            raise
-        told = f"{error.strerror}, but a writer that died has left {left[0]}: recover that"
-        raise FileNotFoundError(error.errno, told, error.filename) from None
+        raise with_unfinished(error, source) from None
 
 
 def _codec(name: str) -> int:

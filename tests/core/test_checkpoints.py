@@ -6,10 +6,12 @@ import contextlib
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
 import warnings
+import zlib
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,11 @@ import pytest
 
 import pqext
 from pqext.core import sink
-from pqext.core.checkpoints import find_checkpoints
+from pqext.core.checkpoints import CHECKPOINT, find_checkpoints
+from pqext.core.compression import compress
+from pqext.core.extension.framed import frame
 from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import FileMetaData
+from pqext.core.metadata import CompressionCodec, FileMetaData
 from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode
 from reference.checkpoints import OWNER, checkpoints
@@ -310,3 +314,33 @@ def test_whoever_recovers_the_file_that_was_to_be_is_told_what_is_left(tmp_path:
     with pytest.raises(FileNotFoundError) as told:
         pqext.recover(tmp_path / "b.parquet", tmp_path / "rest.parquet")
     assert "writer" not in str(told.value)
+
+
+@pytest.mark.spec("recovery.checkpoint.open")
+def test_a_footer_whose_schema_is_none_gives_way_to_the_checkpoint() -> None:
+    data = bytearray(written())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    name = data.index(b"id", footer)
+    data[name - 5] = 0x7E  # a physical type that there is not
+    with pytest.raises((pqext.CorruptFileError, pqext.UnsupportedError)):
+        pqext.open(bytes(data)).read()
+    assert opened(bytes(data)) == TABLE.slice(0, ROWS * 9)
+
+
+def test_a_file_that_was_never_finished_is_named_where_it_is_to_be_recovered(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    left = tmp_path / f"{sink._prefix(str(path))}0123.tmp"
+    left.write_bytes(written()[:-8])
+    with pytest.raises(FileNotFoundError, match=r"has left .*0123\.tmp: recover that"):
+        pqext.open(path, recover=True)
+    with pytest.raises(FileNotFoundError) as plain:
+        pqext.open(path)
+    assert "recover" not in str(plain.value)
+
+
+def test_a_checkpoint_that_unpacks_to_far_more_than_footers_do_is_none() -> None:
+    raw = bytes(compress(CompressionCodec.ZSTD, bytes(1 << 24)))
+    about = struct.pack("<BIQQI", 1, 1 << 24, 4, 0, 0)
+    made = b"PAR1" + frame(raw + about + zlib.crc32(about).to_bytes(4, "little"), CHECKPOINT)
+    with open_source(made) as source:
+        assert list(find_checkpoints(source, DEFAULT_LIMITS)) == []

@@ -29,15 +29,15 @@ COPIED_BYTES = 8 << 20
 
 
 def rewrite_footer(
-    source: Any, change: Callable[[FileMetaData], FileMetaData | None], dest: Any = None, *,
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None = None, dest: Any = None, *,
     footer: FooterForm = "thrift", limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Give a file another footer; all bytes before the footer stay as they are.
 
-    ``change`` gets the metadata and alters it, or returns another. The result goes to ``dest``, a path or a binary
-    file object, or takes the place of ``source``, a path then, at one stroke. Fields that this version does not
-    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one). A jump table and a
-    FlatBuffers footer go; other forms of ``footer`` make new ones.
+    ``change`` gets the metadata and alters it, or returns another; without, it stays as it is. The result goes to
+    ``dest``, a path or a binary file object, or takes the place of ``source``, a path then, at one stroke. Fields that
+    this version does not know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds
+    one). A jump table and a FlatBuffers footer go; other forms of ``footer`` make new ones.
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
     schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.
@@ -48,7 +48,7 @@ def rewrite_footer(
     opened = open_source(source)
     try:
         found = plain_footer(opened, limits)
-        changed = change(found.metadata)
+        changed = None if change is None else change(found.metadata)
         serialised = _checked(found.metadata if changed is None else changed, limits)
         ending = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(source if dest is None else dest) as sink:

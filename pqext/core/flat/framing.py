@@ -79,7 +79,7 @@ def framed(tables: bytes, thrift: bytes) -> bytes:
 
 def is_beside(footer: Bytes) -> bool:
     """Does a serialised Thrift footer end in the frame of a FlatBuffers one?"""
-    return len(footer) > FRAME_BYTES and footer[-1] == 0 and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
+    return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
 def beside(footer: Bytes) -> Beside:

@@ -80,6 +80,18 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
     return opened
 
 
+def open_after(
+    error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
+) -> FlatFooter | None:
+    """What a file is opened by whose Thrift footer holds a FlatBuffers one and cannot be read; None for neither."""
+    try:
+        opened = open_beside(footer, offset, limits, path)
+    except ParquetError:
+        return None
+    _tell(path, f"the Thrift footer is damaged: {error.message}; the file is read by its FlatBuffers footer")
+    return opened
+
+
 def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
     """How a serialised Thrift footer contradicts itself, or the file whose pages end before it."""
     try:
