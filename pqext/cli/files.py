@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -126,9 +127,20 @@ def _as_options(text: str) -> str:
 def show(report: Report, form: Form) -> None:
     """Print ``report`` for people, or as JSON."""
     if form is Form.json:
-        click.echo(json.dumps(report.to_dict(), indent=2))
+        click.echo(json.dumps(_finite(report.to_dict()), indent=2))
     else:
         print_shown(report)
+
+
+def _finite(value: Any) -> Any:
+    """Plain data in which numbers that JSON has none for are text, such as ``"NaN"``."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def terminal_width() -> int | None:

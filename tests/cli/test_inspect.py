@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+import pqext
+from pqext import geo
 from pqext.cli import app, main
+from pqext.core.metadata import BoundingBox, FileMetaData
 
 
 @pytest.fixture
@@ -208,3 +211,19 @@ def test_help_and_version_answer() -> None:
     assert "inspect" in run("--help").output
     assert run("--version").output.startswith("pqext ")
     assert run().exit_code == 2
+
+
+def test_numbers_that_json_has_none_for_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "box.parquet"
+    pqext.write_table(pa.table({"g": geo.from_points([1.0], [2.0])}), path, geometry={"g": "OGC:CRS84"})
+
+    def unbounded(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        assert about.geospatial_statistics is not None
+        about.geospatial_statistics.bbox = BoundingBox(xmin=float("nan"), xmax=float("inf"), ymin=-float("inf"), ymax=1)
+
+    pqext.rewrite_footer(path, unbounded)
+    output = run("inspect", path, "--format", "json").output
+    json.loads(output, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert all(f'"{name}"' in output for name in ("NaN", "Infinity", "-Infinity"))
