@@ -21,6 +21,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 from zlib import crc32
@@ -35,6 +36,7 @@ from pqext.core.flat.framing import FLAT_MAGIC, TAIL_BYTES
 from pqext.core.flat.opening import read_alone
 from pqext.core.footer import MAGIC, Footer
 from pqext.core.footer_reading import read_footer
+from pqext.core.indexed.structs import peeked
 from pqext.core.kernels.summary import rows_in
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
@@ -205,21 +207,21 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
             else:
                 raw = source.read(place, length)
                 metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
-            _ask_schema(from_elements(metadata.schema, limits, source.path))
+            ask_schema(from_elements(metadata.schema, limits, source.path))
         except ParquetError:
             continue
-        if stop == length and _follows_its_file(source, metadata, place):
+        if stop == length and follows_its_file(source, metadata, place):
             return SavedFooter(place, length, metadata, raw)
     return None
 
 
-def _ask_schema(schema: Schema) -> None:
-    """Raise what is wrong with any column; the schema alone may be damaged."""
+def ask_schema(schema: Schema) -> None:
+    """Raise what is wrong with any column: ``CorruptFileError`` or ``UnsupportedError``."""
     for leaf in schema.leaves:
         _ = leaf.leaf_type
 
 
-def _follows_its_file(source: Source, metadata: FileMetaData, place: int) -> bool:
+def follows_its_file(source: Source, metadata: FileMetaData, place: int) -> bool:
     """Does a footer stand where all that it tells of ends? That of a file within a value stands further behind."""
     end = told_end(metadata)
     if place - end < FRAME_BYTES:
@@ -230,17 +232,18 @@ def _follows_its_file(source: Source, metadata: FileMetaData, place: int) -> boo
 
 def told_end(metadata: FileMetaData) -> int:
     """Where the last of all ends that a footer tells the place of: where it begins itself in an ordinary file."""
-    ends = [len(MAGIC)]
-    for group in metadata.row_groups:
-        for chunk in group.columns:
+    end = len(MAGIC)
+    for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
+        for chunk in map(partial(peeked, group.columns), range(len(group.columns))):
             about = chunk.meta_data
             if about is not None and chunk.file_path is None:
                 start = min(about.data_page_offset, about.dictionary_page_offset or about.data_page_offset)
-                ends.append(start + about.total_compressed_size)
-                ends.append((about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0))
-            ends.append((chunk.column_index_offset or 0) + (chunk.column_index_length or 0))
-            ends.append((chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0))
-    return max(ends)
+                bloom = (about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0)
+                end = max(end, start + about.total_compressed_size, bloom)
+            column_index = (chunk.column_index_offset or 0) + (chunk.column_index_length or 0)
+            offset_index = (chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0)
+            end = max(end, column_index, offset_index)
+    return end
 
 
 def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
@@ -259,7 +262,7 @@ def footer_or_checkpoint(
     try:
         footer = read_footer(source, limits, options.decryption, by_table)
         if options.recover:
-            _ask_schema(footer.schema(limits, source.path))
+            ask_schema(footer.schema(limits, source.path))
         return footer
     except (CorruptFileError, LimitError, UnsupportedError) as error:
         if not options.recover:

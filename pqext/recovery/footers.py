@@ -10,16 +10,18 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Literal
 
 from pqext.core.buffers import Bytes
-from pqext.core.checkpoints import find_checkpoints
+from pqext.core.checkpoints import ask_schema, find_checkpoints, follows_its_file, told_end
 from pqext.core.errors import ParquetError
 from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.flat.lookup import FlatLookup
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.footer_forms import without_copies
+from pqext.core.indexed.structs import peeked
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement
 from pqext.core.schema_tree import from_elements
@@ -38,6 +40,8 @@ _NAMES: dict[Kind, str] = {
     "torn": "torn footer",
 }
 WINDOW = 16 << 20
+_KEPT = 256
+"""Footers of a kind, the last ones, that are kept: only hostile files hold more that differ."""
 _CHECKPOINTS = 4
 """Of checkpoints, the last say what all before them do."""
 _EFFORT = 4
@@ -62,9 +66,12 @@ class FoundFooter:
     offset: int
     length: int
     metadata: FileMetaData
+    is_own: bool = True
+    """Does it stand where all that it tells of ends? Not so the footer of a file that is a value in this one."""
 
     def __str__(self) -> str:
-        rows = sum(group.num_rows for group in self.metadata.row_groups)
+        groups_of = self.metadata.row_groups
+        rows = sum(peeked(groups_of, at).num_rows for at in range(len(groups_of)))
         groups = counted(len(self.metadata.row_groups), "row group")
         return f"{self.name}, {self.length:,} bytes at {self.offset:,}: {groups}, {counted(rows, 'row')}"
 
@@ -89,10 +96,10 @@ class Effort:
 def find(source: Source, limits: Limits) -> list[FoundFooter]:
     """All footers that can be read, the last first. Raises nothing for what is no footer."""
     effort = Effort(source.size)
-    framed = {found.offset: found for found in _framed(source, limits, effort)}
+    framed = {found.offset: found for found in islice(_framed(source, limits, effort), _KEPT)}
     framed |= {found.offset: found for found in islice(_checkpoints(source, limits), _CHECKPOINTS)}
-    framed |= {found.offset: found for found in _flat(source, limits, effort)}
-    loose = {found.offset: found for found in _loose(source, limits, effort, set(framed))}
+    framed |= {found.offset: found for found in islice(_flat(source, limits, effort), _KEPT)}
+    loose = {found.offset: found for found in islice(_loose(source, limits, effort, set(framed)), _KEPT)}
     return [found for _, found in sorted({**loose, **framed}.items(), reverse=True)]
 
 
@@ -120,6 +127,7 @@ def _literal(mark: bytes) -> re.Pattern[bytes]:
 
 def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFooter]:
     """Footers with their length and magic number behind them."""
+    tried = set()
     for place in _places(source, _literal(MAGIC), len(MAGIC)):
         if place < 4:
             continue
@@ -127,11 +135,14 @@ def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoo
             return
         length = int.from_bytes(source.read(place - 4, 4).tobytes(), "little")
         offset = place - 4 - length
-        if length < TRAILER_BYTES or offset < 0 or length > limits.footer_bytes:
+        if length < TRAILER_BYTES or offset < 0 or length > limits.footer_bytes or offset in tried:
             continue
+        tried.add(offset)  # where a structure ends is not told by its length
         found = _whole(source, offset, length, limits, effort)
         if found is not None:
-            yield FoundFooter("end" if place + 4 == source.size else "inside", offset, length, found)
+            is_last = place + 4 == source.size
+            is_own = is_last or told_end(found) > offset or follows_its_file(source, found, offset)
+            yield FoundFooter("end" if is_last else "inside", offset, length, found, is_own)
 
 
 def _checkpoints(source: Source, limits: Limits) -> Iterator[FoundFooter]:
@@ -178,10 +189,10 @@ def _whole(source: Source, offset: int, length: int, limits: Limits, effort: Eff
 
 def _sound(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     """``metadata`` if its schema is one and all its structures can be read."""
-    from_elements(metadata.schema, limits)
-    for group in metadata.row_groups:
-        for chunk in group.columns:
-            _ = chunk.meta_data
+    ask_schema(from_elements(metadata.schema, limits))
+    for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
+        for at in range(len(group.columns)):
+            peeked(group.columns, at)
     return metadata
 
 

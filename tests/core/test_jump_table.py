@@ -350,6 +350,13 @@ def test_a_table_does_not_lead_to_the_chunk_of_another_row_group() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.checked")
+def test_a_table_of_tiny_blocks_is_ignored_with_a_warning() -> None:
+    file = written(SMALL)
+    with pytest.warns(DamagedIndexWarning, match="contradicts itself"):
+        assert pqext.open(with_table(file, slowly.split(footer_of(file))[2], block_bytes=1)).read().equals(SMALL)
+
+
+@pytest.mark.spec("extension.jump-table.checked")
 def test_a_table_of_fewer_row_groups_than_the_footer_is_ignored_with_a_warning() -> None:
     file = written(SMALL, row_group_rows=3)
     root, _, sections, _ = slowly.split(footer_of(file))

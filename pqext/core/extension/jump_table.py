@@ -29,6 +29,8 @@ from pqext.core.thrift import LazyStructs, decode, encode
 JUMP_TABLE = UUID("5d0c8b5e-7f0b-4a9e-9a55-6e2f3b9a41c7")
 """Marks a jump table."""
 BLOCK_BYTES = 4096
+LEAST_BLOCK_BYTES = 256
+"""Smaller blocks are refused: they would cost more than the footer itself."""
 VERSION = 1
 MAGIC = b"PQXJ"
 _HEAD = Packed("<4s19I")
@@ -123,7 +125,8 @@ class Root:
             found.thrift_bytes,
         )
         sections = found.places_at + (found.columns + 1) * found.row_groups * PLACE_BYTES
-        if list(lists) != sorted(lists) or not found.block_bytes or sections != found.section_bytes:
+        is_whole = list(lists) == sorted(lists) and sections == found.section_bytes
+        if not is_whole or found.block_bytes < LEAST_BLOCK_BYTES:
             raise CorruptFileError("the jump table's root contradicts itself")
         return found
 
