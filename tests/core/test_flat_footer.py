@@ -115,7 +115,10 @@ def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> Non
     )
     with pqext.open(file) as opened:
         assert opened.footer.form == "flatbuffers"
-        assert opened.read().equals(pqext.open(written(table, "thrift")).read(), check_metadata=True)
+        plain = pqext.open(written(table, "thrift")).read()
+        assert opened.read().schema.equals(plain.schema, check_metadata=True)
+        # As text, in which NaN is NaN.
+        assert str(opened.read().to_pylist()) == str(plain.to_pylist())
 
 
 @pytest.mark.spec("extension.flatbuffers.equal")
