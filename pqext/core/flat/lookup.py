@@ -75,7 +75,9 @@ class FlatLookup(ColumnWindows):
         if self.is_whole:
             return self.whole()
         found = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
-        found.row_groups = IndexedStructs(self, self.row_groups, self._group, lambda whole: whole.row_groups)
+        found.row_groups = IndexedStructs(
+            self, self.row_groups, self._group, lambda whole: whole.row_groups, rows=self.flat.rows
+        )
         return found
 
     def _made(self, kind: type[_T], raw: bytes) -> _T:

@@ -91,9 +91,12 @@ def listed(kind: type[_L], count: int, parts: Sequence[bytes], limits: Limits, p
 
 
 class IndexedStructs(LazyStructs[_T]):
-    """A list of structures each of which ``find`` finds by the table; ``instead`` is the list in the whole footer."""
+    """A list of structures each of which ``find`` finds by the table; ``instead`` is the list in the whole footer.
 
-    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "lookup")
+    ``rows`` are those of row groups together, where that is known.
+    """
+
+    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "lookup", "rows")
 
     def __init__(
         self,
@@ -101,9 +104,10 @@ class IndexedStructs(LazyStructs[_T]):
         count: int,
         find: Callable[[int], _T] | None,
         instead: Callable[[FileMetaData], Sequence[_T]],
-        near: Callable[[int], tuple[StructIndex, int] | None] | None = None,
+        near: Callable[[int], tuple[StructIndex, int] | None] | None = None, rows: int | None = None,
     ) -> None:
         self._decoded = {}
+        self.rows = rows
         self._count, self._find, self._instead = count, find, instead
         self.lookup, self._near = lookup, near
         self._kept: Sequence[_T] | None = None

@@ -16,6 +16,10 @@ class FlatMetadata:
         """Schema elements, row groups and leaves."""
 
     @property
+    def rows(self) -> int | None:
+        """The rows of all row groups, None where that is not plain."""
+
+    @property
     def is_ours(self) -> bool:
         """Does our extension stand beside the tables?"""
 

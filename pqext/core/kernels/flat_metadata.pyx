@@ -4,7 +4,7 @@
 What the tables cannot say stands beside them as differences (`thrift_fields`), which are put over what they say.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_free
@@ -169,6 +169,19 @@ cdef class FlatMetadata:
     def counts(self):
         """Schema elements, row groups and leaves."""
         return count_of(self.data, self.schema), count_of(self.data, self.groups), self.leaves.count
+
+    @property
+    def rows(self):
+        """The rows of all row groups; None where one has fewer than none, or what stands beside the tables may say so."""
+        cdef int64_t i, rows, total = 0
+        if self.pieces[1].count:
+            return None
+        for i in range(count_of(self.data, self.groups)):
+            rows = long_in(self.data, member(self.data, self.groups, i), G_ROWS)
+            if rows < 0 or rows > INT64_MAX - total:
+                return None
+            total += rows
+        return total
 
     @property
     def is_ours(self):
