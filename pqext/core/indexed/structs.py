@@ -96,7 +96,7 @@ class IndexedStructs(LazyStructs[_T]):
     ``rows`` are those of row groups together, where that is known.
     """
 
-    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "lookup", "rows")
+    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "_rows", "lookup")
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class IndexedStructs(LazyStructs[_T]):
         near: Callable[[int], tuple[StructIndex, int] | None] | None = None, rows: int | None = None,
     ) -> None:
         self._decoded = {}
-        self.rows = rows
+        self._rows = rows
         self._count, self._find, self._instead = count, find, instead
         self.lookup, self._near = lookup, near
         self._kept: Sequence[_T] | None = None
@@ -146,6 +146,11 @@ class IndexedStructs(LazyStructs[_T]):
         if found is None:
             found = self._decoded[position] = self._one(position)
         return found
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of row groups together, where that is known and none can have been changed."""
+        return None if self._decoded else self._rows
 
     def peek(self, position: int) -> _T:
         """An element that is not kept."""
