@@ -101,6 +101,7 @@ def verify(
         except CorruptFileError as error:
             rows = None
             findings.add(Fault("layout.file-metadata", error.message, error.row_group))
+        _check_row_groups(file, findings)
         if rows is not None:
             if rows != file.metadata.num_rows:
                 message = f"the file claims {file.metadata.num_rows} rows, its row groups {rows}"
@@ -130,6 +131,21 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
         message = error.message
     if message is not None:
         findings.add(Fault("extension.jump-table.verified", message, offset=file.footer.offset))
+
+
+def _check_row_groups(file: ParquetFile, findings: Findings) -> None:
+    """Note sizes below 0, and numbers that only some row groups have, for which some readers refuse a file."""
+    numbered: list[bool] = []
+    for index, group in enumerate(file.row_groups):
+        about = group.metadata
+        numbered.append(about.ordinal is not None)
+        for name in ("total_byte_size", "total_compressed_size", "file_offset", "ordinal"):
+            value = getattr(about, name)
+            if value is not None and value < 0:
+                findings.add(Fault("layout.file-metadata", f"{name} is {value}", index))
+    if len({*numbered}) > 1:
+        message = f"{sum(numbered)} of {len(numbered)} row groups have an ordinal; some readers want all to, or none"
+        findings.add(Fault("layout.file-metadata", message))
 
 
 def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:

@@ -268,3 +268,20 @@ def test_files_of_parquet_java_make_true_claims(parquet_testing: Path) -> None:
         seen += 1
         assert rules(verify(path)) <= {"page.crc", "page-index.null-pages", "statistics.null-count"}, path
     assert seen > 5
+
+
+def test_row_groups_with_sizes_below_0_and_some_numbers_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(pa.table({"a": range(6)}), path, row_group_rows=2)
+    assert pqext.verify(path).ok
+
+    def broken(metadata: FileMetaData) -> None:
+        first, second, _ = metadata.row_groups
+        first.total_byte_size, first.total_compressed_size, first.file_offset = -1, -2, -3
+        second.ordinal = None
+
+    pqext.rewrite_footer(path, broken)
+    faults = pqext.verify(path).faults
+    assert {fault.rule for fault in faults} == {"layout.file-metadata"}
+    assert [fault.row_group for fault in faults] == [0, 0, 0, None]
+    assert "2 of 3 row groups have an ordinal" in faults[-1].message
