@@ -28,6 +28,13 @@ class Checkpoint:
                 "a checkpoint needs a positive number of row_groups, bytes or seconds, like checkpoint=16 or "
                 "checkpoint=pqext.Checkpoint(seconds=60)"
             )
+        for name in ("row_groups", "bytes"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, int):
+                raise ValueError(
+                    f"a checkpoint after {value!r} {name.replace('_', ' ')} cannot be: give a whole number, or "
+                    "pqext.Checkpoint(seconds=2.5) for a time"
+                )
 
 
 def as_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:

@@ -92,8 +92,8 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        _check_flags(self, "shredded", "strict", "checksums", "second_copies", "trust_statistics", "geoparquet",
-                     "arrow_schema")
+        _check_flags(self, "shredded", "strict", "checksums", "recover", "second_copies", "trust_statistics",
+                     "geoparquet", "arrow_schema")
         if not isinstance(self.properties, Mapping):
             raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
         if self.on_corrupt not in ("raise", "skip"):

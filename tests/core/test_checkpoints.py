@@ -201,6 +201,11 @@ def test_checkpoints_come_by_bytes_and_by_time_too(monkeypatch: pytest.MonkeyPat
             written(checkpoint=wrong)
     with pytest.raises(ValueError, match="positive number"):
         pqext.Checkpoint()
+    for given in ({"row_groups": 2.5}, {"row_groups": 2.0}, {"bytes": 0.5}):
+        with pytest.raises(ValueError, match="whole number"):
+            pqext.Checkpoint(**given)
+    with pytest.raises(ValueError, match="whole number"):
+        written(checkpoint=2.5)
 
 
 @pytest.mark.spec("recovery.checkpoint.plaintext")

@@ -58,7 +58,7 @@ def test_a_choice_that_is_no_bool_or_number_is_refused(option: dict[str, Any]) -
         WriteOptions(**option)
 
 
-@pytest.mark.parametrize("option", [{"shredded": 1}, {"second_copies": "no"}])
+@pytest.mark.parametrize("option", [{"shredded": 1}, {"second_copies": "no"}, {"recover": "yes"}])
 def test_a_flag_of_the_reader_is_a_bool(option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"{next(iter(option))} must be a bool"):
         ReadOptions(**option)
