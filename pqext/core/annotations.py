@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pqext.core.facts import RowGroupFacts
+    from pqext.core.file_layout import LikeColumn
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import ColumnMetaData, GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
@@ -152,6 +153,17 @@ class DescribesFile(Protocol):
         """What holds for the rows of several files of the same columns together, of which one at least says something.
 
         None stands for a file that says nothing. Raises ``ValueError`` when what they say cannot be true of one file.
+        """
+
+
+@runtime_checkable
+class StoresAlike(Protocol):
+    """What a handler has besides when its columns take the layout of those in a file that rows are appended to."""
+
+    def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> Storage:
+        """How ``field`` at dotted ``path`` is stored as the column ``like`` is, which is of the handler's type.
+
+        Raises ``ValueError`` where the field or ``options`` contradict the column.
         """
 
 

@@ -15,6 +15,7 @@ from pqext.core.arrow_schema.written import schema_of
 from pqext.core.dense_columns import TOO_DEEP
 from pqext.core.encodings import choose
 from pqext.core.errors import LimitError
+from pqext.core.file_layout import FileLayout
 from pqext.core.handlers import row_order
 from pqext.core.handlers.derived_columns import DerivedColumns
 from pqext.core.kernels.small_chunk_encode import SmallLeaf
@@ -40,6 +41,7 @@ class Prepared:
     recipes: tuple[LeafRecipe, ...]
     sorting: list[SortingColumn]
     order: row_order.RowOrder | None
+    layout: FileLayout | None = None
 
     @cached_property
     def small(self) -> tuple[SmallLeaf | None, ...]:
@@ -53,6 +55,8 @@ class Prepared:
     @cached_property
     def elements(self) -> list[SchemaElement]:
         """The schema as the footer has it."""
+        if self.layout is not None:
+            return list(self.layout.elements)
         return to_elements(self.schema.root)
 
     def noted(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
@@ -75,15 +79,20 @@ class Prepared:
         return [one.order.column_order() for one in self.recipes]
 
 
-def prepare(derived: DerivedColumns, options: WriteOptions, sample: pa.Table | None) -> Prepared:
+def prepare(
+    derived: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
+) -> Prepared:
     """How files with these columns are written; ``sample`` holds the first rows, for handlers that look at data.
 
-    Raises ``ValueError`` or ``TypeError`` for types that cannot be stored and options that do not suit the columns,
-    ``LimitError`` for a schema that is too deep.
+    With a ``layout`` all columns are stored as in that file, whose schema is taken. Raises ``ValueError`` or
+    ``TypeError`` for types that cannot be stored and options that do not suit the columns, ``LimitError`` for a schema
+    that is too deep.
     """
     try:
-        plan = storage.plan(derived.schema, options, None if sample is None else derived.extend(sample))
+        plan = storage.plan(derived.schema, options, None if sample is None else derived.extend(sample), layout)
         schema = storage.to_schema(plan)
+        if layout is not None:
+            schema = layout.adopted(schema)
         shapes = tuple(shape.of(node) for node in schema.root.children)
     except RecursionError:
         raise LimitError(TOO_DEEP) from None
@@ -107,7 +116,7 @@ def prepare(derived: DerivedColumns, options: WriteOptions, sample: pa.Table | N
     if options.profile is not None:
         profile.check(schema)
     recipes = tuple(recipe(leaf, options) for top in shapes for leaf in top.leaves())
-    return Prepared(options, derived, plan, schema, shapes, recipes, keys, order)
+    return Prepared(options, derived, plan, schema, shapes, recipes, keys, order, layout)
 
 
 _KEPT = 16

@@ -64,10 +64,12 @@ class Sink:
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             self._dest = _Stream(dest)
             return
+        if append:
+            refuse_append_to_store(dest)
         place = _place(dest, filesystem, storage_options)
         if not isinstance(place, str):
             if append:
-                raise ValueError("files in a store cannot be appended to: write another file beside the first")
+                raise ValueError(_NO_APPEND)
             self._dest = Gathered(place.create(), place.changed)
             return
         given = place
@@ -135,6 +137,19 @@ class Sink:
             self.commit()
         else:
             self.abort()
+
+
+def refuse_append_to_store(dest: Any) -> None:
+    """Raise ``ValueError`` for the URL of a store, whose files cannot be appended to; nothing is asked of the store."""
+    scheme = scheme_of(os.fsdecode(dest)) if isinstance(dest, str | os.PathLike) else None
+    if scheme not in (None, "file", "local"):
+        raise ValueError(_NO_APPEND)
+
+
+_NO_APPEND = (
+    "append is for local files, since stores replace files as a whole: write the rows to another file in the same "
+    "folder, which pqext.scan reads together with the first"
+)
 
 
 def _place(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> str | Location:

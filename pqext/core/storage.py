@@ -7,25 +7,30 @@ and the three-level LIST and MAP of the LogicalTypes document.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.annotations import Annotation, Notes, Storage, for_field, with_choices
+from pqext.core.annotations import Annotation, Notes, Storage, StoresAlike, for_field, for_logical, with_choices
 from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean, listed
 from pqext.core.types import marks, profile
+from pqext.core.types.alike import stored_like
 from pqext.core.types.decoded import dictionary_decoded, is_view, run_ends_decoded
 from pqext.core.types.file_reference import check_file
 from pqext.core.types.logical import LeafType
 from pqext.core.types.stored import from_arrow, normal
 from pqext.core.types.views import kept as chosen
+
+if TYPE_CHECKING:
+    from pqext.core.file_layout import FileLayout, LikeColumn
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ class StoredField:
         """Is this field, or one below it, more than a cast away from its stored form?"""
         if self.annotation is not None or any(child.is_rebuilt for child in self.children):
             return True
+        if any(child.plain.nullable != child.field.nullable for child in self.children):
+            return True  # Arrow casts no nullable parts to others
         arrow = self.field.type
         types = pa.types
         return (
@@ -184,11 +191,13 @@ def _decoded(array: pa.Array) -> pa.Array:
             return array
 
 
-def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None) -> tuple[StoredField, ...]:
+def plan(
+    schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None, layout: FileLayout | None = None
+) -> tuple[StoredField, ...]:
     """How each field of ``schema`` is stored; ``sample`` holds the first rows, for handlers that look at data.
 
-    Raises ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names
-    no column.
+    With the ``layout`` of a file a field is stored like its column of that name, as far as it can be. Raises
+    ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names no column.
     """
     names = set(schema.names)
     for annotation, choices in with_choices(options):
@@ -197,7 +206,10 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
                 raise _no_column(annotation.option, path, schema.names)
     columns = sample.combine_chunks().columns if sample is not None else None
     fields = tuple(
-        _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options)
+        _stored(
+            field, field.name, _first_chunk(columns[i]) if columns is not None else None, options,
+            like=None if layout is None else layout.column(field.name),
+        )
         for i, field in enumerate(schema)
     )
     _check_served(fields, options)
@@ -249,13 +261,19 @@ def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
 
 
 def _stored(
-    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, *, exact: bool = False
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, *, exact: bool = False,
+    like: LikeColumn | None = None,
 ) -> StoredField:
-    annotation = for_field(field, path, options)
+    there = None if like is None else for_logical(like.node.logical_name)
+    annotation = for_field(field, path, options) or there
     if annotation is None:
-        return _plain(field, path, sample, options, None, exact)
-    storage = annotation.load().storage(field, path, sample, options)
-    inner = _plain(storage.field, path, None, options, storage.logical_type, exact=True)
+        return _plain(field, path, sample, options, None, exact, like)
+    handler = annotation.load()
+    if like is not None and there is not None and there.load() is handler and isinstance(handler, StoresAlike):
+        storage = handler.storage_like(field, path, like, options)
+    else:
+        storage = handler.storage(field, path, sample, options)
+    inner = _plain(storage.field, path, None, options, storage.logical_type, True, like)
     return StoredField(
         field, inner.plain, inner.children, inner.leaf, storage.logical_type, annotation, storage
     )
@@ -263,9 +281,10 @@ def _stored(
 
 def _plain(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None,
-    exact: bool,
+    exact: bool, like: LikeColumn | None,
 ) -> StoredField:
     """A field stored by the tables; ``exact``: below an annotation, whose types a profile must not exchange."""
+    nullable = field.nullable if like is None else like.shape.nullable
     arrow, types = field.type, pa.types
     metadata = dict(field.metadata or {})
     while True:
@@ -278,14 +297,14 @@ def _plain(
             break
     sample = _decoded(sample) if sample is not None else None
 
-    def below(child: pa.Field, array: pa.Array | None, name: str | None = None) -> StoredField:
-        inner = f"{path}.{child.name if name is None else name}"
+    def below(child: pa.Field, array: pa.Array | None, name: str, like: LikeColumn | None) -> StoredField:
+        inner = f"{path}.{name}"
         if annotated is not None:
-            return _plain(child, inner, array, options, None, exact)
-        return _stored(child, inner, array, options, exact=exact)
+            return _plain(child, inner, array, options, None, exact, like)
+        return _stored(child, inner, array, options, exact=exact, like=like)
 
     def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
-        plain = pa.field(field.name, kind, field.nullable, metadata)
+        plain = pa.field(field.name, kind, nullable, metadata)
         return StoredField(field, plain, children, None, logical_type, None, None)
 
     if types.is_struct(arrow):
@@ -293,18 +312,22 @@ def _plain(
             raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot hold")
         seen = sample.flatten() if sample is not None else None
         fields = tuple(
-            below(child, seen[i] if seen is not None else None) for i, child in enumerate(arrow)
+            below(child, seen[i] if seen is not None else None, child.name, like and like.child(child.name))
+            for i, child in enumerate(arrow)
         )
         if annotated is None and _marked(metadata, path) == "FILE":
             check_file(path, arrow)
             annotated = LogicalType(FILE=FileType()) if options.profile is None else None
         return made(pa.struct([child.plain for child in fields]), fields, annotated)
     if types.is_map(arrow):
-        key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY)
-        item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM)
+        likes = (None, None) if like is None else like.elements(2)
+        key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
+        key = replace(key, plain=key.plain.with_nullable(False))  # Arrow has no other keys
+        item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM, likes[1])
         return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
     if _is_list(arrow):
-        element = below(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT)
+        (inner,) = (None,) if like is None else like.elements(1)
+        element = below(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT, inner)
         return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
     if options.profile is not None:
         arrow, metadata = profile.adapt(arrow, metadata, path, exact=exact)
@@ -314,7 +337,10 @@ def _plain(
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
         raise TypeError(f"column {path!r} has type {arrow}, which Parquet has no form for")
-    plain = pa.field(field.name, normal(arrow), field.nullable, metadata)
+    kind = normal(arrow)
+    if like is not None and like.node.is_leaf:
+        leaf, kind = stored_like(leaf, arrow, like.node.leaf_type)
+    plain = pa.field(field.name, kind, nullable, metadata)
     return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from pqext.core import row_group_writer
-from pqext.core.annotations import with_choices
+from pqext.core.annotations import StoresAlike, with_choices
 from pqext.core.arrow_check import check_table
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.checkpoint_choice import as_checkpoint
@@ -100,29 +100,32 @@ class ParquetWriter(Suggesting):
         self._begun: BegunRowGroup | None = None
         self._closed = False
         self._turn = threading.RLock()
-        if self._looks_at_data():
-            derived_columns.find(schema, self.options)  # names that are taken are errors now
-        else:
-            self._prepare(None)
         every = as_checkpoint(self.options.checkpoint)
         self._checkpoints = None if every is None else Checkpoints(every)
-        self._sink = Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
-        if self._sink.offset:
-            self._open_appended()
-        if every is not None and self._sink.is_upload:
-            self._sink.abort()
-            raise ValueError("a store shows no file before it is whole: leave out checkpoint")
-
-    def _open_appended(self) -> None:
-        from pqext.core.files.append import AppendedFile
-
+        # What is appended to is looked at before columns are resolved; what is made is made after that.
+        sink = self._opened(dest, filesystem, storage_options, append) if append else None
         try:
-            self._appended = AppendedFile(str(self._sink.path), self.options)
-            if self._prepared is not None:
-                self._appended.check(self._metadata([]))
+            if sink is not None and sink.offset:
+                from pqext.core.files.append import AppendedFile
+
+                self._appended = AppendedFile(str(sink.path), self.options)
+                self.arrow_schema = self._appended.layout.in_order(schema)
+            if self._looks_at_data():
+                derived_columns.find(self.arrow_schema, self.options)  # names that are taken are errors now
+            else:
+                self._prepare(None)
         except BaseException:
-            self._sink.abort()
+            if sink is not None:
+                sink.abort()
             raise
+        self._sink = self._opened(dest, filesystem, storage_options, append) if sink is None else sink
+
+    def _opened(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
+        sink = Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
+        if self._checkpoints is not None and sink.is_upload:
+            sink.abort()
+            raise ValueError("a store shows no file before it is whole: leave out checkpoint")
+        return sink
 
     @answering
     @_in_turn
@@ -140,12 +143,16 @@ class ParquetWriter(Suggesting):
         self._finish_row_group()
 
     def _take(self, table: pa.Table) -> None:
+        self._append(self._checked(table))
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        """``table`` with the columns of the writer; by the first one the writer is prepared."""
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = conform(table, self.arrow_schema)
         check_table(table)
         if self._prepared is None:
             self._prepare(table)
-        self._append(table)
+        return table
 
     def _append(self, table: pa.Table) -> None:
         """Take a checked table into row groups."""
@@ -172,9 +179,7 @@ class ParquetWriter(Suggesting):
         They are then row groups of their own. ``table`` has the columns and types of the schema.
         """
         self._check_open()
-        check_table(table)
-        if self._prepared is None:
-            self._prepare(table)
+        table = self._checked(table)
         if self._known.order is None:
             self._append(table)
             self._finish_row_group()
@@ -267,13 +272,18 @@ class ParquetWriter(Suggesting):
 
     def _looks_at_data(self) -> bool:
         chosen = with_choices(self.options)
+        if self._appended is not None:  # the file has decided
+            chosen = [one for one in chosen if not isinstance(one[0].load(), StoresAlike)]
         return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())
 
     def _prepare(self, sample: pa.Table | None) -> None:
-        prepared = recall(self.arrow_schema, self.options)
+        layout = None if self._appended is None else self._appended.layout
+        prepared = recall(self.arrow_schema, self.options) if layout is None else None
         if prepared is None:
-            prepared = prepare(derived_columns.find(self.arrow_schema, self.options), self.options, sample)
-            keep(self.arrow_schema, self.options, prepared)
+            derived = derived_columns.find(self.arrow_schema, self.options)
+            prepared = prepare(derived, self.options, sample, layout)
+            if layout is None:
+                keep(self.arrow_schema, self.options, prepared)
         self._prepared = prepared
         if self._appended is not None:
             self._appended.check(self._metadata([]))

@@ -6,6 +6,7 @@ Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2), "Statistics" (000 §5.1).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,13 +29,14 @@ from pqext.geo.layout.order import OrdersRows
 from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
-from pqext.geo.types import GeospatialType, mark, marked_type, unmark
+from pqext.geo.types import GeospatialType, mark, marked_type, names_of_marks, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso_wkb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pqext.core.facts import RowGroupFacts
+    from pqext.core.file_layout import LikeColumn
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
@@ -78,36 +80,21 @@ class GeospatialHandler(OrdersRows):
         Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not known to be
         geographic, ValueError for an unknown order.
         """
-        encoding = encoding_of(field)
-        if encoding in ENCODINGS:
-            try:
-                check_layout(field.type, encoding)
-            except GeometryError as error:
-                error.locate(column=path)
-                raise
-        elif not holds_bytes(field.type):
-            hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
-            hint = "; geo.from_geoarrow makes it of GeoArrow's layouts" if pa.types.is_nested(field.type) else hint
-            raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
         option = _option(options.geometry.get(path))
-        if option.get("covering") and path != field.name:
-            raise ValueError(f"covering is for top-level columns, which {path!r} is not")
-        type = _type_to_write(field, option)
-        geographic = crs_.is_geographic(type.crs, options.key_value_metadata)
-        if not type.planar and not geographic:
-            raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
-        reason = crs_.mistake(type.crs) if geographic is None else None
-        if reason is not None:
-            unknown = around(type.crs or "")
-            warn(f"column {path!r} has a CRS that nobody knows, {unknown!r}: {reason}", UserWarning)
-        return GeometryStorage(
-            logical_type=type.logical_type(),
-            field=unmark(field).with_type(_plain_type(field.type)),
-            type=type,
-            check_range=geographic is True and (option.get("check_range", True) or not type.planar),
-            order=check_curve(option["order"]) if option.get("order") is not None else None,
-            encoding=encoding,
-        )
+        return _storage(field, path, _type_to_write(field, option), option, options.key_value_metadata)
+
+    def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> GeometryStorage:
+        """As :meth:`storage`, with the kind, crs and edges of ``like``.
+
+        Raises GeometryError where the option or the field's marks name a crs or edges, and others than ``like`` has.
+        """
+        option = _option(options.geometry.get(path))
+        there = _type_of_node(like.node, like.properties)
+        properties = {**like.properties, **options.key_value_metadata}
+        _check_told(field, path, option, there, properties)
+        found = _storage(field, path, there, option, properties)
+        assert like.node.logical_type is not None
+        return replace(found, logical_type=like.node.logical_type)
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
@@ -239,6 +226,58 @@ def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None)
     if node.logical_type is None:
         raise ValueError(f"{node.dotted} is not a geometry")
     return GeospatialType.from_logical_type(node.logical_type, properties)
+
+
+def _storage(
+    field: pa.Field, path: str, type: GeospatialType, option: Mapping[str, Any], properties: Mapping[str, str]
+) -> GeometryStorage:
+    """How a field that is written as ``type`` is stored."""
+    encoding = encoding_of(field)
+    if encoding in ENCODINGS:
+        try:
+            check_layout(field.type, encoding)
+        except GeometryError as error:
+            error.locate(column=path)
+            raise
+    elif not holds_bytes(field.type):
+        hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
+        hint = "; geo.from_geoarrow makes it of GeoArrow's layouts" if pa.types.is_nested(field.type) else hint
+        raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
+    if option.get("covering") and path != field.name:
+        raise ValueError(f"covering is for top-level columns, which {path!r} is not")
+    geographic = crs_.is_geographic(type.crs, properties)
+    if not type.planar and not geographic:
+        raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
+    reason = crs_.mistake(type.crs) if geographic is None else None
+    if reason is not None:
+        unknown = around(type.crs or "")
+        warn(f"column {path!r} has a CRS that nobody knows, {unknown!r}: {reason}", UserWarning)
+    return GeometryStorage(
+        logical_type=type.logical_type(),
+        field=unmark(field).with_type(_plain_type(field.type)),
+        type=type,
+        check_range=geographic is True and (option.get("check_range", True) or not type.planar),
+        order=check_curve(option["order"]) if option.get("order") is not None else None,
+        encoding=encoding,
+    )
+
+
+def _check_told(
+    field: pa.Field, path: str, option: Mapping[str, Any], there: GeospatialType, properties: Mapping[str, str]
+) -> None:
+    """Refuse a crs or edges that the option or the field's marks name and that are not those of the file."""
+    marked = names_of_marks(field) if encoding_of(field) is not None else frozenset()
+    given = {name for name, value in option.items() if value is not None}
+    own = _type_to_write(field, option)
+    for name in ("crs", "edges"):
+        mine, theirs = (one.crs or crs_.DEFAULT if name == "crs" else one.edges for one in (own, there))
+        same = mine == theirs or (name == "crs" and crs_.equal(own.crs, there.crs, properties))
+        if name in given | marked and not same:
+            source = "option 'geometry'" if name in given else "the table"
+            raise GeometryError(
+                f"{source} says that column {path!r} has {name} {around(mine)}, but in the file it has "
+                f"{around(theirs)}: leave it out to take the file's, or write another file"
+            )
 
 
 def _type_to_write(field: pa.Field, option: Mapping[str, Any]) -> GeospatialType:

@@ -140,10 +140,21 @@ def type_of(field: pa.Field) -> GeospatialType | None:
 
 def marked_type(field: pa.Field) -> GeospatialType:
     """The crs and edges that a geometry field of any layout says by its extension type or marks, else the defaults."""
+    return GeospatialType.from_extension_metadata(_marks(field))
+
+
+def names_of_marks(field: pa.Field) -> frozenset[str]:
+    """Which of ``crs`` and ``edges`` a field's extension type or marks name; raises as :func:`marked_type` does."""
+    marked_type(field)
+    marks = json.loads(_marks(field) or "{}")
+    return frozenset(name for name in ("crs", "edges") if marks.get(name))
+
+
+def _marks(field: pa.Field) -> bytes | str | None:
     if isinstance(field.type, pa.BaseExtensionType):
         serialize = getattr(field.type, "__arrow_ext_serialize__", None)
-        return GeospatialType.from_extension_metadata(serialize() if serialize else None)
-    return GeospatialType.from_extension_metadata((field.metadata or {}).get(EXTENSION_METADATA))
+        return serialize() if serialize else None
+    return (field.metadata or {}).get(EXTENSION_METADATA)
 
 
 def array_type(type: pa.DataType) -> GeospatialType | None:

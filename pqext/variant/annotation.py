@@ -13,16 +13,17 @@ from pqext.core import predicate as questions
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage
 from pqext.core.errors import VariantError
 from pqext.core.facts import RowGroupFacts
+from pqext.core.file_layout import LikeColumn
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.metadata import FieldRepetitionType, LogicalType, Type, VariantType
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.schema import SchemaNode
 from pqext.variant import pruning
 from pqext.variant.pruning import VariantPredicate
-from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.layout import normalise
 from pqext.variant.shredding.reconstruct import unshred
-from pqext.variant.shredding.schema import Untyped, schema_of_storage, storage_struct
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, schema_of_storage, storage_struct
 from pqext.variant.shredding.shredder import Coerce, shred
 from pqext.variant.types import (
     is_shredded_type,
@@ -85,23 +86,26 @@ class VariantHandler:
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
         """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
-        type = storage_type(field.type)
-        if not (is_variant_type(type) or is_shredded_type(type)):
-            if path in options.shredding:
-                raise TypeError(
-                    f"option 'shredding' names column {path!r}, which is no variant but has type {type}; "
-                    "pqext.variant.parse_json makes variants of JSON"
-                )
-            raise TypeError(
-                f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}"
-            )
-        spec = options.shredding.get(path)
-        chosen = shredding(spec) if spec is not None else None
+        type = _checked_type(field, path, options)
+        chosen = _chosen(path, options)
         schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
-        marks = {key: value for key, value in (field.metadata or {}).items() if key not in _EXTENSION_KEYS}
-        stored = pa.field(field.name, storage_struct(schema), field.nullable, marks or None)
-        logical = LogicalType(VARIANT=VariantType(specification_version=VERSION))
-        return VariantStorage(logical, stored, chosen.coerce if chosen is not None else "equivalent")
+        return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
+
+    def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> VariantStorage:
+        """The storage struct of ``like``, whose shredding is that of the file.
+
+        Raises ``ValueError`` where the ``shredding`` option asks for another schema; to infer one asks for none.
+        """
+        _checked_type(field, path, options)
+        chosen = _chosen(path, options)
+        schema = schema_of_storage(like.storage_field.type)
+        if chosen is not None and chosen.schema not in (None, schema):
+            raise ValueError(
+                f"option 'shredding' shreds column {path!r} otherwise than the file does, whose shredding is {schema}: "
+                "leave it out, or write the file anew with pqext.variant.reshred_file"
+            )
+        assert like.node.logical_type is not None
+        return _storage(field, schema, like.node.logical_type, chosen)
 
     def looks_at_data(self, choice: Any) -> bool:
         """Is the schema inferred?"""
@@ -151,6 +155,32 @@ class VariantHandler:
 
 
 HANDLER = VariantHandler()
+
+
+def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataType:
+    """The storage type of a variant field; ``TypeError`` for any other."""
+    type = storage_type(field.type)
+    if is_variant_type(type) or is_shredded_type(type):
+        return type
+    if path in options.shredding:
+        raise TypeError(
+            f"option 'shredding' names column {path!r}, which is no variant but has type {type}; "
+            "pqext.variant.parse_json makes variants of JSON"
+        )
+    raise TypeError(f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}")
+
+
+def _chosen(path: str, options: WriteOptions) -> Shredding | None:
+    spec = options.shredding.get(path)
+    return shredding(spec) if spec is not None else None
+
+
+def _storage(
+    field: pa.Field, schema: ShreddingSchema, logical: LogicalType, chosen: Shredding | None
+) -> VariantStorage:
+    marks = {key: value for key, value in (field.metadata or {}).items() if key not in _EXTENSION_KEYS}
+    stored = pa.field(field.name, storage_struct(schema), field.nullable, marks or None)
+    return VariantStorage(logical, stored, chosen.coerce if chosen is not None else "equivalent")
 
 _EXTENSION_KEYS = (EXTENSION_NAME, EXTENSION_METADATA)
 

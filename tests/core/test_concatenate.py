@@ -137,13 +137,21 @@ def test_joining_copies_bytes_once() -> None:
     assert pq.read_table(io.BytesIO(joined(once, once))) == pa.concat_tables([numbers(0, 500)] * 2)
 
 
+def _with_first(field: pa.Field) -> pa.Table:
+    """Rows of another field in the place of the first."""
+    return numbers(0).set_column(0, field, pa.array(range(100), pa.int64()))
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (pa.table({"i": [1]}), "2 elements instead of 6"),
-        (numbers(0).rename_columns(["i", "t", "l"]), "column 't' instead of 's'"),
-        (numbers(0).set_column(1, "s", pa.array([0] * 100)), "column .s. has type .*INT64"),
-        (numbers(0).select(["s", "i", "l"]), "column 's' instead of 'i'"),
+        (pa.table({"i": [1]}), "columns 's', 'l' are missing"),
+        (numbers(0).rename_columns(["i", "t", "l"]), "column 's' is missing; column 't' is not in the first one"),
+        (numbers(0).set_column(1, "s", pa.array([0] * 100)), "column 's' has type int64 instead of string$"),
+        (numbers(0).select(["s", "i", "l"]), "the columns are 's', 'i', 'l' instead of 'i', 's', 'l'"),
+        (numbers(0).set_column(2, "l", pa.array([["x"]] * 100)), "column 'l.list.element' has type string instead of"),
+        (_with_first(pa.field("i", pa.int64(), nullable=False)), "column 'i' is NOT NULL instead of nullable"),
+        (_with_first(pa.field("i", pa.int64(), metadata={"PARQUET:field_id": "7"})), "'i' has field id 7 instead"),
     ],
 )
 def test_files_of_another_schema_are_refused_by_what_differs(other: pa.Table, message: str, tmp_path: Path) -> None:

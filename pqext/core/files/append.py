@@ -7,6 +7,8 @@ file never change. Spec: "File format" (the metadata is apart from the data), "E
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from pqext.core.arrow_schema.text import KEY, Unreadable, parse
@@ -15,17 +17,18 @@ from pqext.core.checkpoints import Checkpoints
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
+from pqext.core.file_layout import FileLayout
 from pqext.core.files.footer_merge import FooterMerge
 from pqext.core.files.rewrite import plain_footer
 from pqext.core.footer import Footer
 from pqext.core.footer_choice import check_beside
 from pqext.core.footer_forms import form_of
-from pqext.core.inputs import plain_layout
 from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, LogicalType, RowGroup, SchemaElement, Type
+from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.options import WriteOptions
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
+from pqext.core.text import visible
 from pqext.core.thrift import decode, encode
 from pqext.core.types import logical
 
@@ -61,6 +64,8 @@ class AppendedFile:
         finally:
             source.close()
         self._refuse_others()
+        self.layout = FileLayout.of(self._old, path)
+        """What the columns that are appended are stored like."""
 
     def _refuse_others(self) -> None:
         def refused(what: str, advice: str) -> UnsupportedError:
@@ -93,9 +98,6 @@ class AppendedFile:
         old.key_value_metadata = [
             pair for pair in old.key_value_metadata or () if pair.key not in self._given
         ] or None
-        mine, theirs = list(old.schema), list(footer.schema)
-        if len(mine) == len(theirs):
-            footer.schema = [_alike(*pair) for pair in zip(mine, theirs, strict=True)]
         noted, own = _noted(old), _noted(footer)
         # The old rows keep their types.
         pairs = [noted, *(pair for pair in footer.key_value_metadata or () if pair.key != KEY)]
@@ -103,11 +105,9 @@ class AppendedFile:
         merge = FooterMerge("merge")
         merge.add(old, self._path)
         merge.add(footer, "what is appended")
-        if noted is not None and own is not None and not _same_types(noted.value, own.value):
-            raise ValueError(
-                f"the Arrow types differ from those that {self._path} notes for the same Parquet schema: cast to "
-                "pqext.open(path).schema_arrow, or pass arrow_schema=False"
-            )
+        told = None if noted is None or own is None else _other_types(noted.value, own.value)
+        if told is not None:
+            raise ValueError(f"{told}, as {self._path} notes: cast it, or pass arrow_schema=False to add bare numbers")
         return merge
 
     def merged(self, footer: FileMetaData) -> FileMetaData:
@@ -115,6 +115,8 @@ class AppendedFile:
         old, _ = decode(FileMetaData, encode(self._old))
         new, _ = decode(FileMetaData, encode(footer))
         merge = self._merge(new)
+        # What only GeoParquet's metadata calls geometries are no geometries in the schema.
+        plain = [i for i, element in enumerate(_leaves(self._old)) if logical.from_element(element) is None]
         groups = []
         for metadata in (old, new):
             added = list(metadata.row_groups)
@@ -122,6 +124,10 @@ class AppendedFile:
                 group.columns = list(group.columns)
             merge.forget_foreign_bounds(metadata, [group.columns for group in added])
             groups += added
+        for group in new.row_groups:
+            for index in plain:
+                if (about := group.columns[index].meta_data) is not None:
+                    about.geospatial_statistics = None
         # Some readers refuse a file in which not all have a number, or none.
         are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
         for at, group in enumerate(groups):
@@ -137,13 +143,8 @@ def _footer(source: Source) -> Footer:
         raise CorruptFileError(f"{error.message}; {advice}", path=source.path) from error
 
 
-def _alike(old: SchemaElement, new: SchemaElement) -> SchemaElement:
-    """``old`` where ``new`` says the same in other words, as writers do that know only one kind of annotation."""
-    same = all(
-        getattr(old, name) == getattr(new, name)
-        for name in ("name", "type", "type_length", "repetition_type", "num_children")
-    )
-    return old if same and new.field_id in (None, old.field_id) and _meaning(old) == _meaning(new) else new
+def _leaves(footer: FileMetaData) -> list[SchemaElement]:
+    return [element for element in footer.schema[1:] if not element.num_children]
 
 
 def _noted(footer: FileMetaData) -> KeyValue | None:
@@ -151,25 +152,36 @@ def _noted(footer: FileMetaData) -> KeyValue | None:
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 
 
-def _same_types(mine: str | None, theirs: str | None) -> bool:
-    """Do two notes give the same types, whatever their layouts?"""
-    if mine is None or theirs is None:
-        return True
+def _other_types(mine: str | None, theirs: str | None) -> str | None:
+    """The first column for which two notes name types that differ in what the Parquet schema does not say."""
     try:
-        columns, others = parse(mine), parse(theirs)
+        pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
     except Unreadable:
-        return True  # readers pass over it
-    return [_plain(field.type) for field in columns] == [_plain(field.type) for field in others]
+        return None  # readers pass over it
+    for old, new in pairs:
+        if old.name == new.name and list(_unsaid(old.type)) != list(_unsaid(new.type)):
+            return f"column {visible(new.name)!r} is {new.type} instead of {old.type}"
+    return None
 
 
-def _plain(type: pa.DataType) -> pa.DataType:
-    """``type`` in its plain layout, that of a dictionary's values for a dictionary."""
-    return plain_layout(type.value_type if pa.types.is_dictionary(type) else type)
+def _unsaid(type: pa.DataType) -> Iterator[object]:
+    """What Parquet has no name for: the units of durations, the sizes of lists and the names of extension types."""
+    types = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name not in _NAMED_IN_PARQUET:
+            yield type.extension_name
+        yield from _unsaid(type.storage_type)
+    elif types.is_duration(type):
+        yield type.unit
+    elif types.is_dictionary(type) or types.is_run_end_encoded(type):
+        yield from _unsaid(type.value_type)
+    elif types.is_nested(type):
+        if types.is_fixed_size_list(type):
+            yield type.list_size
+        for index in range(type.num_fields):
+            yield from _unsaid(type.field(index).type)
+    else:
+        yield None
 
 
-def _meaning(element: SchemaElement) -> LogicalType | None:
-    """The logical type; None for the integers that a physical type has anyway."""
-    found = logical.from_element(element)
-    widths: dict[int | None, int] = {Type.INT32: 32, Type.INT64: 64}
-    integer = None if found is None else found.INTEGER
-    return None if integer is not None and integer.isSigned and integer.bitWidth == widths.get(element.type) else found
+_NAMED_IN_PARQUET = ("arrow.uuid", "arrow.json")

@@ -9,7 +9,18 @@ from pqext.core.arrow_schema.text import KEY, same_types, with_pairs
 from pqext.core.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
 from pqext.core.errors import UnsupportedError
 from pqext.core.handlers.adopted_columns import describer
-from pqext.core.metadata import ColumnChunk, ColumnOrder, Encoding, FileMetaData, KeyValue, RowGroup, Type
+from pqext.core.metadata import (
+    ColumnChunk,
+    ColumnOrder,
+    Encoding,
+    FileMetaData,
+    KeyValue,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+from pqext.core.schema_difference import difference
+from pqext.core.schema_tree import from_elements
 from pqext.core.text import visible
 
 Merge = Literal["merge", "first", "equal"]
@@ -164,23 +175,17 @@ def _has_values(metadata: FileMetaData) -> bool:
     return any(about is None or about.num_values for about in chunks)
 
 
-_PARTS = (
-    "type", "type_length", "repetition_type", "num_children", "converted_type", "scale", "precision", "field_id",
-    "logicalType",
-)
-
-
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     """What the second file's schema has otherwise; None when both are the same but for the root's name."""
-    if len(first.schema) != len(other.schema):
-        return f"{len(other.schema)} elements instead of {len(first.schema)}"
-    if len(first.schema) and first.schema[0].num_children != other.schema[0].num_children:
-        return "another number of top-level fields"
-    for mine, theirs in zip(first.schema[1:], other.schema[1:], strict=True):
-        if mine != theirs:
-            if mine.name != theirs.name:
-                return f"column {visible(str(theirs.name))!r} instead of {visible(str(mine.name))!r}"
-            told = [f"{part} {getattr(theirs, part)!r} instead of {getattr(mine, part)!r}" for part in _PARTS
-                    if getattr(theirs, part) != getattr(mine, part)]
-            return f"column {visible(str(mine.name))!r} has {', '.join(told) or 'other unknown fields'}"
-    return None
+    mine, theirs = first.schema, other.schema
+    if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
+        return None
+    told = difference(from_elements(mine), from_elements(theirs), "the first one")
+    if told is not None:
+        return told
+    unlike = next((one for one, same in zip(mine[1:], theirs[1:], strict=False) if one != same), mine[0])
+    return f"column {visible(str(unlike.name))!r} is described by other fields of the schema"
+
+
+def _shape(schema: Sequence[SchemaElement]) -> tuple[int, int | None]:
+    return len(schema), schema[0].num_children if schema else None

@@ -1,0 +1,90 @@
+"""The layout of a file that row groups are appended to, which the writer's columns take.
+
+A writer resolves once how each column is stored (:mod:`pqext.core.storage`). Where it appends, each column is stored
+like the column of that name in the file: shredded, encoded in the same physical type, in the same unit and CRS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from pqext.core import shape
+from pqext.core.handlers.adopted_columns import adopt
+from pqext.core.metadata import FileMetaData, SchemaElement
+from pqext.core.options import ReadOptions
+from pqext.core.schema import Schema, SchemaNode
+from pqext.core.schema_difference import difference
+from pqext.core.schema_tree import from_elements
+from pqext.core.shape import ListShape, Shape
+
+
+@dataclass(frozen=True)
+class LikeColumn:
+    """The column, or a part of one, that a field is stored like; ``properties`` are the file's key-value metadata."""
+
+    shape: Shape
+    properties: Mapping[str, str]
+
+    @property
+    def node(self) -> SchemaNode:
+        """The column in the file's schema."""
+        return self.shape.node
+
+    @cached_property
+    def storage_field(self) -> pa.Field:
+        """The plain Arrow field of the column, as it is stored."""
+        return self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
+
+    def child(self, name: str) -> LikeColumn | None:
+        """The field ``name`` of a struct."""
+        return next((self._below(one) for one in getattr(self.shape, "children", ()) if one.node.name == name), None)
+
+    def elements(self, count: int) -> Sequence[LikeColumn | None]:
+        """The element of a list (``count`` is 1), or the key and the value of a map (2)."""
+        found: Sequence[Shape] = ()
+        if isinstance(self.shape, ListShape) and self.shape.is_map == (count == 2):
+            found = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
+        return [self._below(one) for one in found] if len(found) == count else [None] * count
+
+    def _below(self, below: Shape) -> LikeColumn:
+        return LikeColumn(below, self.properties)
+
+
+@dataclass(frozen=True)
+class FileLayout:
+    """The columns of the file at ``path``; ``elements`` are its schema as the footer has it."""
+
+    path: str
+    schema: Schema
+    elements: Sequence[SchemaElement]
+    properties: Mapping[str, str]
+
+    @classmethod
+    def of(cls, footer: FileMetaData, path: str) -> FileLayout:
+        """The layout of a file with this footer."""
+        pairs = footer.key_value_metadata or []
+        schema = adopt(from_elements(footer.schema, path=path), pairs, path)
+        return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
+
+    def column(self, name: str) -> LikeColumn | None:
+        """The top-level column ``name``, if there is one."""
+        node = self.schema.root.child(name)
+        return None if node is None else LikeColumn(shape.of(node), self.properties)
+
+    def in_order(self, schema: pa.Schema) -> pa.Schema:
+        """``schema`` with its columns in the order of the file; the others come last."""
+        if len(set(schema.names)) < len(schema.names):
+            return schema
+        places = {name: place for place, name in enumerate(self.schema.root.child_names)}
+        return pa.schema(sorted(schema, key=lambda field: places.get(field.name, len(places))), schema.metadata)
+
+    def adopted(self, schema: Schema) -> Schema:
+        """The file's schema, once columns of ``schema`` are known to fit. Raises ``ValueError`` where they do not."""
+        told = difference(self.schema, schema, "the file", alike=True)
+        if told is not None:
+            raise ValueError(f"the rows do not fit {self.path}: {told}")
+        return self.schema
