@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import click
 
+from pqext.cli.appending import Columns, columns_of, crs_and_edges
 from pqext.cli.choices import CheckRange, DuplicateKeys, Edges, FooterForm, Form, Numbers, OnError, Order, Profile
 from pqext.cli.columns import hint, parse_made, with_made
 from pqext.cli.declared import Argument, Option
@@ -34,6 +35,7 @@ from pqext.cli.progress import progress
 from pqext.cli.safety import parse_checkpoint
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.core.limits import ROW_GROUP_ROWS
+from pqext.core.sink import refuse_append_to_store
 from pqext.dataset.made_columns import Kind, Made
 from pqext.text import counted, shorten, size, visible
 
@@ -195,7 +197,7 @@ def command(
         bool, option("--durable", help="Wait until the disk has the file before it appears under its name.")
     ] = False,
     append: Annotated[
-        bool, option("--append", help="Add row groups to OUT, a local file, instead of writing it anew.")
+        bool, option("--append", help="Add row groups to OUT, a local file, in its columns, shredding and CRS.")
     ] = False,
     force: Force = False,
     storage: Storage = None,
@@ -214,26 +216,29 @@ def command(
         ]
         if not inputs:
             raise ValueError(f"OUT is missing: pqext convert {named(dest)} OUT, where OUT is the Parquet file to write")
+        if append and force:
+            raise ValueError("--append adds to a file that --force would replace: leave out one of them")
+        if append:
+            refuse_append_to_store(dest)
         *places, target = placed([*inputs, dest], storage, anonymous)
         sources = _sources(places)
         kind = format or format_of(sources)
-        if append and force:
-            raise ValueError("--append adds to a file that --force would replace: leave out one of them")
         out = _destination(target, force or append)
-        was_there = append and isinstance(out, str) and os.path.exists(out)
+        there = columns_of(out) if append else None
         losses = Losses()
         chosen = stated(shredding)
         parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
-        nested = (_VARIANT if variant is None else variant) if kind is Format.json else None
+        nested = (variant or (there and there.variant) or _VARIANT) if kind is Format.json else None
         if nested is None and variant is not None:
             raise ValueError(f"--variant is for JSON input: --json {variant} makes a column of JSON text a VARIANT")
-        form_of_csv = _csv_form(kind, types, delimiter, null_words)
+        form_of_csv = _csv_form(kind, types, delimiter, null_words, there)
+        if there is not None and nested is not None:
+            chosen = there.shredding_of(nested, chosen)
         stream = _stream(kind, sources, nested, chosen, form_of_csv, on_error.value, losses, parsing)
         if nested is not None and json:
             raise ValueError("--json is for columns of text; JSON input is parsed in any case")
-        stream = with_made(
-            stream, made, nested, crs, "planar" if edges is None else edges.value, on_error.value, losses
-        )
+        of_made = crs_and_edges(crs, None if edges is None else edges.value, there)
+        stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
         options = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
         options |= {
             "compression": compression, "compression_level": compression_level, "row_group_rows": row_group_rows,
@@ -253,7 +258,7 @@ def command(
                     losses.add(f"the documents hold places: {option} makes a geometry column of them", 0)
             rows += batch.num_rows
             show(rows)
-    _tell(target, rows, losses, on_error, " added, now" if was_there else "")
+    _tell(target, rows, losses, on_error, " added, now" if there is not None else "")
 
 
 @contextmanager
@@ -304,7 +309,9 @@ def _destination(dest: Place, force: bool) -> Any:
     return dest
 
 
-def _csv_form(kind: Format, types: str | None, delimiter: str | None, null_words: list[str] | None) -> CsvForm:
+def _csv_form(
+    kind: Format, types: str | None, delimiter: str | None, null_words: list[str] | None, there: Columns | None
+) -> CsvForm:
     """What the options say of CSV; ``ValueError`` where the input is not CSV or they are wrong."""
     for name, given in (("types", types), ("delimiter", delimiter), ("null-words", null_words)):
         if given and kind is not Format.csv:
@@ -317,7 +324,7 @@ def _csv_form(kind: Format, types: str | None, delimiter: str | None, null_words
     character = "\t" if delimiter == r"\t" else delimiter
     if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
         raise ValueError(f"--delimiter is one ASCII character that is no quote and ends no line, not {delimiter!r}")
-    return CsvForm(named, character, tuple(null_words or ()))
+    return CsvForm(named, character, tuple(null_words or ()), {} if there is None else there.types)
 
 
 def _stream(
@@ -360,7 +367,7 @@ def _options(
         if name not in variants:
             raise ValueError(f"--shredding: no VARIANT column {name!r}; there are {listed(variants) or 'none'}")
     by_name = {**dict.fromkeys(variants, "infer"), **given}
-    return options | {"shredding": {name: how for name, how in by_name.items() if how is not None}}
+    return options | {"shredding": {name: "VARIANT" if how is None else how for name, how in by_name.items()}}
 
 
 def _by_column(given: list[str] | None, default: str) -> Any:

@@ -112,11 +112,15 @@ def json_documents(
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How files of CSV are read: the types of some columns, the delimiter by the file's name, and words for null."""
+    """How files of CSV are read: the types of some columns, the delimiter by the file's name, and words for null.
+
+    ``known`` are types of columns that need not be there.
+    """
 
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     delimiter: str | None = None
     null_words: tuple[str, ...] = ()
+    known: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def delimiter_of(self, source: Source) -> str:
         """The character between the fields of ``source``."""
@@ -177,7 +181,7 @@ def csv(sources: Sequence[Source], form: CsvForm, on_error: OnError, losses: Los
         return _told(read, source, other)
 
     opening: list[Ended] = []
-    first = told(partial(opened, sources[0], form.types), sources[0])
+    first = told(partial(opened, sources[0], {**form.known, **form.types}), sources[0])
     schema: pa.Schema = first[0].schema
     other = _other_delimiter(schema.names, form.delimiter_of(sources[0]))
     for name in form.types:

@@ -86,7 +86,7 @@ class GeospatialHandler(OrdersRows):
     def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> GeometryStorage:
         """As :meth:`storage`, with the kind, crs and edges of ``like``.
 
-        Raises GeometryError where the option or the field's marks name a crs or edges, and others than ``like`` has.
+        Raises ValueError where the option or the field's marks name a crs or edges, and others than ``like`` has.
         """
         option = _option(options.geometry.get(path))
         there = _type_of_node(like.node, like.properties)
@@ -274,7 +274,7 @@ def _check_told(
         same = mine == theirs or (name == "crs" and crs_.equal(own.crs, there.crs, properties))
         if name in given | marked and not same:
             source = "option 'geometry'" if name in given else "the table"
-            raise GeometryError(
+            raise ValueError(
                 f"{source} says that column {path!r} has {name} {around(mine)}, but in the file it has "
                 f"{around(theirs)}: leave it out to take the file's, or write another file"
             )
