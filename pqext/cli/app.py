@@ -13,7 +13,7 @@ import click
 
 from pqext.cli.alone import without_pandas
 from pqext.cli.declared import Place, Program
-from pqext.cli.files import describe
+from pqext.cli.files import describe, notes_of
 from pqext.text import visible
 
 GARBAGE = 100_000
@@ -99,8 +99,8 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.Abort:
-        click.echo("Aborted.", err=True)
+    except click.Abort as error:
+        click.echo(f"Aborted{notes_of(error.__cause__)}.", err=True)
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing more may be written at exit.

@@ -111,10 +111,15 @@ def refusals() -> Iterator[None]:
 
 
 def describe(error: Exception) -> str:
-    """The error in one harmless line."""
+    """The error in one harmless line, with its notes."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return visible(f"{error.filename}: {error.strerror}")
-    return visible(_as_options(" ".join(str(error).split()))) or type(error).__name__
+        return visible(f"{error.filename}: {error.strerror}") + notes_of(error)
+    return (visible(_as_options(" ".join(str(error).split()))) or type(error).__name__) + notes_of(error)
+
+
+def notes_of(error: BaseException | None) -> str:
+    """The notes on an error, as they are told behind it."""
+    return visible("".join(f"; {note}" for note in getattr(error, "__notes__", ())))
 
 
 def _as_options(text: str) -> str:

@@ -81,6 +81,11 @@ class Checkpoints:
         self._time = time.monotonic()
         self._before = (0, 0)
 
+    @property
+    def are_there(self) -> bool:
+        """Has one been made?"""
+        return self._row_groups > 0
+
     def is_due(self, row_groups: int, offset: int) -> bool:
         """Is it time for one, when so many row groups and bytes have been written?"""
         every = self._every

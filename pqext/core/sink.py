@@ -115,6 +115,18 @@ class Sink:
         if isinstance(self._dest, _File | _Stream):
             self._dest.flush()
 
+    def keep(self) -> None:
+        """From now on only ``abort`` removes the unfinished file: neither forgetting it nor the end of the process."""
+        if isinstance(self._dest, _File) and not isinstance(self._dest, _Appended):
+            self._dest.keep()
+
+    def leave(self) -> str | None:
+        """Give up, but leave the unfinished file where it is; returns its path, or None where it has none."""
+        if isinstance(self._dest, _File) and not isinstance(self._dest, _Appended):
+            return self._dest.leave()
+        self.abort()
+        return None
+
     def commit(self) -> None:
         """Finish: the file is whole. When that fails, nothing is left behind."""
         try:
@@ -205,13 +217,13 @@ class _File:
         # The file that a link leads to is replaced, not the link.
         self.path: str = os.path.realpath(given)
         self._temporary = os.path.join(os.path.dirname(self.path), f"{_prefix(self.path)}{os.urandom(4).hex()}.tmp")
-        self._held = bytearray()
+        self._held, self._is_kept, self._process = bytearray(), False, os.getpid()
         with self._named():
             with suppress(FileNotFoundError):
                 os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
             # Known before it is there: an interrupt may come when the system has made it and Python does not know.
             opened: list[io.FileIO] = []
-            self._leftover: weakref.finalize[..., _File]
+            self._leftover: weakref.finalize[..., Any]
             self._leftover = weakref.finalize(self, _remove, opened, self._temporary, os.getpid())
             try:
                 opened.append(io.FileIO(self._temporary, "x"))
@@ -274,9 +286,23 @@ class _File:
             if self._durable:
                 _sync_folder(os.path.dirname(self.path))
 
+    def keep(self) -> None:
+        if not self._is_kept:
+            self._is_kept = True
+            self._leftover.detach()
+            self._leftover = weakref.finalize(self, self._file.close)
+
+    def leave(self) -> str:
+        self.keep()
+        self._held = bytearray()
+        self._leftover()
+        return self._temporary
+
     def abort(self) -> None:
         self._held = bytearray()
         self._leftover()
+        if self._is_kept:
+            _remove((), self._temporary, self._process)
 
 
 class _Appended(_File):
@@ -285,7 +311,7 @@ class _Appended(_File):
     def __init__(self, given: str, durable: bool) -> None:
         self._given, self._durable = given, durable
         self.path = os.path.realpath(given)
-        self._held = bytearray()
+        self._held, self._is_kept = bytearray(), False
         with self._named():
             self._file = io.FileIO(self.path, "r+")
             try:

@@ -7,10 +7,9 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
 import pyarrow as pa
@@ -39,24 +38,10 @@ from pqext.core.prepared import Prepared, keep, prepare, recall
 from pqext.core.row_group_writer import BegunRowGroup
 from pqext.core.sink import Sink
 from pqext.core.suggest import Suggesting, answering
+from pqext.core.turns import in_turn
 
 if TYPE_CHECKING:
     from pqext.core.files.append import AppendedFile
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def _in_turn(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Calls of one writer come one after another, whatever threads they are from."""
-
-    @wraps(method)
-    def waiting(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
-        writer: Any = arguments[0]
-        with writer._turn:
-            return method(*arguments, **keywords)
-
-    return waiting
 
 
 class ParquetWriter(Suggesting):
@@ -71,9 +56,14 @@ class ParquetWriter(Suggesting):
     no name for some (option ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what,
     and what is refused.
 
-    With ``append`` the row groups go behind those of the local file at ``dest``, which must have the same Parquet
-    schema (:mod:`pqext.core.files.append`); where there is no file, it is made. Raises ``ValueError`` before a byte is
-    written where the schema is another one, and ``BlockingIOError`` where another writer is appending.
+    With ``checkpoint``, an exception leaves the unfinished file next to the path once it has a checkpoint. A note on
+    the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
+
+    With ``append`` the row groups go behind those of the local file at ``dest``; where there is no file, it is made.
+    Columns are stored like those of the same names in the file: shredded the same way, in the same physical types,
+    units, crs and edges (:mod:`pqext.core.file_layout`). Raises ``ValueError`` before a byte is written where columns
+    are missing, or where their types or the options contradict the file, and ``BlockingIOError`` where another writer
+    is appending.
     """
 
     def __init__(
@@ -128,7 +118,7 @@ class ParquetWriter(Suggesting):
         return sink
 
     @answering
-    @_in_turn
+    @in_turn
     def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, whose columns must be those of the schema.
 
@@ -172,7 +162,7 @@ class ParquetWriter(Suggesting):
                 self._flush()
             start += len(taken)
 
-    @_in_turn
+    @in_turn
     def write_ordered(self, table: pa.Table) -> None:
         """Append the rows of ``table``, all of them in the order of the column that orders the rows, if there is one.
 
@@ -201,7 +191,7 @@ class ParquetWriter(Suggesting):
         """Append the rows of ``batch``: a RecordBatch, or anything else that :meth:`write_table` takes."""
         self.write_table(batch)
 
-    @_in_turn
+    @in_turn
     def end_row_group(self) -> None:
         """Write the rows so far as a row group, whatever its size; those that come next begin another."""
         self._check_open()
@@ -209,7 +199,7 @@ class ParquetWriter(Suggesting):
             self._flush()
         self._finish_row_group()
 
-    @_in_turn
+    @in_turn
     def close(self) -> None:
         """Write what is pending and the footer; the file is whole afterwards."""
         if self._closed:
@@ -230,20 +220,34 @@ class ParquetWriter(Suggesting):
                 self._sink.flush()  # no footer comes to the disk before what it speaks of
             self._sink.write(tail)
             self._sink.commit()
-        except BaseException:
-            self.abort()
+        except BaseException as error:
+            self._give_up(error)
             raise
         self._closed = True
 
-    @_in_turn
+    @in_turn
     def abort(self) -> None:
-        """Give up; nothing is left at a path."""
+        """Give up; nothing is left, neither at a path nor beside it."""
         if not self._closed:
-            self._closed = True
-            self._pending.clear()
-            if self._begun is not None:
-                self._begun.workers.abandon()
+            self._stop()
             self._sink.abort()
+
+    @in_turn
+    def _give_up(self, error: BaseException) -> None:
+        """Abort because of ``error``; where there is a checkpoint, what can be read is left."""
+        if self._closed or self._checkpoints is None or not self._checkpoints.are_there:
+            self.abort()
+            return
+        self._stop()
+        left = self._sink.leave()
+        if left is not None:
+            error.add_note(f"the row groups up to the last checkpoint are left in {left}: pqext recover reads them")
+
+    def _stop(self) -> None:
+        self._closed = True
+        self._pending.clear()
+        if self._begun is not None:
+            self._begun.workers.abandon()
 
     @property
     def bytes_written(self) -> int:
@@ -264,7 +268,7 @@ class ParquetWriter(Suggesting):
         if error is None:
             self.close()
         else:
-            self.abort()
+            self._give_up(error)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -322,8 +326,8 @@ class ParquetWriter(Suggesting):
             self._finish(before)
             if not begun.workers.are_threads:  # nothing is done before it is asked for
                 self._finish_row_group()
-        except BaseException:
-            self.abort()
+        except BaseException as error:
+            self._give_up(error)
             raise
 
     def _finish_row_group(self) -> None:
@@ -336,8 +340,8 @@ class ParquetWriter(Suggesting):
             try:
                 with begun.workers:
                     self._write_row_group(begun)
-            except BaseException:
-                self.abort()
+            except BaseException as error:
+                self._give_up(error)
                 raise
 
     def _write_row_group(self, begun: BegunRowGroup) -> None:
@@ -360,6 +364,7 @@ class ParquetWriter(Suggesting):
             footer = with_row_groups(self._metadata([]), self._indexes.so_far())
             self._sink.write(self._checkpoints.made(footer, number + 1, self._sink.offset))
             self._sink.flush()
+            self._sink.keep()
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(row_group, column)

@@ -349,3 +349,67 @@ def test_a_checkpoint_that_unpacks_to_far_more_than_footers_do_is_none() -> None
     made = b"PAR1" + frame(raw + about + zlib.crc32(about).to_bytes(4, "little"), CHECKPOINT)
     with open_source(made) as source:
         assert list(find_checkpoints(source, DEFAULT_LIMITS)) == []
+
+
+def left_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.name.startswith(".pqext-"))
+
+
+def fail(writer: pqext.ParquetWriter, groups: int) -> None:
+    with writer:
+        for group in range(groups):
+            writer.write_table(TABLE.slice(group * ROWS, ROWS))
+        writer.end_row_group()
+        raise KeyError("a fault of the script")
+
+
+@pytest.mark.spec("recovery.checkpoint.left")
+def test_an_exception_leaves_all_before_the_last_checkpoint_and_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"what was there before")
+    with pytest.raises(KeyError) as raised:
+        fail(pqext.ParquetWriter(path, TABLE.schema, checkpoint=3, row_group_rows=ROWS), 8)
+    (left,) = left_in(tmp_path)
+    assert str(left) in raised.value.__notes__[0]
+    assert path.read_bytes() == b"what was there before"
+    with pytest.warns(pqext.RecoveredFileWarning), pqext.open(left, recover=True) as file:
+        assert file.read() == TABLE.slice(0, 6 * ROWS)
+
+
+@pytest.mark.spec("recovery.checkpoint.left")
+def test_a_value_that_cannot_be_stored_costs_no_checkpoint(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    writer = pqext.ParquetWriter(tmp_path / "a.parquet", schema, checkpoint=1, row_group_rows=2)
+    writer.write_table(pa.table({"a": [1, 2]}))
+    with pytest.raises(ValueError, match="not nullable") as raised:
+        writer.write_table(pa.table({"a": pa.array([3, None])}))
+    (left,) = left_in(tmp_path)
+    assert str(left) in raised.value.__notes__[0]
+    with pytest.warns(pqext.RecoveredFileWarning):
+        assert pqext.read_table(left, recover=True)["a"].to_pylist() == [1, 2]
+
+
+@pytest.mark.spec("recovery.checkpoint.left")
+def test_a_script_that_ends_in_the_middle_leaves_its_checkpoints(tmp_path: Path) -> None:
+    writing = "w = pqext.ParquetWriter(sys.argv[1], t.schema, checkpoint=1); w.write_table(t); w.end_row_group(); 1 / 0"
+    script = f"import sys, pqext, pyarrow as pa; t = pa.table({{'a': [1, 2]}}); {writing}"
+    died = subprocess.run([sys.executable, "-c", script, tmp_path / "a.parquet"], check=False, capture_output=True)
+    assert b"ZeroDivisionError" in died.stderr
+    (left,) = left_in(tmp_path)
+    with pytest.warns(pqext.RecoveredFileWarning):
+        assert pqext.read_table(left, recover=True)["a"].to_pylist() == [1, 2]
+
+
+@pytest.mark.spec("recovery.checkpoint.left")
+def test_nothing_is_left_without_a_checkpoint_nor_by_abort(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    for options in ({}, {"checkpoint": 9}):
+        with pytest.raises(KeyError) as raised:
+            fail(pqext.ParquetWriter(path, TABLE.schema, row_group_rows=ROWS, **options), 8)
+        assert not hasattr(raised.value, "__notes__")
+    writer = pqext.ParquetWriter(path, TABLE.schema, row_group_rows=ROWS, checkpoint=1)
+    writer.write_table(TABLE)
+    assert len(left_in(tmp_path)) == 1
+    writer.abort()
+    pqext.write_table(TABLE, path, row_group_rows=ROWS, checkpoint=1)
+    assert list(tmp_path.iterdir()) == [path]
