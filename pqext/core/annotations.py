@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pqext.core.facts import RowGroupFacts
-    from pqext.core.file_layout import LikeColumn
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import ColumnMetaData, GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
@@ -156,11 +155,21 @@ class DescribesFile(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of a file that rows are appended to: its node, the plain Arrow field of what is stored, and the file's
+    key-value metadata."""
+
+    node: SchemaNode
+    field: pa.Field
+    properties: Mapping[str, str]
+
+
 @runtime_checkable
 class StoresAlike(Protocol):
     """What a handler has besides when its columns take the layout of those in a file that rows are appended to."""
 
-    def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> Storage:
+    def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> Storage:
         """How ``field`` at dotted ``path`` is stored as the column ``like`` is, which is of the handler's type.
 
         Raises ``ValueError`` where the field or ``options`` contradict the column.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
 from pqext.core import shape
+from pqext.core.annotations import StoredColumn
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.metadata import FileMetaData, SchemaElement
 from pqext.core.options import ReadOptions
@@ -34,10 +34,10 @@ class LikeColumn:
         """The column in the file's schema."""
         return self.shape.node
 
-    @cached_property
-    def storage_field(self) -> pa.Field:
-        """The plain Arrow field of the column, as it is stored."""
-        return self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
+    def stored(self) -> StoredColumn:
+        """The column as handlers see it."""
+        field = self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
+        return StoredColumn(self.node, field, self.properties)
 
     def child(self, name: str) -> LikeColumn | None:
         """The field ``name`` of a struct."""

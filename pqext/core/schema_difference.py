@@ -61,7 +61,8 @@ def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
     within = _parts_unlike(mine, theirs, alike)
     if within is not None:
         if mine.node.logical_name == "VARIANT":
-            return f"{column} is a VARIANT that is shredded otherwise"
+            unwritten = "that is laid out as pqext does not write it; pqext reshred makes a file that takes rows"
+            return f"{column} is a VARIANT {unwritten if alike else 'that is shredded otherwise'}"
         return within
     if mine.nullable != theirs.nullable:
         return f"{column} is {_repetition(theirs)} instead of {_repetition(mine)}"

@@ -270,7 +270,7 @@ def _stored(
         return _plain(field, path, sample, options, None, exact, like)
     handler = annotation.load()
     if like is not None and there is not None and there.load() is handler and isinstance(handler, StoresAlike):
-        storage = handler.storage_like(field, path, like, options)
+        storage = handler.storage_like(field, path, like.stored(), options)
     else:
         storage = handler.storage(field, path, sample, options)
     inner = _plain(storage.field, path, None, options, storage.logical_type, True, like)

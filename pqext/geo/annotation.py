@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Notes, Storage, WrittenColumn
+from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Notes, Storage, StoredColumn, WrittenColumn
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.core.suggest import around, did_you_mean
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pqext.core.facts import RowGroupFacts
-    from pqext.core.file_layout import LikeColumn
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
@@ -83,7 +82,7 @@ class GeospatialHandler(OrdersRows):
         option = _option(options.geometry.get(path))
         return _storage(field, path, _type_to_write(field, option), option, options.key_value_metadata)
 
-    def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> GeometryStorage:
+    def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> GeometryStorage:
         """As :meth:`storage`, with the kind, crs and edges of ``like``.
 
         Raises ValueError where the option or the field's marks name a crs or edges, and others than ``like`` has.

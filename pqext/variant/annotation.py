@@ -10,10 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import predicate as questions
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage, StoredColumn
 from pqext.core.errors import VariantError
 from pqext.core.facts import RowGroupFacts
-from pqext.core.file_layout import LikeColumn
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.metadata import FieldRepetitionType, LogicalType, Type, VariantType
 from pqext.core.options import ReadOptions, WriteOptions
@@ -91,14 +90,14 @@ class VariantHandler:
         schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
         return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
 
-    def storage_like(self, field: pa.Field, path: str, like: LikeColumn, options: WriteOptions) -> VariantStorage:
+    def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> VariantStorage:
         """The storage struct of ``like``, whose shredding is that of the file.
 
         Raises ``ValueError`` where the ``shredding`` option asks for another schema; to infer one asks for none.
         """
         _checked_type(field, path, options)
         chosen = _chosen(path, options)
-        schema = schema_of_storage(like.storage_field.type)
+        schema = schema_of_storage(like.field.type)
         if chosen is not None and chosen.schema not in (None, schema):
             raise ValueError(
                 f"option 'shredding' shreds column {path!r} otherwise than the file does, whose shredding is {schema}: "
