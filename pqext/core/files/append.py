@@ -107,7 +107,7 @@ class AppendedFile:
         merge.add(footer, "what is appended")
         told = None if noted is None or own is None else _other_types(noted.value, own.value)
         if told is not None:
-            raise ValueError(f"{told}, as {self._path} notes: cast it, or pass arrow_schema=False to add bare numbers")
+            raise ValueError(f"the rows do not fit {self._path}: {told}, which Parquet stores alike: cast it")
         return merge
 
     def merged(self, footer: FileMetaData) -> FileMetaData:
