@@ -70,10 +70,12 @@ class FileLayout:
         schema = adopt(from_elements(footer.schema, path=path), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
-    def column(self, name: str) -> LikeColumn | None:
-        """The top-level column ``name``, if there is one."""
-        node = self.schema.root.child(name)
-        return None if node is None else LikeColumn(shape.of(node), self.properties)
+    def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:
+        """The top-level columns of these names; None for those that are not there."""
+        root = self.schema.root
+        same = list(names) == list(root.child_names)  # several columns may have one name
+        nodes = root.children if same else map(root.child, names)
+        return [None if node is None else LikeColumn(shape.of(node), self.properties) for node in nodes]
 
     def in_order(self, schema: pa.Schema) -> pa.Schema:
         """``schema`` with its columns in the order of the file; the others come last."""

@@ -32,12 +32,10 @@ def difference(first: Schema, other: Schema, where: str, *, alike: bool = False)
         told.append(f"{_columns(extra)} not in {where}")
     if not told and list(mine) != list(theirs):
         return f"the columns are {_listed(theirs)} instead of {_listed(mine)}"
-    unlike = []
-    for node in first.root.children:
-        same = other.root.child(node.name)
-        found = None if same is None else _unlike(shape.of(node), shape.of(same), alike)
-        if found is not None:
-            unlike.append(found)
+    # Several columns may have one name.
+    pairs = zip(first.root.children, map(other.root.child, mine) if told else other.root.children, strict=True)
+    differences = (_unlike(shape.of(one), shape.of(same), alike) for one, same in pairs if same is not None)
+    unlike = [found for found in differences if found is not None]
     told += unlike[:_SHOWN]
     if len(unlike) > _SHOWN:
         told.append(f"{len(unlike) - _SHOWN} more columns differ")

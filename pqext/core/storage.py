@@ -205,11 +205,9 @@ def plan(
             if not isinstance(path, str) or not {path, path.split(".")[0]} & names:
                 raise _no_column(annotation.option, path, schema.names)
     columns = sample.combine_chunks().columns if sample is not None else None
+    likes = [None] * len(schema) if layout is None else layout.columns(schema.names)
     fields = tuple(
-        _stored(
-            field, field.name, _first_chunk(columns[i]) if columns is not None else None, options,
-            like=None if layout is None else layout.column(field.name),
-        )
+        _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options, like=likes[i])
         for i, field in enumerate(schema)
     )
     _check_served(fields, options)

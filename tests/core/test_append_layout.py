@@ -171,6 +171,17 @@ def test_columns_are_taken_by_name_and_nulls_for_any_type(tmp_path: Path) -> Non
 
 
 @pytest.mark.spec("recovery.append.layout")
+def test_columns_of_one_name_are_taken_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    names = ["a", "a"]
+    pqext.write_table(pa.table([[1], [D("1.5")]], names), path)
+    append(path, pa.table([[2], [D("2.5")]], names))
+    assert [column.to_pylist() for column in pq.ParquetFile(path).read().columns] == [[1, 2], [D("1.5"), D("2.5")]]
+    for other in ([[1], [1]], [[D("1.5")], [1]], [["x"], [D("1.5")]]):
+        refuse(path, pa.table(other, names), "column 'a' has type")
+
+
+@pytest.mark.spec("recovery.append.layout")
 def test_lists_of_two_levels_are_taken(tmp_path: Path) -> None:
     """As old writers made them: the repeated field is the element."""
     path = tmp_path / "a.parquet"
