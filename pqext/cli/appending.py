@@ -65,7 +65,7 @@ def crs_and_edges(crs: str | None, edges: str | None, there: Columns | None) -> 
 
 
 def columns_of(path: Any) -> Columns | None:
-    """The columns of the local file at ``path``; None where rows cannot be appended to one, because there is none."""
+    """The columns of the local file at ``path``; None where there is no file yet."""
     if not isinstance(path, str) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
     import pyarrow as pa

@@ -32,8 +32,8 @@ class Checkpoint:
             value = getattr(self, name)
             if value is not None and not isinstance(value, int):
                 raise ValueError(
-                    f"a checkpoint after {value!r} {name.replace('_', ' ')} cannot be: give a whole number, or "
-                    "pqext.Checkpoint(seconds=2.5) for a time"
+                    f"{name} of a checkpoint must be a whole number, not {value!r}; for a time there is "
+                    "pqext.Checkpoint(seconds=2.5)"
                 )
 
 

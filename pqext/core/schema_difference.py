@@ -1,4 +1,4 @@
-"""What parts the schemas of two files, in words for people: columns, their types, and how they are stored."""
+"""How the schemas of two files differ, in words for people: columns, their types, and how they are stored."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
 
 
 def _kind(one: Shape) -> object:
-    """What makes columns those of one type, whatever their parts are."""
+    """What two columns of the same type have in common, whatever their parts are."""
     if isinstance(one, ListShape):
         return "map" if one.is_map else "list"
     if isinstance(one, GroupShape):

@@ -16,7 +16,7 @@ def stored_like(own: LeafType, arrow: pa.DataType, there: LeafType) -> tuple[Lea
     """How values of type ``arrow`` are stored in a leaf of type ``there``, and the Arrow type that they are cast to.
 
     The same values have several stored forms: decimals in four physical types, timestamps in INT96 or in three units,
-    texts as ENUM. ``own`` and its type come back where the leaf does not hold such values.
+    texts as ENUM. Returns ``own`` and its type where the leaf cannot hold the values.
     """
     types, kind = pa.types, normal(arrow)
     try:
