@@ -124,7 +124,7 @@ class AppendedFile:
                 group.columns = list(group.columns)
             merge.forget_foreign_bounds(metadata, [group.columns for group in added])
             groups += added
-        for group in new.row_groups:
+        for group in groups[len(old.row_groups) :]:
             for index in plain:
                 if (about := group.columns[index].meta_data) is not None:
                     about.geospatial_statistics = None
