@@ -221,6 +221,8 @@ class _File:
         with self._named():
             with suppress(FileNotFoundError):
                 os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
+                if is_new:
+                    os.stat(self.path)  # a link that leads to itself too
             # Known before it is there: an interrupt may come when the system has made it and Python does not know.
             opened: list[io.FileIO] = []
             self._leftover: weakref.finalize[..., Any]
@@ -317,7 +319,7 @@ class _Appended(_File):
             try:
                 _lock(self._file)
                 self._check_place()
-                self.size = self._file.seek(0, os.SEEK_END)
+                self.size = self._end = self._file.seek(0, os.SEEK_END)
             except BaseException:
                 self._file.close()
                 raise
@@ -327,10 +329,24 @@ class _Appended(_File):
         if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
             raise BlockingIOError(errno.EAGAIN, "another file has taken the place of this one meanwhile: append again")
 
+    def _check_size(self) -> None:
+        """Raise ``BlockingIOError`` where others have written to the file or cut it, and leave it to them."""
+        if os.fstat(self._file.fileno()).st_size != self._end:
+            self._leftover.detach()
+            self._file.close()
+            raise BlockingIOError(errno.EAGAIN, "another program has written to this file, or cut it, meanwhile")
+
+    def _put(self, pieces: Sequence[memoryview]) -> None:
+        with self._named():
+            self._check_size()
+        super()._put(pieces)
+        self._end += sum(map(len, pieces))
+
     def commit(self) -> None:
         self.flush()
         with self._named():
             self._check_place()
+            self._check_size()
             self._leftover.detach()
             _unlock(self._file)
             self._file.close()
@@ -375,10 +391,11 @@ def _lock(file: io.FileIO) -> None:
 
 def _unlock(file: io.FileIO) -> None:
     """Let others append, even while a forked child has the file open too."""
-    with suppress(ImportError):
+    try:
         import fcntl
-
-        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    except ImportError:
+        return
+    fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
 def _cut(file: io.FileIO, size: int, process: int) -> None:

@@ -137,7 +137,10 @@ def _check_row_groups(file: ParquetFile, findings: Findings) -> None:
     """Note sizes below 0, and numbers that only some row groups have, for which some readers refuse a file."""
     numbered: list[bool] = []
     for index, group in enumerate(file.row_groups):
-        about = group.metadata
+        try:
+            about = group.metadata
+        except CorruptFileError:
+            continue  # told where its chunks are looked at
         numbered.append(about.ordinal is not None)
         for name in ("total_byte_size", "total_compressed_size", "file_offset", "ordinal"):
             value = getattr(about, name)

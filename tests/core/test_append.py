@@ -21,8 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext.core.buffers import view
 from pqext.core.footer_choice import FooterForm
 from pqext.core.metadata import FileMetaData, Statistics
+from pqext.core.thrift import decode, encode
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
 SECOND = pa.table({"a": [7, 8], "s": ["q", "r"], "l": [None, [2, 3]]})
@@ -351,6 +353,46 @@ def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypa
         assert pq.read_table(path).equals(SECOND)
         assert [entry.name for entry in tmp_path.iterdir()] == ["new.parquet"]
         path.unlink()
+
+
+@pytest.mark.parametrize("moment", ["before a byte is written", "before the end"])
+def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(path: Path, moment: str) -> None:
+    before = path.read_bytes()
+    for changed in (before[:100], before + bytes(10_000)):
+        path.write_bytes(before)
+        writer = pqext.ParquetWriter(path, SECOND.schema, append=True)
+        if moment == "before the end":
+            writer.write_table(SECOND)
+            writer.end_row_group()
+            writer._sink.flush()
+        with path.open("r+b") as other:  # the same file, by another program
+            other.truncate(len(changed))
+            other.seek(0)
+            other.write(changed)
+        writer.write_table(SECOND)
+        with pytest.raises(BlockingIOError, match="another program has written to this file, or cut it"):
+            writer.close()
+        assert path.read_bytes() == changed
+
+
+def test_a_link_that_leads_to_itself_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "loop.parquet"
+    path.symlink_to(path)
+    with pytest.raises(OSError, match=r"(?i)symbolic links|symlink"):
+        _append(path, SECOND)
+
+
+def test_nothing_is_appended_to_a_file_that_cannot_be_read(path: Path) -> None:
+    pqext.rewrite_footer(path, lambda metadata: setattr(metadata.row_groups[0], "num_rows", 3))
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    metadata, _ = decode(FileMetaData, view(data)[footer:-8])
+    metadata.row_groups[0].num_rows = -3
+    raw = encode(metadata)
+    path.write_bytes(data[:footer] + raw + len(raw).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(pqext.CorruptFileError, match="a row group of -3 rows") as caught:
+        _append(path, SECOND)
+    assert caught.value.path == str(path)
 
 
 def test_a_profile_for_spark_appends_to_no_file_that_spark_does_not_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pqext.core.arrow_schema.text import KEY, Unreadable, parse
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.checkpoints import Checkpoints
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
 from pqext.core.file_layout import FileLayout
@@ -53,6 +53,14 @@ class AppendedFile:
             if is_place(place):
                 raise ValueError(f"extensions[{place!r}] is not a column's: an append takes those of columns only")
         self._path, self._given = path, options.key_value_metadata
+        try:
+            self._read(options)
+        except ParquetError as error:
+            error.locate(path=path)
+            raise
+
+    def _read(self, options: WriteOptions) -> None:
+        path = self._path
         source = open_source(path)
         try:
             found = _footer(source)
@@ -71,6 +79,9 @@ class AppendedFile:
         def refused(what: str, advice: str) -> UnsupportedError:
             return UnsupportedError(f"{what}: {advice}", feature="appending to such files", path=self._path)
 
+        for index, group in enumerate(self._old.row_groups):
+            if group.num_rows < 0:
+                raise CorruptFileError(f"a row group of {group.num_rows} rows", path=self._path, row_group=index)
         keys = {pair.key for pair in self._old.key_value_metadata or ()}
         if extensions_of(self._old) is not None:
             raise refused(
