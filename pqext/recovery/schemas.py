@@ -15,8 +15,8 @@ from pqext.core.metadata import KeyValue, SchemaElement
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
 from pqext.recovery.claims import Claims
+from pqext.recovery.ddl import columns
 from pqext.recovery.writing import true_pairs
-from pqext.variant.access.targets import target_type
 
 
 def given(schema: Any, limits: Limits) -> tuple[Claims, list[int | None]]:
@@ -28,12 +28,10 @@ def given(schema: Any, limits: Limits) -> tuple[Claims, list[int | None]]:
         return _of_arrow(schema, "the Arrow schema given")
     if isinstance(schema, str) and not _names_a_file(schema):
         try:
-            kind = target_type(schema)
+            named = columns(schema)
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is neither a file that is there nor DDL: {error}") from None
-        if not pa.types.is_struct(kind):
-            raise ValueError("schema needs the columns of the file, like 'id BIGINT, name STRING'")
-        return _of_arrow(pa.schema(list(kind)), "the DDL given")
+        return _of_arrow(named, "the DDL given")
     with ParquetFile(schema, limits=limits) as file:
         metadata = file.metadata
         codecs: list[int | None] = [None] * len(file.schema.leaves)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from pqext.core.suggest import around
 
@@ -19,7 +19,10 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DdlType:
-    """A parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of one."""
+    """A parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of one.
+
+    ``word`` is what stands in the place of arguments, as in GEOMETRY(ANY); ``required`` is a field that is NOT NULL.
+    """
 
     name: str
     position: int
@@ -27,6 +30,8 @@ class DdlType:
     fields: tuple[tuple[str, DdlType], ...] = ()
     element: DdlType | None = None
     key: DdlType | None = None
+    word: str | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +41,16 @@ class _Token:
     position: int
 
 
-def parse_ddl(text: str, what: str = "shredding schema", *, maps: bool = False) -> DdlType:
+def parse_ddl(
+    text: str, what: str = "shredding schema", *, maps: bool = False, words: Collection[str] = ()
+) -> DdlType:
     """Parse one type, or a list of fields, which is a STRUCT; ``what`` it is of is what errors call it.
 
-    ``NOT NULL`` and ``COMMENT 'text'`` after a field are read and ignored: every field of a variant may be
-    missing. Raises ``ValueError`` with the position.
+    ``NOT NULL`` after a field is noted, and ignored for variants, of which every field may be missing;
+    ``COMMENT 'text'`` is read and ignored. ``words`` names types that take a word as their argument. Raises
+    ``ValueError`` with the position.
     """
-    parser = _Parser(text, what, maps)
+    parser = _Parser(text, what, maps, words)
     if parser.at_field_list():
         parsed = DdlType("STRUCT", 0, fields=parser.fields(None))
     else:
@@ -57,10 +65,11 @@ def ddl_error(text: str, position: int, reason: str, what: str = "shredding sche
 
 
 class _Parser:
-    def __init__(self, text: str, what: str, maps: bool) -> None:
+    def __init__(self, text: str, what: str, maps: bool, words: Collection[str]) -> None:
         self.text = text
         self.what = what
         self.maps = maps
+        self.words = words
         self.tokens = self._tokens(text)
         self.next = next(self.tokens)
         self.following = next(self.tokens, self.next)
@@ -116,21 +125,24 @@ class _Parser:
             if name.kind not in ("word", "quoted"):
                 raise self.error(name.position, f"expected a field name, found {_found(name)}")
             self.skip(":")
-            fields.append((name.text.replace("``", "`"), self.type(depth + 1)))
-            self.attributes()
+            kind = self.type(depth + 1)
+            fields.append((name.text.replace("``", "`"), replace(kind, required=self.attributes())))
             if not self.skip(","):
                 break
         if closing is not None:
             self.expect(closing)
         return tuple(fields)
 
-    def attributes(self) -> None:
-        if self.skip("NOT"):
+    def attributes(self) -> bool:
+        """Read what is behind a field's type; is it NOT NULL?"""
+        required = self.skip("NOT")
+        if required:
             self.expect("NULL")
         if self.skip("COMMENT"):
             token = self.take()
             if token.kind != "text":
                 raise self.error(token.position, "expected the text of the comment in single quotes")
+        return required
 
     def type(self, depth: int) -> DdlType:
         token = self.take()
@@ -157,6 +169,11 @@ class _Parser:
             element = self.type(depth + 1)
             self.expect(">")
             return DdlType(name, token.position, element=element)
+        if name in self.words and self.next.text == "(" and self.following.text.isidentifier():
+            self.take()
+            word = self.take().text
+            self.expect(")")
+            return DdlType(name, token.position, word=word)
         return DdlType(name, token.position, self.arguments())
 
     def arguments(self) -> tuple[int, ...]:
