@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pqext.core.buffers import Bytes, view
 from pqext.core.footer import FootedSource, Footer
@@ -12,19 +13,24 @@ from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyVa
 from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
 
+Assigned = Literal["footer", "contradicted", "only", "regular", "told"]
+"""A footer whose statistics hold, or do not hold, and the ways in which pages alone are parted."""
+
 
 @dataclass(slots=True)
 class ClaimedGroup:
     """A row group of ``rows`` rows and its chunks, a leaf each; ``None`` for one whose place is not known.
 
-    ``certified``: every page has a checksum that fits.
+    ``checksums``: every page has a checksum that fits. ``assigned`` is what told to which columns its pages belong:
+    a footer, or the schema, in a way as :class:`~pqext.recovery.searching.PageGroup` has them.
     """
 
     rows: int
     chunks: list[ColumnMetaData | None]
     evidence: str
     number: int | None = None
-    certified: bool = False
+    checksums: bool = False
+    assigned: Assigned = "footer"
 
     @property
     def offset(self) -> int:

@@ -22,6 +22,7 @@ from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
 from pqext.recovery.pages import chain, page_at, walk
 from pqext.recovery.report import Loss
+from pqext.recovery.searching import AMBIGUOUS, PageGroup
 from pqext.recovery.writing import moved, true_pairs
 from pqext.verification import verify
 
@@ -35,6 +36,7 @@ class Evidence:
     claims: Claims
     told: str
     losses: list[Loss] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     _refuse_overlaps(claims.groups, found.offset)
     for claimed in claims.groups:  # no byte is in two chunks now
         sound = [_measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
-        claimed.certified = all(sound)
+        claimed.checksums = all(sound)
     _doubt(source, metadata, claims.groups, limits)
     return Evidence(claims, found.name)
 
@@ -96,7 +98,7 @@ def _doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup
             names += [fault.column] * (fault.column not in names)
     for number, names in contradicted.items():
         complete[number].evidence = f"footer, but values of {listed(names)} contradict its statistics"
-        complete[number].certified = False
+        complete[number].assigned = "contradicted"
 
 
 def _with_bounds(chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:
@@ -176,18 +178,38 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
     if at < stop and not (segments and segments[-1].at_end):
         losses.append(Loss("no pages can be told there", at, stop))
     groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
-    losses += [Loss(one.reason, one.start, one.stop) for one in unplaced]
+    losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
     claims = replace(schema, groups=[_claimed(group, leaves, chunks) for group in groups])
-    return Evidence(claims, "pages", losses)
+    return Evidence(claims, "pages", losses, _notes(groups, hints))
 
 
-def _claimed(group: grouping.PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks) -> ClaimedGroup:
+def _reason(reason: str, hints: Hints) -> str:
+    if reason != AMBIGUOUS:
+        return reason
+    rows = hints.row_group_rows
+    told = "row_group_rows may tell which is right" if rows is None else f"so they can with row_group_rows={rows}"
+    return f"{reason}; {told}"
+
+
+def _notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
+    """Where the pages allow other row groups only than those that were told of."""
+    wanted = hints.row_group_rows
+    if wanted is None:
+        return []
+    others = {one.rows for one in groups if one.rows > wanted} | {one.rows for one in groups[:-1] if one.rows != wanted}
+    if not others:
+        return []
+    found = listed(map(str, sorted(others)))
+    return [f"row_group_rows={wanted} is not what the pages allow: row groups have {found} rows"]
+
+
+def _claimed(group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks) -> ClaimedGroup:
     made: list[ColumnMetaData | None] = []
     for leaf, pages in zip(leaves, group.chunks, strict=True):
         codec = chunks.codec(leaf.leaf_start, pages)
         made.append(None if codec is None else metadata_of(leaf, codec, pages))
-    certified = all(page.checked is True for pages in group.chunks for page in pages)
-    return ClaimedGroup(group.rows, made, "pages", certified=certified)
+    checksums = all(page.checked is True for pages in group.chunks for page in pages)
+    return ClaimedGroup(group.rows, made, "pages", checksums=checksums, assigned=group.way)
 
 
 def end_of_claims(evidence: Evidence) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pqext.recovery.claims import Assigned
 from pqext.text import counted, visible
 
 
@@ -13,14 +14,21 @@ class Recovered:
     """A row group of the new file.
 
     ``source_row_group`` is its number in the footer that was found, ``None`` where pages told of it, and ``offset``
-    where its first page begins in the damaged file. ``evidence`` says what told its place. ``certified``: every page
-    has a checksum that fits, and no value contradicts the statistics of the footer.
+    where its first page begins in the damaged file. ``evidence`` says what told its place. ``checksums``: every page
+    has a checksum that fits, so that its bytes are those that were written.
+
+    ``assigned`` is what told to which columns the pages belong: a ``"footer"``, or one that the values
+    ``"contradicted"`` by its statistics. Otherwise the schema did, in the ``"only"`` way in which the pages fit it, in
+    the only ``"regular"`` one, with pages of one size, or where ``"told"`` rows of a row group decided.
+    ``certified``: the bytes are, and a footer assigned them.
     """
 
     rows: int
     offset: int
     source_row_group: int | None
     evidence: str
+    checksums: bool
+    assigned: Assigned
     certified: bool
 
 
@@ -57,7 +65,7 @@ class Recovery:
 
     ``written`` is false where nothing could be had: there is no new file then. ``evidence`` says how the layout was
     known, ``schema_from`` where the schema came from. ``dropped_columns`` names the top-level columns that were left
-    out.
+    out. ``notes`` say what was found otherwise than it was told.
     """
 
     path: str | None
@@ -69,6 +77,7 @@ class Recovery:
     row_groups: tuple[Recovered, ...]
     losses: tuple[Loss, ...]
     dropped_columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -77,12 +86,39 @@ class Recovery:
 
     @property
     def certified(self) -> bool:
-        """Has every page that was kept a checksum that fits? Without, values cannot be told from damage."""
+        """Are all values those of their columns? Checksums fit, and footers told which columns and types pages have."""
         return self.written and all(group.certified for group in self.row_groups)
+
+    @property
+    def checksums(self) -> bool:
+        """Has every page that was kept a checksum that fits? Without, values cannot be told from damage."""
+        return self.written and all(group.checksums for group in self.row_groups)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers, booleans and None, fit for JSON."""
-        return {"rows": self.rows, "certified": self.certified, **asdict(self)}
+        return {"rows": self.rows, "certified": self.certified, "checksums": self.checksums, **asdict(self)}
+
+    def _assigned(self) -> list[str]:
+        """How pages were assigned to columns, a line for each way."""
+        by = self.schema_from if self.schema_from.startswith("the ") else f"the schema {self.schema_from}"
+        if not self.schema_from.startswith("of the footer"):
+            by += ", whose names and types no footer confirms"
+        schema = f"assigned by {by}, in the only way"
+        ways = {
+            "footer": ("certain", "as the footer says"),
+            "contradicted": ("not certain", "as the footer says, but values contradict its statistics"),
+            "only": ("not certain", f"{schema} that fits"),
+            "regular": ("not certain", f"{schema} with pages of one size; others fit too"),
+            "told": ("not certain", f"assigned by {by}, and by row_group_rows alone; other row groups fit too"),
+        }
+        found = [group.assigned for group in self.row_groups]
+        lines = []
+        for way, (certain, why) in ways.items():
+            count = sum(one == way for one in found)
+            if count:
+                where = f" in {counted(count, 'row group')}" if count < len(found) else ""
+                lines.append(f"{certain}{where}: {why}")
+        return lines
 
     def __str__(self) -> str:
         lines = [
@@ -95,10 +131,12 @@ class Recovery:
             else "recovered  nothing: no file was written",
         ]
         if self.written:
-            unsure = sum(not group.certified for group in self.row_groups)
+            unsure = sum(not group.checksums for group in self.row_groups)
             certain = "certain: every page has a checksum that fits"
             guess = f"not certain in {counted(unsure, 'row group')}: pages without checksums were only decoded"
-            lines.append(f"values     {guess if unsure else certain}")
+            lines.append(f"bytes      {guess if unsure else certain}")
+            lines += [f"columns    {visible(line)}" for line in self._assigned()]
+        lines += [f"note       {visible(note)}" for note in self.notes]
         if self.dropped_columns:
             lines.append(f"left out   {visible(', '.join(self.dropped_columns))}")
         lines += [f"lost       {loss}" for loss in self.losses]

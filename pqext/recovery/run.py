@@ -50,7 +50,8 @@ def recover(
     The best footer left is taken: at the end, inside the file, without length and magic number, or as far as it goes.
     What no footer reaches is found by the headers of its pages, which needs a schema: of a torn footer, or
     ``schema``. Every page that is kept was read, its checksum compared where it has one. Where pages have none,
-    damage that decodes cannot be told from values: the report says so.
+    damage that decodes cannot be told from values: the report says so. Only a footer is certain of columns and types:
+    where a schema assigned pages to columns, the report says that too.
 
     Args:
         source: Any source that :func:`pqext.open` takes. It is not touched.
@@ -59,7 +60,8 @@ def recover(
             ``"id BIGINT, name STRING"``.
         codec: The codec of the pages, like ``"zstd"``; all are tried by default.
         drop_columns: Leave out top-level columns of which a chunk is lost, instead of the row groups that lost one.
-        row_group_rows: Rows of a row group, where pages alone can be parted in several ways.
+        row_group_rows: Rows of a row group at most, where pages alone can be parted in several ways. What the pages
+            contradict is not believed.
         limits: What reading may take; ``Limits.untrusted()`` by default.
         filesystem: As for :func:`pqext.open`, of the source.
         storage_options: As for :func:`pqext.open`, of the source.
@@ -128,7 +130,7 @@ class _Recovery:
         evidence = self._gather()
         if evidence is None:
             loss = Loss("no footer is left, and without a schema pages tell too little: give schema=")
-            return self._report("none", "not known", [], [loss], ())
+            return self._report(Evidence(Claims([], "not known"), "none", [loss]), [], ())
         claims, losses = evidence.claims, evidence.losses
         verdicts = judge(self._source, claims, self._limits)
         dropped: list[str] = []
@@ -153,7 +155,7 @@ class _Recovery:
                 dropped = []
         losses = losses + _losses(verdicts)
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
-        return self._report(evidence.told, claims.schema_from, kept, losses, tuple(dropped))
+        return self._report(replace(evidence, losses=losses), kept, tuple(dropped))
 
     def _gather(self) -> Evidence | None:
         """What is claimed of the file."""
@@ -183,6 +185,7 @@ class _Recovery:
             if more.claims.groups:
                 evidence.claims.groups += more.claims.groups
                 evidence.losses += more.losses
+                evidence.notes += more.notes
                 evidence.told += ", pages behind it" if found.kind == "inside" else ", pages beyond it"
         return evidence
 
@@ -223,19 +226,18 @@ class _Recovery:
         data = made.getbuffer()
         return data if done.rows == expected and verify(data, limits=self._limits).ok else None
 
-    def _report(
-        self, told: str, schema_from: str, groups: list[Recovered], losses: Sequence[Loss], dropped: tuple[str, ...]
-    ) -> Recovery:
+    def _report(self, evidence: Evidence, groups: list[Recovered], dropped: tuple[str, ...]) -> Recovery:
         return Recovery(
             self._source.path,
             self._source.size,
             bool(groups),
-            told,
-            schema_from,
+            evidence.told,
+            evidence.claims.schema_from,
             tuple(map(str, self._footers)),
             tuple(groups),
-            tuple(losses),
+            tuple(evidence.losses),
             dropped,
+            tuple(evidence.notes),
         )
 
 
@@ -264,4 +266,5 @@ def _losses(verdicts: Sequence[Verdict]) -> list[Loss]:
 
 
 def _recovered(group: ClaimedGroup, rows: int) -> Recovered:
-    return Recovered(rows, group.offset, group.number, group.evidence, group.certified)
+    certified = group.checksums and group.assigned == "footer"
+    return Recovered(rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified)

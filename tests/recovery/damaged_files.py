@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import pqext
 from pqext.recovery import Recovery
-from pqext.recovery.grouping import AMBIGUOUS
+from pqext.recovery.searching import AMBIGUOUS
 
 CODECS = ("none", "snappy", "zstd", "gzip", "lz4_raw")
 
@@ -158,4 +158,4 @@ def _is_part(part: pa.Table, whole: pa.Table) -> bool:
 
 def is_ambiguous(report: Recovery) -> bool:
     """Was anything given up because it could be read in several ways?"""
-    return any(loss.reason == AMBIGUOUS for loss in report.losses)
+    return any(loss.reason.startswith(AMBIGUOUS) for loss in report.losses)

@@ -15,7 +15,6 @@ import pytest
 import pqext
 from pqext import variant
 from pqext.recovery import Recovery
-from pqext.recovery.grouping import AMBIGUOUS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
 
@@ -270,19 +269,6 @@ def test_a_page_into_which_the_next_one_reaches_is_not_kept() -> None:
     assert found == pa.concat_tables([numbers.slice(0, 100), numbers.slice(200)])
 
 
-@pytest.mark.spec("recovery.ambiguous")
-def test_pages_that_can_be_parted_in_several_ways_are_given_up_unless_told() -> None:
-    numbers = pa.table({"a": range(800), "b": range(1000, 1800)})
-    data = plain(numbers, 200, 100)
-    cut = data[: footer_of(data)]
-    schema = "a BIGINT, b BIGINT"
-    report, found = recover(cut, schema=schema)
-    assert found is None
-    assert [loss.reason for loss in report.losses] == [AMBIGUOUS]
-    report, found = recover(cut, schema=schema, row_group_rows=200)
-    assert found == numbers
-
-
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "zstd", "lz4_raw", "brotli"])
 @pytest.mark.spec("recovery.codec")
 def test_the_codec_is_found_by_trying(codec: str) -> None:
@@ -399,7 +385,7 @@ def test_the_new_footer_says_nothing_of_values() -> None:
 def test_the_report_says_that_values_without_checksums_are_not_certain() -> None:
     report, _ = recover(written(rows(300))[:-30], schema=SCHEMA)
     assert report.certified
-    assert "certain: every page has a checksum" in str(report)
+    assert "bytes      certain: every page has a checksum" in str(report)
     data = bytearray(written(rows(300), checksums=False, compression="uncompressed", dictionary=False))
     start, _ = extent(bytes(data), 0, 2)
     data[start + 60] ^= 1

@@ -1,0 +1,111 @@
+"""To which columns and row groups pages belong where no footer says so, and what the report tells of it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from recovery.cut_files import by_pqext, by_pyarrow, footer_of, recovered, without_footer
+
+from pqext.recovery.searching import AMBIGUOUS
+
+
+@pytest.mark.spec("recovery.ambiguous")
+def test_pages_that_can_be_parted_in_several_ways_are_given_up_unless_told() -> None:
+    numbers = pa.table({"a": range(800), "b": range(1000, 1800)})
+    data = by_pyarrow(
+        numbers, row_group_size=200, compression="none", use_dictionary=False, data_page_size=800, write_batch_size=100
+    )
+    cut = data[: footer_of(data)]
+    schema = "a BIGINT, b BIGINT"
+    report, found = recovered(cut, schema=schema)
+    assert found is None
+    assert [loss.reason for loss in report.losses] == [f"{AMBIGUOUS}; row_group_rows may tell which is right"]
+
+
+def same_types(count: int, group: int, page: int = 1 << 20) -> tuple[pa.Table, bytes]:
+    """Two columns of one type without dictionaries, whose chunks look alike, and their file without its footer."""
+    table = pa.table({
+        "lat": pa.array([48 + i / 7 for i in range(count)]), "lon": pa.array([11 + i / 9 for i in range(count)])
+    })
+    data = by_pyarrow(
+        table, row_group_size=group, compression="none", use_dictionary=False, data_page_size=page * 8,
+        write_batch_size=page,
+    )
+    return table, data[: footer_of(data)]
+
+
+@pytest.mark.spec("recovery.ambiguous")
+def test_rows_of_a_row_group_that_alone_decide_are_told_of() -> None:
+    table, cut = same_types(600, 100)
+    assert recovered(cut, schema=table.schema)[1] is None
+    report, found = recovered(cut, schema=table.schema, row_group_rows=100)
+    assert found == table
+    assert {group.assigned for group in report.row_groups} == {"told"}
+    assert report.checksums
+    assert not report.certified
+    assert "assigned by the Arrow schema given, whose names and types no footer confirms, and by row_group_rows" in str(
+        report
+    )
+
+
+@pytest.mark.spec("recovery.ambiguous")
+def test_rows_of_a_row_group_are_not_believed_where_pages_make_smaller_ones() -> None:
+    for group, page, told in ((100, 1 << 20, 200), (200, 100, 200)):  # one and the same pages
+        table, cut = same_types(600, group, page)
+        report, found = recovered(cut, schema=table.schema, row_group_rows=told)
+        assert found is None
+        assert "so they can with row_group_rows=200" in report.losses[0].reason
+    table, cut = same_types(80_000, 40_000, 20_000)  # pages that a writer ends for their length alone
+    report, found = recovered(cut, schema=table.schema, row_group_rows=40_000)
+    assert found == table
+    assert {group.assigned for group in report.row_groups} == {"told"}
+
+
+@pytest.mark.spec("recovery.ambiguous")
+def test_rows_of_a_row_group_that_the_pages_contradict_are_not_believed() -> None:
+    rows = pa.table({"id": range(300), "name": [f"n{i % 9}" for i in range(300)]})
+    data = by_pqext(rows, row_group_rows=100)
+    for told in (70, 200):
+        report, found = recovered(data[: footer_of(data)], schema=rows.schema, row_group_rows=told)
+        assert found == rows
+        assert report.notes == (f"row_group_rows={told} is not what the pages allow: row groups have 100 rows",)
+        assert {group.assigned for group in report.row_groups} == {"only"}
+
+
+@pytest.mark.spec("recovery.assigned")
+def test_what_a_schema_assigned_is_not_certified() -> None:
+    table = pa.table({"at": pa.array([i * 1000 for i in range(300)], pa.timestamp("ms")), "n": range(300)})
+    data = by_pqext(table)
+    cut = data[: footer_of(data)]
+    for schema in ("at TIMESTAMP_NTZ, n BIGINT", "n BIGINT, at BIGINT", table.schema):
+        report, found = recovered(cut, schema=schema)
+        assert found is not None
+        assert report.rows == 300
+        assert report.checksums
+        assert not report.certified
+        assert not any(group.certified for group in report.row_groups)
+        told = json.loads(json.dumps(report.to_dict()))
+        assert (told["certified"], told["checksums"], told["row_groups"][0]["assigned"]) == (False, True, "only")
+        assert "names and types no footer confirms, in the only way that fits" in str(report)
+    report, _ = recovered(data[:-1])
+    assert report.certified
+    assert {group.assigned for group in report.row_groups} == {"footer"}
+    assert "columns    certain: as the footer says" in str(report)
+
+
+@pytest.mark.spec("recovery.assigned")
+def test_pages_that_fit_otherwise_with_uneven_sizes_are_told_of() -> None:
+    numbers = pa.table({"a": range(250), "b": range(1000, 1250)})
+    made = io.BytesIO()
+    # The index behind the pages shows that none is missing.
+    with pq.ParquetWriter(made, numbers.schema, use_dictionary=False, write_page_index=True) as writer:
+        for start, count in ((0, 100), (100, 50), (150, 100)):  # six pages, also one row group of 250 rows
+            writer.write_table(numbers.slice(start, count))
+    report, found = without_footer(made.getvalue(), schema="a BIGINT, b BIGINT")
+    assert found == numbers
+    assert {group.assigned for group in report.row_groups} == {"regular"}
+    assert "in the only way with pages of one size; others fit too" in str(report)
