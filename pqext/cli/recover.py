@@ -43,6 +43,9 @@ def command(
     drop_columns: Annotated[
         bool, Option("--drop-columns", help="Leave out columns that lost a chunk, not the row groups that did.")
     ] = False,
+    null_columns: Annotated[
+        bool, Option("--null-columns", help="Put nulls in the place of lost chunks of optional columns.")
+    ] = False,
     row_group_rows: Annotated[
         int | None,
         Option(
@@ -70,7 +73,7 @@ def command(
         check_new(out, force)
     done = recover(
         read, out, schema=schema, codec=None if codec is None else codec.value, drop_columns=drop_columns,
-        row_group_rows=row_group_rows,
+        null_columns=null_columns, row_group_rows=row_group_rows,
     )
     click.echo(json.dumps(done.to_dict(), indent=2) if form is Form.json else str(done))
     if not done.written:

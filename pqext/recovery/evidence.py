@@ -69,7 +69,7 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         _tell_apart(source, metadata, claims.groups, distances, limits)
     _refuse_overlaps(claims.groups, found.offset)
     for claimed in claims.groups:  # no byte is in two chunks now
-        sound = [_measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
+        sound = [measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
         claimed.checksums = all(sound)
     _doubt(source, metadata, claims.groups, limits)
     return Evidence(claims, found.name)
@@ -209,7 +209,7 @@ def _claimed(group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks) -> 
         codec = chunks.codec(leaf.leaf_start, pages)
         made.append(None if codec is None else metadata_of(leaf, codec, pages))
     checksums = all(page.checked is True for pages in group.chunks for page in pages)
-    return ClaimedGroup(group.rows, made, "pages", checksums=checksums, assigned=group.way)
+    return ClaimedGroup(group.rows, made, "pages", checksums=checksums, assigned=group.way, extent=group.extent)
 
 
 def end_of_claims(evidence: Evidence) -> int:
@@ -246,7 +246,7 @@ def _placed(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits
     return None
 
 
-def _measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
+def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
     """Give the chunk the sizes and encodings that its pages have; do all of these have checksums that fit?"""
     try:
         pages = chain(source, start_of(chunk), end_of(chunk), limits)

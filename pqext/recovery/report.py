@@ -20,7 +20,8 @@ class Recovered:
     ``assigned`` is what told to which columns the pages belong: a ``"footer"``, or one that the values
     ``"contradicted"`` by its statistics. Otherwise the schema did, in the ``"only"`` way in which the pages fit it, in
     the only ``"regular"`` one, with pages of one size, or where ``"told"`` rows of a row group decided.
-    ``certified``: the bytes are, and a footer assigned them.
+    ``certified``: the bytes are, and a footer assigned them. ``null_columns`` names the top-level columns that hold
+    nulls in the place of lost chunks.
     """
 
     rows: int
@@ -30,6 +31,7 @@ class Recovered:
     checksums: bool
     assigned: Assigned
     certified: bool
+    null_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,16 @@ class Recovery:
                 lines.append(f"{certain}{where}: {why}")
         return lines
 
+    def _nulls(self) -> list[str]:
+        """Which columns hold nulls in the place of lost values, a line for each row group."""
+        first, lines = 0, []
+        for number, group in enumerate(self.row_groups):
+            if group.null_columns:
+                rows = f"rows {first:,} to {first + group.rows:,}"
+                lines.append(f"{', '.join(group.null_columns)} in row group {number} of the new file, {rows}")
+            first += group.rows
+        return lines
+
     def __str__(self) -> str:
         lines = [
             f"file       {visible(self.path) if self.path else 'in memory'}, {self.size:,} bytes",
@@ -139,5 +151,6 @@ class Recovery:
         lines += [f"note       {visible(note)}" for note in self.notes]
         if self.dropped_columns:
             lines.append(f"left out   {visible(', '.join(self.dropped_columns))}")
+        lines += [f"nulls      {visible(line)}" for line in self._nulls()]
         lines += [f"lost       {loss}" for loss in self.losses]
         return "\n".join(lines)

@@ -19,8 +19,9 @@ from pqext.core.sources.opening import open_source
 from pqext.recovery import footers, schemas
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
-from pqext.recovery.evidence import Evidence, Hints, end_of_claims, likely_rows, of_footer, of_pages, worth
+from pqext.recovery.evidence import Evidence, Hints, end_of_claims, likely_rows, measure, of_footer, of_pages, worth
 from pqext.recovery.leaves import CODECS
+from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
 from pqext.recovery.report import Loss, Recovered, Recovery
 from pqext.recovery.writing import write
@@ -40,6 +41,7 @@ def recover(
     schema: Any = None,
     codec: str | None = None,
     drop_columns: bool = False,
+    null_columns: bool = False,
     row_group_rows: int | None = None,
     limits: Limits | None = None,
     filesystem: Any = None,
@@ -60,6 +62,8 @@ def recover(
             ``"id BIGINT, name STRING"``.
         codec: The codec of the pages, like ``"zstd"``; all are tried by default.
         drop_columns: Leave out top-level columns of which a chunk is lost, instead of the row groups that lost one.
+        null_columns: Put nulls in the place of a lost chunk, so that it costs neither its row group nor its column.
+            Only optional top-level columns can hold them; the report names each. Not together with ``drop_columns``.
         row_group_rows: Rows of a row group at most, where pages alone can be parted in several ways. What the pages
             contradict is not believed.
         limits: What reading may take; ``Limits.untrusted()`` by default.
@@ -84,6 +88,8 @@ def recover(
     codecs = CODECS if codec is None else (_codec(codec),)
     if row_group_rows is not None and row_group_rows < 1:
         raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
+    if drop_columns and null_columns:
+        raise ValueError("drop_columns leaves a column out and null_columns keeps it with nulls: give one of them")
     limits = limits or Limits.untrusted()
     read = _opened(source, filesystem, storage_options)
     try:
@@ -96,7 +102,8 @@ def recover(
             )
         told = None if schema is None else schemas.given(schema, limits)
         hints = Hints(codecs, [] if told is None else told[1], row_group_rows)
-        return _Recovery(read, limits, hints, None if told is None else told[0]).run(dest, drop_columns=drop_columns)
+        recovery = _Recovery(read, limits, hints, None if told is None else told[0])
+        return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
     finally:
         if read is not source:
             read.close()
@@ -120,12 +127,13 @@ def _codec(name: str) -> int:
 class _Recovery:
     def __init__(self, source: Source, limits: Limits, hints: Hints, schema: Claims | None) -> None:
         self._source = source
+        self._size = source.size
         self._limits = limits
         self._hints = hints
         self._schema = schema
         self._footers: list[footers.FoundFooter] = []
 
-    def run(self, dest: Any, *, drop_columns: bool) -> Recovery:
+    def run(self, dest: Any, *, drop_columns: bool, null_columns: bool) -> Recovery:
         """Recover to ``dest``."""
         evidence = self._gather()
         if evidence is None:
@@ -133,6 +141,8 @@ class _Recovery:
             return self._report(Evidence(Claims([], "not known"), "none", [loss]), [], ())
         claims, losses = evidence.claims, evidence.losses
         verdicts = judge(self._source, claims, self._limits)
+        if null_columns:
+            self._fill(claims, verdicts)
         dropped: list[str] = []
         if drop_columns:
             names = [node.name for node in from_elements(claims.elements, self._limits).root.children]
@@ -144,7 +154,7 @@ class _Recovery:
             dropped = [name for name in names if name in lost]
             if dropped and len(dropped) < len(names) and len(set(names)) == len(names):
                 losses = losses + [
-                    Loss(reason, source_row_group=one.group.number, column=name, rows=one.group.rows)
+                    _loss(one.group, name, reason, one.group.rows)
                     for one in verdicts
                     if one not in everywhere
                     for name, reason in one.gone.items()
@@ -155,7 +165,22 @@ class _Recovery:
                 dropped = []
         losses = losses + _losses(verdicts)
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
+        losses = _ordered(losses, evidence.claims, self._limits)
         return self._report(replace(evidence, losses=losses), kept, tuple(dropped))
+
+    def _fill(self, claims: Claims, verdicts: list[Verdict]) -> None:
+        """Put nulls in the place of lost chunks, and judge the row groups again that have them."""
+        filling = Filling(self._source, claims, self._limits)
+        waiting = list(range(len(verdicts)))
+        while filled := {at: group for at in waiting if (group := filling.fill(verdicts[at])) is not None}:
+            self._source = filling.source
+            judged = judge(self._source, replace(claims, groups=[*filled.values()]), self._limits)
+            for at, verdict in zip(filled, judged, strict=True):
+                placed = [chunk for chunk in verdict.group.chunks if chunk is not None]
+                sound = [measure(self._source, chunk, self._limits) for chunk in placed]
+                verdict.group.checksums = all(sound)
+                verdicts[at] = verdict
+            waiting = list(filled)
 
     def _gather(self) -> Evidence | None:
         """What is claimed of the file."""
@@ -229,7 +254,7 @@ class _Recovery:
     def _report(self, evidence: Evidence, groups: list[Recovered], dropped: tuple[str, ...]) -> Recovery:
         return Recovery(
             self._source.path,
-            self._source.size,
+            self._size,
             bool(groups),
             evidence.told,
             evidence.claims.schema_from,
@@ -257,14 +282,41 @@ def _alike(data: Any, claims: Claims, verdicts: Sequence[Verdict], limits: Limit
 
 def _losses(verdicts: Sequence[Verdict]) -> list[Loss]:
     """What of these row groups is not in the new file."""
-    return [
-        Loss(reason, source_row_group=one.group.number, column=name or None, rows=one.group.rows - one.rows_left)
-        for one in verdicts
-        if not one.is_whole
-        for name, reason in one.damaged.items()
-    ]
+    found = []
+    for one in verdicts:
+        lost = [(name, reason, one.group.rows - one.rows_left) for name, reason in one.damaged.items()]
+        if one.rows_left:
+            lost += [
+                (name, f"{reason}; nulls stand in its place", one.group.rows)
+                for name, reason in one.group.nulls.items()
+            ]
+        found += [_loss(one.group, name, reason, rows) for name, reason, rows in lost]
+    return found
+
+
+def _loss(group: ClaimedGroup, column: str, reason: str, rows: int) -> Loss:
+    start, stop = group.extent or (None, None)
+    return Loss(reason, start, stop, group.number, column or None, rows)
+
+
+def _ordered(losses: Sequence[Loss], claims: Claims, limits: Limits) -> list[Loss]:
+    """Losses in the order of the file, and those of a row group in the order of the columns."""
+    columns = {node.name: at for at, node in enumerate(from_elements(claims.elements, limits).root.children)}
+    places: dict[int | None, int] = {}
+    reached = 0
+    for group in claims.groups:
+        reached = group.offset or reached  # of one without any chunk nothing tells where it was
+        places[group.number] = reached
+
+    def place(loss: Loss) -> tuple[int, int]:
+        start = places.get(loss.source_row_group, reached) if loss.start is None else loss.start
+        return start, columns.get((loss.column or "").split(".")[0], -1)
+
+    return sorted(losses, key=place)
 
 
 def _recovered(group: ClaimedGroup, rows: int) -> Recovered:
     certified = group.checksums and group.assigned == "footer"
-    return Recovered(rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified)
+    return Recovered(
+        rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified, tuple(group.nulls)
+    )

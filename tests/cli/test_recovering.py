@@ -30,6 +30,21 @@ def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     assert (told["rows"], told["evidence"]) == (100, "pages")
 
 
+def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> None:
+    whole, damaged, out = tmp_path / "whole.parquet", tmp_path / "damaged.parquet", tmp_path / "out.parquet"
+    pqext.write_table(pa.table({"id": range(100), "name": ["some text"] * 100}), whole, row_group_rows=50)
+    data = bytearray(whole.read_bytes())
+    place = data.index(b"some text")
+    data[place : place + 4] = bytes(4)
+    damaged.write_bytes(data)
+    result = run("recover", damaged, "-o", out, "--null-columns")
+    assert "nulls      name in row group 0 of the new file, rows 0 to 50" in result.output
+    assert pqext.read_table(out)["name"].to_pylist() == [None] * 50 + ["some text"] * 50
+    result = run("recover", damaged, "-o", out, "--null-columns", "--drop-columns", "--force")
+    assert result.exit_code != 0
+    assert "give one of them" in str(result.exception)
+
+
 def test_nothing_to_recover_has_status_1_and_writes_nothing(tmp_path: Path) -> None:
     lost, out = tmp_path / "lost.parquet", tmp_path / "out.parquet"
     lost.write_bytes(b"PAR1" + bytes(1000))
