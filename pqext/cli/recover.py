@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -65,16 +66,32 @@ def command(
     Example: pqext recover cut.parquet -o rest.parquet --schema sibling.parquet
     """
     import json
+    from dataclasses import replace
 
     from pqext.recovery import recover
 
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
         check_new(out, force)
-    done = recover(
-        read, out, schema=schema, codec=None if codec is None else codec.value, drop_columns=drop_columns,
-        null_columns=null_columns, row_group_rows=row_group_rows,
-    )
+    try:
+        done = recover(
+            read, out, schema=schema, codec=None if codec is None else codec.value, drop_columns=drop_columns,
+            null_columns=null_columns, row_group_rows=row_group_rows,
+        )
+    except ValueError as error:
+        if type(error) is ValueError:
+            raise ValueError(_in_options(str(error))) from None
+        raise
+    losses = tuple(replace(loss, reason=_in_options(loss.reason)) for loss in done.losses)
+    done = replace(done, losses=losses, notes=tuple(map(_in_options, done.notes)))
     click.echo(json.dumps(done.to_dict(), indent=2) if form is Form.json else str(done))
     if not done.written:
         raise click.exceptions.Exit(NOTHING)
+
+
+def _in_options(text: str) -> str:
+    """Text about parameters, about the options in their place."""
+    text = re.sub(r"^schema (?=is|needs)|\bschema=", "--schema ", text)
+    text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)
+    text = re.sub(r"\b(drop|null)_columns\b", r"--\1-columns", text)
+    return " ".join(text.split())

@@ -20,7 +20,7 @@ from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
 from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
-from pqext.recovery.pages import chain, page_at, walk
+from pqext.recovery.pages import Segment, chain, page_at, walk
 from pqext.recovery.report import Loss
 from pqext.recovery.searching import AMBIGUOUS, PageGroup
 from pqext.recovery.writing import moved, true_pairs
@@ -37,6 +37,7 @@ class Evidence:
     told: str
     losses: list[Loss] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    segments: Sequence[Segment] = ()
 
 
 @dataclass(slots=True)
@@ -46,6 +47,8 @@ class Hints:
     codecs: Sequence[int]
     known: Sequence[int | None] = ()
     row_group_rows: int | None = None
+    is_logical: bool = False
+    """Are physical types our own guess, as those of DDL and Arrow are?"""
 
 
 def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
@@ -180,7 +183,7 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
     groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
     losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
     claims = replace(schema, groups=[_claimed(group, leaves, chunks) for group in groups])
-    return Evidence(claims, "pages", losses, _notes(groups, hints))
+    return Evidence(claims, "pages", losses, _notes(groups, hints), segments)
 
 
 def _reason(reason: str, hints: Hints) -> str:

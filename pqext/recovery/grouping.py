@@ -21,6 +21,7 @@ _STEPS = 4_000_000
 _STEPS_PER_PAGE = 64
 _STEPS_OF_CHECKS = 500_000
 """Pages that are looked at to learn whether other ways fit too."""
+MISFIT = "a page that no column can have"
 _OPENED = 100
 """Pages that are looked at in the time in which one is opened."""
 
@@ -100,7 +101,7 @@ def _apart(
             first, last = begin == 0, at == len(segment.pages)
             parts.append(Segment(segment.pages[begin:at], segment.at_start and first, segment.at_end and last))
         if page is not None:
-            misfits.append(Unplaced(page.offset, page.end, "a page that no column can have"))
+            misfits.append(Unplaced(page.offset, page.end, MISFIT))
         begin = at + 1
     return parts, misfits
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pqext.core import compression, shape
 from pqext.core.budget import Account, Budget
 from pqext.core.buffers import Bytes, allocate
@@ -152,10 +155,31 @@ class Chunks:
         values = len(column.array) - column.array.null_count
         if column.definition is not None:
             values = int((column.definition == highest).sum())
-        if page.encoding != _PLAIN or leaf.leaf_type.width is None:
+        if page.encoding != _PLAIN:
             return True
+        if leaf.leaf_type.width is None:
+            return _plain_size(column.array, values) in (None, stored)
         is_bits = leaf.leaf_type.physical == Type.BOOLEAN
         return bool(stored == ((values + 7) // 8 if is_bits else values * leaf.leaf_type.width))
+
+    def has_levels(self, leaf: SchemaNode, page: Page) -> bool:
+        """Can a page of indices have the levels of ``leaf``? Where it has indices, some level is the highest."""
+        highest = leaf.max_definition_level
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None:
+            return False
+        if not highest or page.checked is False or page.count > 64 * 8 * (page.unpacked + 8):
+            return True
+        try:
+            opened = open_data(
+                [self.raw(page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
+            )
+            assert opened.definition is not None
+            levels = allocate(page.count * 2).view("int16")
+            rle.decode_levels(opened.definition, highest, levels)
+        except (ParquetError, ValueError):
+            return False
+        return sum(map(len, opened.values.pages)) <= 1 or bool((levels == highest).any())
 
     def _counted(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
         codec = self.codec(leaf.leaf_start, [page])
@@ -192,6 +216,16 @@ def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMe
         data_page_offset=(data[0] if data else pages[0]).offset,
         dictionary_page_offset=pages[0].offset if has_dictionary else None,
     )
+
+
+def _plain_size(array: pa.Array, values: int) -> int | None:
+    """Bytes that the values of an array take as byte arrays; ``None`` where their lengths are not those of the file."""
+    if not values:
+        return 0
+    if pa.types.is_decimal(array.type):
+        return None
+    lengths = pc.sum(pc.binary_length(array)).as_py()
+    return 4 * values + int(lengths or 0)
 
 
 def _is_compressed(page: Page) -> bool:

@@ -121,7 +121,17 @@ def _with_statistics(chunk: ColumnMetaData, said: ColumnMetaData, pages: Sequenc
 
 def paths(elements: Sequence[SchemaElement]) -> list[list[SchemaElement]]:
     """For each leaf of a schema the elements of one that has no other leaf."""
-    found: list[list[SchemaElement]] = []
+    return [alone(elements, line) for line in lines(elements)]
+
+
+def alone(elements: Sequence[SchemaElement], line: Sequence[int]) -> list[SchemaElement]:
+    """The elements of a schema whose only leaf is the last of ``line``."""
+    return [*(_alone(elements[at]) for at in line[:-1]), elements[line[-1]]]
+
+
+def lines(elements: Sequence[SchemaElement]) -> list[list[int]]:
+    """For each leaf of a schema the numbers of the elements that lead to it, from the root to itself."""
+    found: list[list[int]] = []
     above: list[list[int]] = []  # groups, and how many children of each are still to come
     for number, element in enumerate(elements):
         if above:
@@ -129,7 +139,7 @@ def paths(elements: Sequence[SchemaElement]) -> list[list[SchemaElement]]:
         if element.num_children:
             above.append([number, element.num_children])
             continue
-        found.append([*(_alone(elements[at]) for at, _ in above), element])
+        found.append([*(at for at, _ in above), number])
         while above and not above[-1][1]:
             above.pop()
     return found

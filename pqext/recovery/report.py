@@ -111,7 +111,7 @@ class Recovery:
             "contradicted": ("not certain", "as the footer says, but values contradict its statistics"),
             "only": ("not certain", f"{schema} that fits"),
             "regular": ("not certain", f"{schema} with pages of one size; others fit too"),
-            "told": ("not certain", f"assigned by {by}, and by row_group_rows alone; other row groups fit too"),
+            "told": ("not certain", f"assigned by {by}, and by the rows of row groups that were given; others fit too"),
         }
         found = [group.assigned for group in self.row_groups]
         lines = []

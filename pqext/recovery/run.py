@@ -16,11 +16,12 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink, with_unfinished
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
-from pqext.recovery import footers, schemas
+from pqext.recovery import footers, forms, schemas
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.evidence import Evidence, Hints, end_of_claims, likely_rows, measure, of_footer, of_pages, worth
 from pqext.recovery.leaves import CODECS
+from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
 from pqext.recovery.report import Loss, Recovered, Recovery
@@ -101,7 +102,8 @@ def recover(
                 path=read.path,
             )
         told = None if schema is None else schemas.given(schema, limits)
-        hints = Hints(codecs, [] if told is None else told[1], row_group_rows)
+        is_logical = told is not None and told[2]
+        hints = Hints(codecs, [] if told is None else told[1], row_group_rows, is_logical)
         recovery = _Recovery(read, limits, hints, None if told is None else told[0])
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
     finally:
@@ -141,6 +143,9 @@ class _Recovery:
             return self._report(Evidence(Claims([], "not known"), "none", [loss]), [], ())
         claims, losses = evidence.claims, evidence.losses
         verdicts = judge(self._source, claims, self._limits)
+        if evidence.told == "pages":
+            evidence, verdicts = self._in_other_forms(evidence, verdicts)
+            claims, losses = evidence.claims, evidence.losses
         if null_columns:
             self._fill(claims, verdicts)
         dropped: list[str] = []
@@ -168,6 +173,31 @@ class _Recovery:
         losses = _ordered(losses, evidence.claims, self._limits)
         return self._report(replace(evidence, losses=losses), kept, tuple(dropped))
 
+    def _in_other_forms(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
+        """The evidence of pages, in other physical forms where these fit and the schema told logical types only.
+
+        Where little can be had in any, losses tell where the schema fails.
+        """
+        claims, hints, rows = evidence.claims, self._hints, sum(one.rows_left for one in verdicts)
+        if hints.is_logical and (not rows or forms.has_twins(claims.elements)):
+            schema = replace(claims, groups=[])
+            for varied, told in forms.likely(self._source, evidence.segments, schema, hints.codecs, self._limits):
+                other = self._all_pages(varied)
+                judged = judge(self._source, other.claims, self._limits)
+                if sum(one.rows_left for one in judged) >= max(rows, 1):
+                    other.notes += told
+                    return other, judged
+        extents = [one.group.extent for one in verdicts if one.rows_left and one.group.extent is not None]
+        every = sum(segment.stop - segment.start for segment in evidence.segments)
+        if 2 * sum(stop - start for start, stop in extents) < every:
+            evidence.losses = explained(
+                self._source, evidence.segments, evidence.losses, claims, hints.codecs, self._limits,
+                vary=hints.is_logical,
+            )
+            if not rows:
+                blame(verdicts)
+        return evidence, verdicts
+
     def _fill(self, claims: Claims, verdicts: list[Verdict]) -> None:
         """Put nulls in the place of lost chunks, and judge the row groups again that have them."""
         filling = Filling(self._source, claims, self._limits)
@@ -194,8 +224,13 @@ class _Recovery:
         schema = self._schema or (of_footer(source, best[0], limits).claims if best else None)
         if schema is None:
             return None
+        return self._all_pages(replace(schema, groups=[]))
+
+    def _all_pages(self, schema: Claims) -> Evidence:
+        """The evidence of all pages of the file."""
+        source = self._source
         has_magic = source.size >= len(MAGIC) and source.read(0, len(MAGIC)).tobytes() == MAGIC
-        return self._pages(len(MAGIC) if has_magic else 0, source.size, replace(schema, groups=[]))
+        return self._pages(len(MAGIC) if has_magic else 0, source.size, schema)
 
     def _beyond(self, found: footers.FoundFooter, evidence: Evidence) -> Evidence:
         """The evidence of a footer, and of pages that it does not reach."""

@@ -18,8 +18,11 @@ from pqext.recovery.claims import Claims
 from pqext.recovery.ddl import columns
 from pqext.recovery.writing import true_pairs
 
+Given = tuple[Claims, list[int | None], bool]
+"""A schema, the codec of each leaf where it is known, and are its physical types our own guess?"""
 
-def given(schema: Any, limits: Limits) -> tuple[Claims, list[int | None]]:
+
+def given(schema: Any, limits: Limits) -> Given:
     """The schema that ``schema`` tells, and the codec of each of its leaves where it tells that too.
 
     ``schema`` is a Parquet file, an Arrow schema or DDL. Raises ``ValueError`` for text that is neither a file nor DDL.
@@ -40,17 +43,17 @@ def given(schema: Any, limits: Limits) -> tuple[Claims, list[int | None]]:
             break
         elements: Sequence[SchemaElement] = list(metadata.schema)
         pairs: list[KeyValue] | None = true_pairs(metadata.key_value_metadata)
-        return Claims(elements, f"of the file {file.path or 'given'}", [], pairs, None), codecs
+        return Claims(elements, f"of the file {file.path or 'given'}", [], pairs, None), codecs, False
 
 
 def _names_a_file(text: str) -> bool:
     return os.path.exists(text) or scheme_of(text) is not None or text.endswith((".parquet", ".parq"))
 
 
-def _of_arrow(schema: pa.Schema, told: str) -> tuple[Claims, list[int | None]]:
+def _of_arrow(schema: pa.Schema, told: str) -> Given:
     made = io.BytesIO()
     write_table(schema.empty_table(), made)
     with ParquetFile(made.getvalue()) as file:
         leaves = len(file.schema.leaves)
         claims = Claims(list(file.metadata.schema), told, [], file.metadata.key_value_metadata)
-    return claims, [None] * leaves
+    return claims, [None] * leaves, True

@@ -30,6 +30,24 @@ def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     assert (told["rows"], told["evidence"]) == (100, "pages")
 
 
+def test_reports_and_errors_name_the_options_of_the_command(tmp_path: Path) -> None:
+    whole, cut, out = tmp_path / "whole.parquet", tmp_path / "cut.parquet", tmp_path / "out.parquet"
+    pqext.write_table(pa.table({"a": range(200), "b": range(200)}), whole, row_group_rows=50, dictionary=False)
+    cut.write_bytes(whole.read_bytes()[:-1500])
+    result = run("recover", cut, "-o", out)
+    assert "without a schema pages tell too little: give --schema" in result.output
+    assert "schema=" not in result.output
+    for options, told in (((), "; --row-group-rows may tell which is right"), (
+        ("--row-group-rows", 100, "--format", "json"), "; so they can with --row-group-rows 100",
+    )):
+        result = run("recover", cut, "-o", out, "--schema", "a BIGINT, b BIGINT", *options)
+        assert told in result.output
+        assert "row_group_rows" not in result.output
+    for schema in ("no such file <", "BIGINT"):
+        result = run("recover", cut, "-o", out, "--schema", schema)
+        assert "--schema " in str(result.exception)
+
+
 def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> None:
     whole, damaged, out = tmp_path / "whole.parquet", tmp_path / "damaged.parquet", tmp_path / "out.parquet"
     pqext.write_table(pa.table({"id": range(100), "name": ["some text"] * 100}), whole, row_group_rows=50)

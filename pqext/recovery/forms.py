@@ -1,0 +1,259 @@
+"""The physical forms that a column of a logical type may have: an Arrow schema and DDL tell one of them, ours.
+
+Another writer stores decimals as other physical types, timestamps as INT96, and has fields required that may be null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from itertools import groupby
+
+import pyarrow as pa
+
+from pqext.core.errors import ParquetError
+from pqext.core.limits import Limits
+from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.schema_tree import from_elements
+from pqext.core.source import Source
+from pqext.recovery.checking import opened, quiet
+from pqext.recovery.claims import ClaimedGroup, Claims
+from pqext.recovery.footers import Effort
+from pqext.recovery.leaves import Chunks, metadata_of
+from pqext.recovery.pages import Page, Segment
+from pqext.recovery.placing import alone, lines
+from pqext.recovery.walking import Column, Form, Walked, Walker, told_type
+
+_STEPS = 4_000_000
+_READ = 2_000
+"""Pages that are looked at in the time in which a page is read."""
+_SHAPES = 16
+"""Shapes of one top-level column that are tried."""
+_TRIED = 4
+"""Ways to read all columns that are tried on the whole file."""
+_BATCH = 1 << 16
+_OPTIONAL, _REQUIRED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REQUIRED
+
+
+def likely(
+    source: Source, segments: Sequence[Segment], schema: Claims, codecs: Sequence[int], limits: Limits
+) -> Iterator[tuple[Claims, list[str]]]:
+    """The schema in other physical forms, in which all pages of some row group can be read; and what is otherwise."""
+    effort = Effort(0)
+    effort.left = _STEPS
+    columns = columns_of(source, schema.elements, codecs, limits, vary=True)
+    seen: list[dict[int, SchemaElement]] = []
+    for segment in segments:
+        walker = Walker(segment.pages, columns, effort)
+        for at in range(len(segment.pages)):
+            for walked in walker.groups(at):
+                found = _readable(source, segment.pages, walked, effort, limits)
+                if found is None:
+                    continue
+                changed = {number: element for form in found for number, element in form.changed.items()}
+                if changed and changed not in seen:
+                    seen.append(changed)
+                    yield _with(schema, changed), _told(schema.elements, changed)
+                if len(seen) == _TRIED:
+                    return
+            if effort.left < 0:
+                return
+
+
+def columns_of(
+    source: Source, elements: Sequence[SchemaElement], codecs: Sequence[int], limits: Limits, *, vary: bool
+) -> list[Column]:
+    """The top-level columns of a schema, with other forms where they may ``vary``."""
+    found: list[Column] = []
+    for _, group in groupby(lines(elements), key=lambda line: line[1]):
+        of_column = list(group)
+        groups = sorted({at for line in of_column for at in line[1:-1]})
+        shapes = _shapes(elements, groups) if vary else [{}]
+        none: dict[int, SchemaElement] = {}
+        leaves = {line[-1]: _leaves(elements, line[-1]) if vary else [none] for line in of_column}
+        found.append([
+            [
+                [_form(source, elements, line, {**shape, **leaf}, codecs, limits) for leaf in leaves[line[-1]]]
+                for line in of_column
+            ]
+            for shape in shapes
+        ])
+    return found
+
+
+def _form(
+    source: Source,
+    elements: Sequence[SchemaElement],
+    line: Sequence[int],
+    changed: dict[int, SchemaElement],
+    codecs: Sequence[int],
+    limits: Limits,
+) -> Form:
+    own = {number: element for number, element in changed.items() if number in line}
+    varied = alone([own.get(number, element) for number, element in enumerate(elements)], line)
+    tree = from_elements(varied, limits)
+    return Form(tree.leaves[0], varied, Chunks(source, tree, codecs, [None], limits), own)
+
+
+def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[dict[int, SchemaElement]]:
+    """Groups of a column as they are, one of them the other way, all required and all optional."""
+    # The innermost first: DDL does not tell whether elements of lists may be null.
+    free = [at for at in reversed(groups) if elements[at].repetition_type in (_OPTIONAL, _REQUIRED)]
+    flipped = {at: _flipped(elements[at]) for at in free}
+    found: list[dict[int, SchemaElement]] = [{}, *({at: flipped[at]} for at in free[:_SHAPES])]
+    for wanted in (_REQUIRED, _OPTIONAL):
+        every = {at: one for at, one in flipped.items() if one.repetition_type == wanted}
+        if len(every) > 1:
+            found.append(every)
+    return found
+
+
+def _flipped(element: SchemaElement) -> SchemaElement:
+    made = copy(element)
+    made.repetition_type = _REQUIRED if element.repetition_type == _OPTIONAL else _OPTIONAL
+    return made
+
+
+def _leaves(elements: Sequence[SchemaElement], leaf: int) -> list[dict[int, SchemaElement]]:
+    """A leaf as it is, in other physical types, and all these required or optional the other way."""
+    types = [elements[leaf], *_other_types(elements[leaf])]
+    if elements[leaf].repetition_type in (_OPTIONAL, _REQUIRED):
+        types += [_flipped(one) for one in types]
+    return [{}, *({leaf: one} for one in types[1:])]
+
+
+def _other_types(element: SchemaElement) -> list[SchemaElement]:
+    logical = element.logicalType
+    if logical is None:
+        return []
+    if logical.DECIMAL is not None:
+        precision = logical.DECIMAL.precision
+        kinds: list[tuple[Type, int | None]] = [(Type.INT32, None)] * (precision <= 9)
+        kinds += [(Type.INT64, None)] * (precision <= 18)
+        kinds += [(Type.FIXED_LEN_BYTE_ARRAY, width) for width in sorted({_width(precision), 16})]
+        kinds += [(Type.BYTE_ARRAY, None)]
+        own = (element.type, element.type_length)
+        return [_retyped(element, kind, width) for kind, width in kinds if (kind, width) != own]
+    if logical.TIMESTAMP is not None:
+        made = _retyped(element, Type.INT96, None)
+        made.logicalType = made.converted_type = None
+        return [made]
+    return []
+
+
+def _retyped(element: SchemaElement, kind: Type, width: int | None) -> SchemaElement:
+    made = copy(element)
+    made.type, made.type_length = kind, width
+    return made
+
+
+def _width(precision: int) -> int:
+    """The fewest bytes that hold all decimals of so many digits."""
+    return int(10**precision - 1).bit_length() // 8 + 1
+
+
+def _readable(
+    source: Source, pages: Sequence[Page], walked: Walked, effort: Effort, limits: Limits
+) -> list[Form] | None:
+    """The form of each leaf in which the pages of its chunk can be read; ``None`` where one has none."""
+    found: list[Form] = []
+    for shapes in walked.columns:
+        for shape in shapes:
+            read = [
+                _first_read(source, forms, pages[start:stop], walked.rows, effort, limits)
+                for forms, start, stop in shape
+            ]
+            sound = [form for form in read if form is not None]
+            if len(sound) == len(read):
+                found += sound
+                break
+        else:
+            return None
+    return found
+
+
+def _first_read(
+    source: Source, forms: Sequence[Form], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
+) -> Form | None:
+    """The first form in which pages can be read, or one of as many bytes in which its decimals are smaller."""
+    best: tuple[int, Form] | None = None
+    for form in forms:
+        if best is not None and not _are_twins(best[1].elements[-1], form.elements[-1]):
+            continue
+        if not effort.take(_READ * len(pages)):
+            break
+        largest = _largest(source, form, pages, rows, limits)
+        if largest is not None and (best is None or largest < best[0]):
+            best = largest, form
+    return None if best is None else best[1]
+
+
+def _largest(source: Source, form: Form, pages: Sequence[Page], rows: int, limits: Limits) -> int | None:
+    """The largest value of a chunk of decimals, without its sign and point, 0 for others.
+
+    ``None`` where it cannot be read, or has decimals of more digits than they may have. The bytes of a decimal in the
+    wrong order are nearly always a very large number.
+    """
+    codec = form.chunks.codec(0, pages)
+    if codec is None:
+        return None
+    group = ClaimedGroup(rows, [metadata_of(form.node, codec, pages)], "pages")
+    largest = 0
+    try:
+        with quiet(), opened(source, Claims(form.elements, ""), [group], limits) as file:
+            for batch in file.iter_batches(_BATCH):
+                for column in batch.columns:
+                    largest = max(largest, _most(column))
+    except (ParquetError, ValueError):
+        return None
+    decimal = form.node.logical_type.DECIMAL if form.node.logical_type is not None else None
+    return None if decimal is not None and largest >= 10**decimal.precision else largest
+
+
+def _most(column: pa.Array) -> int:
+    while pa.types.is_nested(column.type):
+        column = column.flatten()[0] if pa.types.is_struct(column.type) else column.flatten()
+    if not pa.types.is_decimal(column.type):
+        return 0
+    scale = column.type.scale
+    return max((abs(int(value.scaleb(scale))) for value in column.drop_null().to_pylist()), default=0)
+
+
+def _with(schema: Claims, changed: dict[int, SchemaElement]) -> Claims:
+    elements = [changed.get(number, element) for number, element in enumerate(schema.elements)]
+    return Claims(elements, schema.schema_from, [], schema.pairs, schema.created_by)
+
+
+def _told(elements: Sequence[SchemaElement], changed: dict[int, SchemaElement]) -> list[str]:
+    paths = {line[depth]: line[1 : depth + 1] for line in lines(elements) for depth in range(1, len(line))}
+    told = []
+    for number, element in sorted(changed.items()):
+        name = ".".join(elements[at].name for at in paths[number])
+        own = elements[number]
+        told.append(f"column {name} was read as {told_type(element)}, not {told_type(own)}: so its pages can be read")
+    return told
+
+
+def has_twins(elements: Sequence[SchemaElement]) -> bool:
+    """Are there decimals whose other forms have as many bytes? These can be read in either, one of them wrongly."""
+    return any(
+        _are_twins(element, other)
+        for element in elements
+        if element.logicalType is not None and element.logicalType.DECIMAL is not None
+        for other in _other_types(element)
+    )
+
+
+def _are_twins(one: SchemaElement, other: SchemaElement) -> bool:
+    """Have both values of as many bytes, in another order?"""
+    size = _bytes_of(one)
+    return (
+        size is not None
+        and size == _bytes_of(other)
+        and one.type != other.type
+        and one.repetition_type == other.repetition_type
+    )
+
+
+def _bytes_of(element: SchemaElement) -> int | None:
+    return {Type.INT32: 4, Type.INT64: 8, Type.FIXED_LEN_BYTE_ARRAY: element.type_length}.get(Type(element.type or 0))

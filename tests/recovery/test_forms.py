@@ -1,0 +1,163 @@
+"""Schemas that tell logical types only: the physical forms that other writers give them are found by the pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from recovery.cut_files import by_pqext, by_pyarrow, without_footer
+
+from pqext import variant
+
+COUNT = 300
+
+
+def required(table: pa.Table) -> pa.Table:
+    return table.cast(pa.schema([field.with_nullable(False) for field in table.schema]))
+
+
+def decimals(precision: int, first: int = 1) -> pa.Table:
+    values = [Decimal((first + 7 * i) * (-1) ** i).scaleb(-2) for i in range(COUNT)]
+    return pa.table({"id": range(COUNT), "d": pa.array(values, pa.decimal128(precision, 2)), "z": ["a text"] * COUNT})
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("as_integer", [False, True])
+@pytest.mark.parametrize("precision", [5, 8, 9, 12, 17, 18, 25, 38])
+@pytest.mark.spec("recovery.forms")
+def test_decimals_of_every_physical_type_are_found(precision: int, as_integer: bool, dictionary: bool) -> None:
+    table = decimals(precision)
+    data = by_pyarrow(
+        table, row_group_size=100, use_dictionary=dictionary, store_decimal_as_integer=as_integer, version="2.6"
+    )
+    report, found = without_footer(data, schema=f"id BIGINT, d DECIMAL({precision},2), z STRING")
+    assert found == table, report
+    is_ours = as_integer or precision > 18
+    assert bool(report.notes) is not is_ours
+    if not is_ours:
+        assert "column d was read as optional FIXED_LEN_BYTE_ARRAY(" in report.notes[0]
+
+
+@pytest.mark.parametrize("as_integer", [False, True])
+@pytest.mark.parametrize("precision", [8, 9, 17, 18])
+@pytest.mark.parametrize("first", [1, 101, 30_000])
+@pytest.mark.spec("recovery.forms.twins")
+def test_decimals_of_as_many_bytes_in_another_order_are_told_apart(
+    precision: int, as_integer: bool, first: int
+) -> None:
+    table = decimals(precision, first)
+    data = by_pyarrow(table, row_group_size=100, store_decimal_as_integer=as_integer)
+    report, found = without_footer(data, schema=table.schema)
+    assert found == table, report
+    assert bool(report.notes) is not as_integer
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.spec("recovery.forms")
+def test_timestamps_may_be_int96(version: str) -> None:
+    values = [datetime(2026, 5, 1 + i % 20, tzinfo=UTC) for i in range(COUNT)]
+    table = pa.table({"at": pa.array(values, pa.timestamp("us", "UTC")), "n": range(COUNT)})
+    data = by_pyarrow(table, use_deprecated_int96_timestamps=True, row_group_size=100, data_page_version=version)
+    report, found = without_footer(data, schema="at TIMESTAMP, n BIGINT")
+    assert found is not None, report
+    assert [value.replace(tzinfo=UTC) for value in found["at"].to_pylist()] == values
+    assert report.notes == ("column at was read as optional INT96, not optional INT64: so its pages can be read",)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("all_required", [False, True])
+@pytest.mark.spec("recovery.forms")
+def test_columns_may_be_required_or_optional(all_required: bool, dictionary: bool, version: str) -> None:
+    table = pa.table({
+        "id": range(COUNT), "price": [i / 7 for i in range(COUNT)], "name": [f"n{i % 9}" for i in range(COUNT)],
+        "d": decimals(12)["d"],
+    })  # fmt: skip
+    told = [f"{name} {type}" for name, type in zip(table.column_names, _DDL, strict=True)]
+    if all_required:
+        table = required(table)
+    else:
+        told = [f"{one} NOT NULL" for one in told]
+    data = by_pyarrow(table, row_group_size=100, use_dictionary=dictionary, data_page_version=version)
+    report, found = without_footer(data, schema=", ".join(told))
+    assert found is not None, report
+    assert found.to_pydict() == table.to_pydict()
+    assert all(("required" if all_required else "optional") in note.split(",")[0] for note in report.notes)
+    assert len(report.notes) == 4
+
+
+_DDL = ("BIGINT", "DOUBLE", "STRING", "DECIMAL(12,2)")
+
+
+@pytest.mark.spec("recovery.forms")
+def test_parts_of_nested_columns_have_forms_of_their_own() -> None:
+    item = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("d", pa.decimal128(12, 2), nullable=False)])
+    schema = pa.schema([
+        pa.field("list", pa.list_(pa.field("element", item, nullable=False))), ("n", pa.int64()),
+        pa.field("s", item, nullable=False),
+    ])  # fmt: skip
+    one = {"x": 5, "d": Decimal("2.50")}
+    lists = [[one] * (i % 3) if i % 5 else None for i in range(COUNT)]
+    table = pa.table({"list": lists, "n": range(COUNT), "s": [one] * COUNT}, schema)
+    ddl = "list ARRAY<STRUCT<x: INT, d: DECIMAL(12,2)>>, n BIGINT, s STRUCT<x: INT, d: DECIMAL(12,2)>"
+    for options in ({}, {"use_dictionary": False}, {"data_page_version": "2.0"}):
+        report, found = without_footer(by_pyarrow(table, row_group_size=100, **options), schema=ddl)
+        assert found is not None, report
+        assert found.to_pydict() == table.to_pydict()
+
+
+@pytest.mark.spec("recovery.forms")
+def test_forms_that_fit_are_kept() -> None:
+    table = decimals(12).append_column("at", pa.array([datetime(2026, 5, 1)] * COUNT, pa.timestamp("us")))
+    report, found = without_footer(by_pqext(table, row_group_rows=100), schema=table.schema)
+    assert found == table
+    assert report.notes == ()
+
+
+@pytest.mark.spec("recovery.forms")
+def test_a_file_as_schema_is_taken_as_it_is() -> None:
+    table = decimals(12)
+    report, found = without_footer(by_pyarrow(table, row_group_size=100), schema=by_pqext(table))
+    assert found is None
+    assert report.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "column", "told"),
+    [
+        ("id BIGINT, name STRING, price FLOAT, at TIMESTAMP", "price", "not of type optional FLOAT, of 4 bytes each"),
+        ("id INT, name STRING, price DOUBLE, at TIMESTAMP", "id", "not of type optional INT32, of 4 bytes each"),
+        ("id BIGINT, price DOUBLE, name STRING, at TIMESTAMP", "price", "optional DOUBLE"),
+        ("id BIGINT, name STRING, price DOUBLE, at DATE", "at", "optional INT32"),
+    ],
+)
+@pytest.mark.spec("recovery.misfit")
+def test_the_first_column_whose_pages_do_not_fit_is_named(schema: str, column: str, told: str) -> None:
+    table = pa.table({
+        "id": range(COUNT), "name": [f"name {i}" for i in range(COUNT)], "price": [i / 7 for i in range(COUNT)],
+        "at": pa.array([datetime(2026, 5, 1)] * COUNT, pa.timestamp("us")),
+    })  # fmt: skip
+    for options in _kinds():
+        report, found = without_footer(by_pyarrow(table, row_group_size=100, **options), schema=schema)
+        assert found is None
+        assert f"the schema may not be that of the file: where column {column} should be" in report.losses[0].reason
+        assert told in report.losses[0].reason
+
+
+def _kinds() -> list[dict[str, Any]]:
+    return [{"use_dictionary": False}, {"use_dictionary": False, "data_page_version": "2.0"}]
+
+
+@pytest.mark.spec("recovery.misfit")
+def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
+    events = variant.parse_json(['{"a": 1, "b": "text"}'] * COUNT)
+    table = pa.table({"id": range(COUNT), "event": events, "n": [f"n{i}" for i in range(COUNT)]})
+    data = by_pqext(table, row_group_rows=100, shredding={"event": "a BIGINT, b STRING"})
+    sibling = by_pqext(table, row_group_rows=100)
+    report, found = without_footer(data, schema=sibling)
+    assert found is None
+    assert (report.losses[0].column, report.losses[0].source_row_group) == ("event", None)
+    assert "the schema may not be that of the file" in report.losses[0].reason
