@@ -190,7 +190,7 @@ def _reason(reason: str, hints: Hints) -> str:
     if reason != AMBIGUOUS:
         return reason
     rows = hints.row_group_rows
-    told = "row_group_rows may tell which is right" if rows is None else f"so they can with row_group_rows={rows}"
+    told = "row_group_rows may tell which is right" if rows is None else f"row_group_rows={rows} does not settle it"
     return f"{reason}; {told}"
 
 

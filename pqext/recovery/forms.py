@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import groupby
+from itertools import groupby, pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from pqext.core.errors import ParquetError
@@ -36,16 +37,27 @@ _OPTIONAL, _REQUIRED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REQUIRE
 
 
 def likely(
-    source: Source, segments: Sequence[Segment], schema: Claims, codecs: Sequence[int], limits: Limits
+    source: Source,
+    segments: Sequence[Segment],
+    schema: Claims,
+    codecs: Sequence[int],
+    limits: Limits,
+    known: int | None = None,
 ) -> Iterator[tuple[Claims, list[str]]]:
-    """The schema in other physical forms, in which all pages of some row group can be read; and what is otherwise."""
+    """The schema in other physical forms, in which all pages of some row group can be read; and what is otherwise.
+
+    ``known`` is where a row group begins that can be read by the schema as it is: then it alone is looked at, and
+    nothing comes where the schema fits it exactly.
+    """
     effort = Effort(0)
     effort.left = _STEPS
     columns = columns_of(source, schema.elements, codecs, limits, vary=True)
     seen: list[dict[int, SchemaElement]] = []
     for segment in segments:
         walker = Walker(segment.pages, columns, effort)
-        for at in range(len(segment.pages)):
+        for at, page in enumerate(segment.pages):
+            if known not in (None, page.offset):
+                continue
             for walked in walker.groups(at):
                 found = _readable(source, segment.pages, walked, effort, limits)
                 if found is None:
@@ -54,7 +66,7 @@ def likely(
                 if changed and changed not in seen:
                     seen.append(changed)
                     yield _with(schema, changed), _told(schema.elements, changed)
-                if len(seen) == _TRIED:
+                if len(seen) == _TRIED or (known is not None and not changed):
                     return
             if effort.left < 0:
                 return
@@ -92,7 +104,21 @@ def _form(
     own = {number: element for number, element in changed.items() if number in line}
     varied = alone([own.get(number, element) for number, element in enumerate(elements)], line)
     tree = from_elements(varied, limits)
-    return Form(tree.leaves[0], varied, Chunks(source, tree, codecs, [None], limits), own)
+    node = tree.root.children[0]
+    path = [node]
+    while not node.is_leaf:
+        node = node.children[0]
+        path.append(node)
+    # DDL does not tell whether elements of lists may be null, nor of which physical type a column is. Leaves of a group
+    # that are all required are one contradiction, like the group would be.
+    contradicts = frozenset(
+        (above, True) if number == line[-1] else (number, False)
+        for above, number in pairwise(line)
+        if number in own
+        and own[number].repetition_type != elements[number].repetition_type
+        and elements[above].repetition_type != FieldRepetitionType.REPEATED
+    )
+    return Form(node, varied, Chunks(source, tree, codecs, [None], limits), path, own, contradicts)
 
 
 def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[dict[int, SchemaElement]]:
@@ -155,21 +181,50 @@ def _width(precision: int) -> int:
 def _readable(
     source: Source, pages: Sequence[Page], walked: Walked, effort: Effort, limits: Limits
 ) -> list[Form] | None:
-    """The form of each leaf in which the pages of its chunk can be read; ``None`` where one has none."""
+    """The form of each leaf in which the pages of its chunk can be read; ``None`` where one has none.
+
+    Of the shapes of a column the one is taken that contradicts the schema least.
+    """
     found: list[Form] = []
     for shapes in walked.columns:
+        best: tuple[int, list[Form]] | None = None
         for shape in shapes:
             read = [
                 _first_read(source, forms, pages[start:stop], walked.rows, effort, limits)
                 for forms, start, stop in shape
             ]
             sound = [form for form in read if form is not None]
-            if len(sound) == len(read):
-                found += sound
+            if len(sound) < len(read):
+                continue
+            doubts = _doubts(sound, [pages[start:stop] for _, start, stop in shape])
+            if doubts is not None and (best is None or doubts < best[0]):
+                best = doubts, sound
+            if best is not None and not best[0]:
                 break
-        else:
+        if best is None:
             return None
+        found += best[1]
     return found
+
+
+def _doubts(forms: Sequence[Form], chunks: Sequence[Sequence[Page]]) -> int | None:
+    """How much the forms of the leaves of a column contradict the schema; ``None`` where they contradict each other.
+
+    Groups are null in the same rows by the levels of all leaves below them. Where two leaves are null in the same rows,
+    it is likely that the group is.
+    """
+    coincide = False
+    for (form, pages), (other, others) in pairwise(zip(forms, chunks, strict=True)):
+        shared = [one for one, two in zip(form.path, other.path, strict=False) if one.name == two.name]
+        if len({form.node.max_repetition_level, other.node.max_repetition_level, shared[-1].max_repetition_level}) > 1:
+            continue
+        highest = shared[-1].max_definition_level
+        mine, its = form.chunks.definition(form.node, pages), other.chunks.definition(other.node, others)
+        if not np.array_equal(np.minimum(mine, highest), np.minimum(its, highest)):
+            return None
+        optional = min(form.node.max_definition_level, other.node.max_definition_level) > highest
+        coincide |= optional and np.array_equal(mine, its) and bool((mine == highest).any())
+    return len({one for form in forms for one in form.contradicts}) + coincide
 
 
 def _first_read(
@@ -232,16 +287,6 @@ def _told(elements: Sequence[SchemaElement], changed: dict[int, SchemaElement]) 
         own = elements[number]
         told.append(f"column {name} was read as {told_type(element)}, not {told_type(own)}: so its pages can be read")
     return told
-
-
-def has_twins(elements: Sequence[SchemaElement]) -> bool:
-    """Are there decimals whose other forms have as many bytes? These can be read in either, one of them wrongly."""
-    return any(
-        _are_twins(element, other)
-        for element in elements
-        if element.logicalType is not None and element.logicalType.DECIMAL is not None
-        for other in _other_types(element)
-    )
 
 
 def _are_twins(one: SchemaElement, other: SchemaElement) -> bool:

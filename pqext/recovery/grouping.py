@@ -69,12 +69,13 @@ def _parted(
         return found
     free = found if row_group_rows is None else again((True, False))
     if not free[0] and not found[0]:
-        return found
+        return free
     sure = set(map(_key, again((False,))[0]))
     regular = set(map(_key, free[0]))
-    if regular and not is_ambiguous(free) and set(map(_key, found[0])) != regular:
-        if found[0] and not regular <= sure:
-            return [], [Unplaced(segment.start, segment.stop, AMBIGUOUS)]
+    contradicted = bool(regular) and not is_ambiguous(free) and set(map(_key, found[0])) != regular
+    if contradicted and found[0] and not regular <= sure:
+        return [], [Unplaced(segment.start, segment.stop, AMBIGUOUS)]
+    if contradicted or not found[0]:
         found = free
 
     def way(one: PageGroup) -> Way:

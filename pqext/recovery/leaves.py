@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from pqext.core.metadata import ColumnMetaData, CompressionCodec, Encoding, Type
 from pqext.core.page import RawPage, open_data
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
+from pqext.recovery import levels
 from pqext.recovery.pages import Page
 
 DICTIONARY = frozenset({int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY)})
@@ -162,24 +164,35 @@ class Chunks:
         is_bits = leaf.leaf_type.physical == Type.BOOLEAN
         return bool(stored == ((values + 7) // 8 if is_bits else values * leaf.leaf_type.width))
 
-    def has_levels(self, leaf: SchemaNode, page: Page) -> bool:
-        """Can a page of indices have the levels of ``leaf``? Where it has indices, some level is the highest."""
-        highest = leaf.max_definition_level
-        codec = self.codec(leaf.leaf_start, [page])
-        if codec is None:
-            return False
-        if not highest or page.checked is False or page.count > 64 * 8 * (page.unpacked + 8):
+    def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
+        """Is ``page`` one of ``leaf``, below the nodes of ``path``, by its levels too, to the last byte of these?"""
+        if page.is_dictionary or page.checked is False:
             return True
+        if not self.fits(leaf, page):
+            return False
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None or page.count > 64 * 8 * (page.unpacked + 8):
+            return False
+        highest = leaf.max_repetition_level, leaf.max_definition_level
         try:
-            opened = open_data(
-                [self.raw(page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
-            )
-            assert opened.definition is not None
-            levels = allocate(page.count * 2).view("int16")
-            rle.decode_levels(opened.definition, highest, levels)
+            opened = open_data([self.raw(page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            return levels.fit(opened, page.count, path, leaf.leaf_type.width)
         except (ParquetError, ValueError):
             return False
-        return sum(map(len, opened.values.pages)) <= 1 or bool((levels == highest).any())
+
+    def definition(self, leaf: SchemaNode, pages: Sequence[Page]) -> np.ndarray:
+        """The definition levels of ``pages``, which can be read."""
+        highest = leaf.max_repetition_level, leaf.max_definition_level
+        found = np.zeros(sum(page.count for page in pages if not page.is_dictionary), np.int16)
+        codec, at = self.codec(leaf.leaf_start, pages), 0
+        for page in pages:
+            if codec is None or page.is_dictionary or not highest[1]:
+                continue
+            opened = open_data([self.raw(page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            assert opened.definition is not None
+            rle.decode_levels(opened.definition, highest[1], found[at : at + page.count])
+            at += page.count
+        return found
 
     def _counted(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
         codec = self.codec(leaf.leaf_start, [page])
@@ -193,11 +206,11 @@ class Chunks:
                 max_definition=leaf.max_definition_level,
             )
             assert opened.repetition is not None
-            levels = allocate(page.count * 2).view("int16")
-            rle.decode_levels(opened.repetition, leaf.max_repetition_level, levels)
+            found = allocate(page.count * 2).view("int16")
+            rle.decode_levels(opened.repetition, leaf.max_repetition_level, found)
         except (ParquetError, ValueError):
             return None
-        return level_kernel.count_rows(levels), not len(levels) or levels[0] == 0
+        return level_kernel.count_rows(found), not len(found) or found[0] == 0
 
 
 def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:

@@ -20,8 +20,8 @@ class Recovered:
     ``assigned`` is what told to which columns the pages belong: a ``"footer"``, or one that the values
     ``"contradicted"`` by its statistics. Otherwise the schema did, in the ``"only"`` way in which the pages fit it, in
     the only ``"regular"`` one, with pages of one size, or where ``"told"`` rows of a row group decided.
-    ``certified``: the bytes are, and a footer assigned them. ``null_columns`` names the top-level columns that hold
-    nulls in the place of lost chunks.
+    ``null_columns`` names the top-level columns that hold nulls in the place of lost chunks. ``certified``: checksums
+    fit, a footer assigned the pages, and no nulls stand for lost values.
     """
 
     rows: int

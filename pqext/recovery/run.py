@@ -25,6 +25,7 @@ from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
 from pqext.recovery.report import Loss, Recovered, Recovery
+from pqext.recovery.searching import AMBIGUOUS
 from pqext.recovery.writing import write
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
@@ -179,12 +180,14 @@ class _Recovery:
         Where little can be had in any, losses tell where the schema fails.
         """
         claims, hints, rows = evidence.claims, self._hints, sum(one.rows_left for one in verdicts)
-        if hints.is_logical and (not rows or forms.has_twins(claims.elements)):
-            schema = replace(claims, groups=[])
-            for varied, told in forms.likely(self._source, evidence.segments, schema, hints.codecs, self._limits):
+        if hints.is_logical:
+            schema, segments = replace(claims, groups=[]), evidence.segments
+            known = next((one.group.offset for one in verdicts if one.rows_left), None)
+            for varied, told in forms.likely(self._source, segments, schema, hints.codecs, self._limits, known):
                 other = self._all_pages(varied)
                 judged = judge(self._source, other.claims, self._limits)
-                if sum(one.rows_left for one in judged) >= max(rows, 1):
+                is_ambiguous = any(loss.reason.startswith(AMBIGUOUS) for loss in other.losses)
+                if sum(one.rows_left for one in judged) >= max(rows, 1) or (not rows and is_ambiguous):
                     other.notes += told
                     return other, judged
         extents = [one.group.extent for one in verdicts if one.rows_left and one.group.extent is not None]
@@ -351,7 +354,7 @@ def _ordered(losses: Sequence[Loss], claims: Claims, limits: Limits) -> list[Los
 
 
 def _recovered(group: ClaimedGroup, rows: int) -> Recovered:
-    certified = group.checksums and group.assigned == "footer"
+    certified = group.checksums and group.assigned == "footer" and not group.nulls
     return Recovered(
         rows, group.offset, group.number, group.evidence, group.checksums, group.assigned, certified, tuple(group.nulls)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pqext.core.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
 from pqext.core.schema import SchemaNode
@@ -21,13 +21,16 @@ _OPENED = 100
 class Form:
     """A leaf in one of its physical forms: ``node`` is it in a schema of its own, ``elements``, which ``chunks`` opens.
 
-    ``changed`` holds what is otherwise than in the schema that was given, by the number of the element.
+    ``path`` leads to it from its column. ``changed`` holds what is otherwise than in the schema that was given, by the
+    number of the element, ``contradicts`` what the schema could have told to be so: groups, and groups of leaves.
     """
 
     node: SchemaNode
     elements: Sequence[SchemaElement]
     chunks: Chunks
-    changed: dict[int, SchemaElement] = field(default_factory=dict)
+    path: Sequence[SchemaNode]
+    changed: dict[int, SchemaElement]
+    contradicts: frozenset[tuple[int, bool]]
 
 
 Column = Sequence[Sequence[Sequence[Form]]]
@@ -165,8 +168,8 @@ class Walker:
             return _difference(form, page, has_dictionary)
         key = form, at
         if key not in self._opened:
-            by = form.chunks.has_levels if page.encoding in DICTIONARY and not page.is_dictionary else form.chunks.fits
-            self._opened[key] = not self._effort.take(_OPENED) or by(form.node, page)
+            is_free = self._effort.take(_OPENED)
+            self._opened[key] = not is_free or form.chunks.fits_exactly(form.node, page, form.path)
         return None if self._opened[key] else f"{_size(page)} that cannot be read as {told_type(form.elements[-1])}"
 
     def _note(self, page: int, leaf: int, reason: str) -> None:

@@ -38,7 +38,7 @@ def test_reports_and_errors_name_the_options_of_the_command(tmp_path: Path) -> N
     assert "without a schema pages tell too little: give --schema" in result.output
     assert "schema=" not in result.output
     for options, told in (((), "; --row-group-rows may tell which is right"), (
-        ("--row-group-rows", 100, "--format", "json"), "; so they can with --row-group-rows 100",
+        ("--row-group-rows", 100, "--format", "json"), "; --row-group-rows 100 does not settle it",
     )):
         result = run("recover", cut, "-o", out, "--schema", "a BIGINT, b BIGINT", *options)
         assert told in result.output

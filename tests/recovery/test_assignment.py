@@ -57,11 +57,19 @@ def test_rows_of_a_row_group_are_not_believed_where_pages_make_smaller_ones() ->
         table, cut = same_types(600, group, page)
         report, found = recovered(cut, schema=table.schema, row_group_rows=told)
         assert found is None
-        assert "so they can with row_group_rows=200" in report.losses[0].reason
+        assert "; row_group_rows=200 does not settle it" in report.losses[0].reason
     table, cut = same_types(80_000, 40_000, 20_000)  # pages that a writer ends for their length alone
     report, found = recovered(cut, schema=table.schema, row_group_rows=40_000)
     assert found == table
     assert {group.assigned for group in report.row_groups} == {"told"}
+
+
+@pytest.mark.spec("recovery.ambiguous")
+def test_rows_of_a_row_group_that_fit_no_page_do_not_blame_the_schema() -> None:
+    table, cut = same_types(600, 100)
+    report, found = recovered(cut, schema=table.schema, row_group_rows=50)
+    assert found is None
+    assert [loss.reason for loss in report.losses] == [f"{AMBIGUOUS}; row_group_rows=50 does not settle it"]
 
 
 @pytest.mark.spec("recovery.ambiguous")

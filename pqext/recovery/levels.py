@@ -1,0 +1,98 @@
+"""Do levels fit a leaf to the last byte? Bytes that are left, which readers pass over, show that they are others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pqext.core.buffers import Bytes, allocate
+from pqext.core.encodings import rle
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.metadata import Encoding, FieldRepetitionType
+from pqext.core.page import OpenedPages
+from pqext.core.schema import SchemaNode
+
+_INDICES = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
+_DELTAS = (Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
+
+
+def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
+    """Can the levels of one page with ``count`` entries be those of the last node of ``path``?
+
+    Its values, of ``width`` bytes each, then are as many as there are entries with a value.
+    """
+    leaf = path[-1]
+    definition = _levels(opened.definition, leaf.max_definition_level, count)
+    repetition = _levels(opened.repetition, leaf.max_repetition_level, count)
+    if definition is None or repetition is None:
+        return False
+    repeated = [node.max_definition_level for node in path if node.repetition is FieldRepetitionType.REPEATED]
+    for level, least in enumerate(repeated, 1):
+        # A further element of a list is one at least.
+        if (definition[repetition == level] < least).any():
+            return False
+    values = int((definition == leaf.max_definition_level).sum())
+    return _are_values(int(opened.encoding), opened.values.pages[0], values, width)
+
+
+def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:
+    """Are these bytes so many values, as far as their encoding tells how many there are?"""
+    if encoding in _INDICES:
+        return _are_indices(data, values)
+    if encoding == Encoding.RLE:
+        return len(data) >= 4 and _is_filled(data[4:], 1, values)
+    if encoding in _DELTAS:
+        at, numbers = 0, []
+        raw = data[:40].tobytes()
+        for _ in range(3):  # size of a block, parts of it, how many values there are
+            number, at = _varint(raw, at)
+            numbers.append(number)
+        return numbers[2] == values
+    return encoding != Encoding.BYTE_STREAM_SPLIT or width is None or len(data) == values * width
+
+
+def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
+    """The levels of a page; ``None`` where their bytes are others."""
+    found = allocate(count * 2).view("int16")
+    if run is None or not highest:
+        found[:] = 0
+        return found
+    if not _is_filled(run.pages[0], highest.bit_length(), count):
+        return None
+    rle.decode_levels(run, highest, found)
+    return found if count == 0 or int(found.max()) <= highest else None
+
+
+def _are_indices(data: Bytes, values: int) -> bool:
+    if not values or not len(data):
+        return len(data) <= 1 and not values
+    width = int(data[0])
+    return width <= 32 and ((not width and len(data) == 1) or _is_filled(data[1:], width, values))
+
+
+def _is_filled(data: Bytes, width: int, count: int) -> bool:
+    """Do runs of so many values, of ``width`` bits each, take all these bytes?"""
+    raw, at, left = data.tobytes(), 0, count
+    while left > 0:
+        header, at = _varint(raw, at)
+        is_packed = header & 1
+        run = (header >> 1) * 8 if is_packed else header >> 1
+        if not run:
+            return False
+        at += run // 8 * width if is_packed else (width + 7) // 8
+        left -= run
+    return at == len(raw) and left > -8
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    """A number and where it ends; 0 at the end of the bytes."""
+    found = shift = 0
+    while at < len(raw) and shift < 35:
+        byte = raw[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return found, at
+    return 0, at
