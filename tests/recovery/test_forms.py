@@ -110,6 +110,47 @@ def test_parts_of_nested_columns_have_forms_of_their_own() -> None:
         assert found.to_pydict() == table.to_pydict()
 
 
+PART = pa.struct([("a", pa.int32()), ("b", pa.string())])
+PARTS = [{"a": i if i % 3 else None, "b": f"b{i % 4}" if i % 5 else None} for i in range(COUNT)]
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"data_page_version": "2.0"}], ids=str)
+@pytest.mark.parametrize(
+    ("type", "values", "ddl"),
+    [
+        (pa.list_(pa.field("element", pa.bool_(), nullable=False)), [[True] * (i % 3) or None for i in range(COUNT)],
+         "ARRAY<BOOLEAN>"),
+        (pa.list_(pa.field("element", pa.string(), nullable=False)), [["x"] * (i % 3) or None for i in range(COUNT)],
+         "ARRAY<STRING>"),
+        (PART, [one if i % 7 else None for i, one in enumerate(PARTS)], "STRUCT<a: INT, b: STRING> NOT NULL"),
+        (PART, [one if i % 7 else None for i, one in enumerate(PARTS)], "STRUCT<a: INT NOT NULL, b: STRING NOT NULL>"),
+        (pa.list_(pa.int64()), [[i, None, i] for i in range(COUNT)], "ARRAY<BIGINT>"),
+    ],
+    ids=["flags", "texts", "group", "leaves", "elements"],
+)
+@pytest.mark.spec("recovery.forms.levels")
+def test_nulls_of_nested_columns_are_told_by_all_bytes_of_their_levels(
+    type: pa.DataType, values: list[Any], ddl: str, options: dict[str, Any]
+) -> None:
+    table = pa.table({"n": range(COUNT), "nested": pa.array(values, type)})
+    report, found = without_footer(by_pyarrow(table, row_group_size=100, **options), schema=f"n INT, nested {ddl}")
+    assert found is None  # n is no INT
+    report, found = without_footer(by_pyarrow(table, row_group_size=100, **options), schema=f"n BIGINT, nested {ddl}")
+    assert found is not None, report
+    assert found.to_pydict() == table.to_pydict()
+
+
+@pytest.mark.spec("recovery.forms.levels")
+def test_a_group_is_null_where_all_its_leaves_are() -> None:
+    one = pa.struct([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.string(), nullable=False)])
+    table = pa.table({"s": pa.array([{"a": i, "b": "b"} if i % 4 else None for i in range(COUNT)], one)})
+    report, found = without_footer(
+        by_pyarrow(table, row_group_size=100), schema="s STRUCT<a: INT NOT NULL, b: STRING NOT NULL> NOT NULL"
+    )
+    assert found == table
+    assert report.notes == ("column s was read as optional group, not required group: so its pages can be read",)
+
+
 @pytest.mark.spec("recovery.forms")
 def test_forms_that_fit_are_kept() -> None:
     table = decimals(12).append_column("at", pa.array([datetime(2026, 5, 1)] * COUNT, pa.timestamp("us")))
