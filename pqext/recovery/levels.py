@@ -1,4 +1,4 @@
-"""Do levels fit a leaf to the last byte? Bytes that are left, which readers pass over, show that they are others."""
+"""Are there as many values as the levels of a page say, were it one of a leaf? Readers pass over bytes that are left."""
 
 from __future__ import annotations
 
@@ -58,8 +58,6 @@ def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
     if run is None or not highest:
         found[:] = 0
         return found
-    if not _is_filled(run.pages[0], highest.bit_length(), count):
-        return None
     rle.decode_levels(run, highest, found)
     return found if count == 0 or int(found.max()) <= highest else None
 

@@ -42,7 +42,7 @@ def explained(
     walker = Walker(segment.pages, columns_of(source, schema.elements, codecs, limits, vary=vary), effort)
     walker.reach()
     misfit = walker.furthest
-    if misfit is None:
+    if misfit is None or (walker.breaks_off and not segment.at_end):
         return list(losses)
     name = ".".join(schema.elements[at].name for at in lines(schema.elements)[misfit.leaf][1:])
     place = segment.pages[misfit.page].offset

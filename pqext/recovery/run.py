@@ -192,7 +192,8 @@ class _Recovery:
                     return other, judged
         extents = [one.group.extent for one in verdicts if one.rows_left and one.group.extent is not None]
         every = sum(segment.stop - segment.start for segment in evidence.segments)
-        if 2 * sum(stop - start for start, stop in extents) < every:
+        is_whole = len(evidence.segments) == 1 and evidence.segments[0].at_start  # what is lost is no damage then
+        if not rows or (is_whole and 2 * sum(stop - start for start, stop in extents) < every):
             evidence.losses = explained(
                 self._source, evidence.segments, evidence.losses, claims, hints.codecs, self._limits,
                 vary=hints.is_logical,

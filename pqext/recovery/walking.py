@@ -60,7 +60,10 @@ class Walked:
 
 
 class Walker:
-    """Walks over ``pages`` by columns with several forms; ``furthest`` is the last place where no form fitted."""
+    """Walks over ``pages`` by columns with several forms.
+
+    ``furthest`` is the last place where no form fitted. ``breaks_off``: pages fitted up to the end, within a row group.
+    """
 
     def __init__(self, pages: Sequence[Page], columns: Sequence[Column], effort: Effort) -> None:
         self._pages = pages
@@ -68,6 +71,7 @@ class Walker:
         self._effort = effort
         self._opened: dict[tuple[Form, int], bool] = {}
         self.furthest: Misfit | None = None
+        self.breaks_off = False
 
     def groups(self, at: int) -> Iterator[Walked]:
         """The row groups that can begin at page ``at``, by the headers."""
@@ -137,6 +141,8 @@ class Walker:
         begin, found = at, 0
         has_dictionary = at < len(self._pages) and self._pages[at].is_dictionary
         while found < rows or at == begin:
+            if at >= len(self._pages):
+                self.breaks_off = True
             if at >= len(self._pages) or not self._effort.take(1):
                 return None
             page = self._pages[at]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from recovery.cut_files import by_pqext, by_pyarrow, without_footer
+from recovery.cut_files import by_pqext, by_pyarrow, extent, recovered, without_footer
 
 from pqext import variant
 
@@ -129,7 +129,7 @@ PARTS = [{"a": i if i % 3 else None, "b": f"b{i % 4}" if i % 5 else None} for i 
     ids=["flags", "texts", "group", "leaves", "elements"],
 )
 @pytest.mark.spec("recovery.forms.levels")
-def test_nulls_of_nested_columns_are_told_by_all_bytes_of_their_levels(
+def test_nulls_of_nested_columns_are_told_by_how_many_values_there_are(
     type: pa.DataType, values: list[Any], ddl: str, options: dict[str, Any]
 ) -> None:
     table = pa.table({"n": range(COUNT), "nested": pa.array(values, type)})
@@ -191,6 +191,17 @@ def test_the_first_column_whose_pages_do_not_fit_is_named(schema: str, column: s
 
 def _kinds() -> list[dict[str, Any]]:
     return [{"use_dictionary": False}, {"use_dictionary": False, "data_page_version": "2.0"}]
+
+
+@pytest.mark.spec("recovery.misfit")
+def test_a_file_that_breaks_off_within_its_row_group_does_not_blame_the_schema() -> None:
+    table = pa.table({"id": range(COUNT), "name": [f"name {i}" for i in range(COUNT)], "price": [0.5] * COUNT})
+    data = by_pyarrow(table, use_dictionary=False, data_page_size=800, write_batch_size=100, compression="none")
+    for stop in (extent(data, 0, 1)[0] + 900, extent(data, 0, 2)[0] + 900):
+        report, found = recovered(data[:stop], schema=table.schema)
+        assert found is None
+        assert report.losses
+        assert not any("may not be that of the file" in loss.reason for loss in report.losses)
 
 
 @pytest.mark.spec("recovery.misfit")
