@@ -165,7 +165,7 @@ class Chunks:
         return bool(stored == ((values + 7) // 8 if is_bits else values * leaf.leaf_type.width))
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
-        """Is ``page`` one of ``leaf``, the last node of ``path``, by its levels too, with as many values as they say?"""
+        """Is ``page`` one of ``leaf``, the last of ``path``, by its levels too, with as many values as they say?"""
         if page.is_dictionary or page.checked is False:
             return True
         if not self.fits(leaf, page):

@@ -1,4 +1,4 @@
-"""Are there as many values as the levels of a page say, were it one of a leaf? Readers pass over bytes that are left."""
+"""Has a page as many values as its levels say, were it one of a leaf? Readers pass over bytes that are left."""
 
 from __future__ import annotations
 
