@@ -25,7 +25,7 @@ from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
 from pqext.recovery.report import Loss, Recovered, Recovery
-from pqext.recovery.searching import AMBIGUOUS
+from pqext.recovery.searching import AMBIGUOUS, UNPLACED
 from pqext.recovery.writing import write
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
@@ -194,13 +194,28 @@ class _Recovery:
         every = sum(segment.stop - segment.start for segment in evidence.segments)
         is_whole = len(evidence.segments) == 1 and evidence.segments[0].at_start  # what is lost is no damage then
         if not rows or (is_whole and 2 * sum(stop - start for start, stop in extents) < every):
-            evidence.losses = explained(
-                self._source, evidence.segments, evidence.losses, claims, hints.codecs, self._limits,
-                vary=hints.is_logical,
-            )
-            if not rows:
-                blame(verdicts)
+            return self._explained(evidence, verdicts)
         return evidence, verdicts
+
+    def _explained(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
+        """The evidence with losses that tell where the schema fails."""
+        claims, losses = evidence.claims, evidence.losses
+        extents = [one.group.extent for one in verdicts if one.group.extent is not None]
+        # Row groups by the headers of pages that are as they were written, and cannot be read: they are none.
+        is_wrong = bool(extents) and all(one.group.checksums and not one.rows_left for one in verdicts)
+        if is_wrong:
+            losses = [Loss(UNPLACED, extents[0][0], extents[-1][1]), *losses]
+        told = explained(
+            self._source, evidence.segments, losses, claims, self._hints.codecs, self._limits,
+            vary=self._hints.is_logical,
+        )  # fmt: skip
+        if told == losses:
+            if not any(one.rows_left for one in verdicts):
+                blame(verdicts)
+            return evidence, verdicts
+        if is_wrong:
+            return replace(evidence, claims=replace(claims, groups=[]), losses=told), []
+        return replace(evidence, losses=told), verdicts
 
     def _fill(self, claims: Claims, verdicts: list[Verdict]) -> None:
         """Put nulls in the place of lost chunks, and judge the row groups again that have them."""
