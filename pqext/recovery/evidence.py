@@ -20,7 +20,7 @@ from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
 from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
-from pqext.recovery.pages import Segment, chain, page_at, walk
+from pqext.recovery.pages import Page, Segment, chain, page_at, walk
 from pqext.recovery.report import Loss
 from pqext.recovery.searching import AMBIGUOUS, PageGroup
 from pqext.recovery.writing import moved, true_pairs
@@ -38,6 +38,7 @@ class Evidence:
     losses: list[Loss] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     segments: Sequence[Segment] = ()
+    metadata: FileMetaData | None = None
 
 
 @dataclass(slots=True)
@@ -74,16 +75,16 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     for claimed in claims.groups:  # no byte is in two chunks now
         sound = [measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
         claimed.checksums = all(sound)
-    _doubt(source, metadata, claims.groups, limits)
-    return Evidence(claims, found.name)
+    doubt(source, metadata, claims.groups, limits)
+    return Evidence(claims, found.name, metadata=metadata)
 
 
-def _doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
+def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
     """Say of row groups that their values contradict the statistics: chunks may have changed places."""
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
     said = [metadata.row_groups[group.number or 0].columns for group in complete]
     with_statistics = [
-        replace(group, chunks=[_with_bounds(chunk, one) for chunk, one in zip(group.chunks, columns, strict=True)])
+        replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
         for group, columns in zip(complete, said, strict=True)
     ]
     if not any(chunk.statistics for group in with_statistics for chunk in group.chunks if chunk is not None):
@@ -104,8 +105,8 @@ def _doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup
         complete[number].assigned = "contradicted"
 
 
-def _with_bounds(chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:
-    if chunk is None or said.meta_data is None:
+def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:
+    if chunk is None or said.meta_data is None or chunk.path_in_schema[0] in group.nulls:
         return chunk
     made = copy(chunk)
     made.statistics = said.meta_data.statistics
@@ -249,13 +250,21 @@ def _placed(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits
     return None
 
 
-def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
-    """Give the chunk the sizes and encodings that its pages have; do all of these have checksums that fit?"""
+def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
+    """The pages of a chunk, ``None`` where they do not fill it or have other values than it says."""
     try:
         pages = chain(source, start_of(chunk), end_of(chunk), limits)
     except ParquetError:
-        pages = None
+        return None
     if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
+        return None
+    return pages
+
+
+def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
+    """Give the chunk the sizes and encodings that its pages have; do all of these have checksums that fit?"""
+    pages = pages_of(source, chunk, limits)
+    if pages is None:
         return False
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)

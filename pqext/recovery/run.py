@@ -19,7 +19,18 @@ from pqext.core.sources.opening import open_source
 from pqext.recovery import footers, forms, schemas
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
-from pqext.recovery.evidence import Evidence, Hints, end_of_claims, likely_rows, measure, of_footer, of_pages, worth
+from pqext.recovery.evidence import (
+    Evidence,
+    Hints,
+    doubt,
+    end_of_claims,
+    likely_rows,
+    measure,
+    of_footer,
+    of_pages,
+    pages_of,
+    worth,
+)
 from pqext.recovery.leaves import CODECS
 from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
@@ -148,7 +159,7 @@ class _Recovery:
             evidence, verdicts = self._in_other_forms(evidence, verdicts)
             claims, losses = evidence.claims, evidence.losses
         if null_columns:
-            self._fill(claims, verdicts)
+            self._fill(evidence, verdicts)
         dropped: list[str] = []
         if drop_columns:
             names = [node.name for node in from_elements(claims.elements, self._limits).root.children]
@@ -217,17 +228,28 @@ class _Recovery:
             return replace(evidence, claims=replace(claims, groups=[]), losses=told), []
         return replace(evidence, losses=told), verdicts
 
-    def _fill(self, claims: Claims, verdicts: list[Verdict]) -> None:
+    def _fill(self, evidence: Evidence, verdicts: list[Verdict]) -> None:
         """Put nulls in the place of lost chunks, and judge the row groups again that have them."""
-        filling = Filling(self._source, claims, self._limits)
+        claims, limits = evidence.claims, self._limits
+        filling = Filling(self._source, claims, limits)
         waiting = list(range(len(verdicts)))
         while filled := {at: group for at in waiting if (group := filling.fill(verdicts[at])) is not None}:
-            self._source = filling.source
-            judged = judge(self._source, replace(claims, groups=[*filled.values()]), self._limits)
-            for at, verdict in zip(filled, judged, strict=True):
-                placed = [chunk for chunk in verdict.group.chunks if chunk is not None]
-                sound = [measure(self._source, chunk, self._limits) for chunk in placed]
-                verdict.group.checksums = all(sound)
+            source = self._source = filling.source
+            for at, verdict in zip(
+                filled, judge(source, replace(claims, groups=[*filled.values()]), limits), strict=True
+            ):
+                group = verdict.group
+                placed = [chunk for chunk in group.chunks if chunk is not None]
+                # Chunks beside lost ones may be others' by chance: a reader passes over what is behind their values.
+                for chunk in placed if verdict.is_whole else ():
+                    if pages_of(source, chunk, limits) is None:
+                        verdict.gone[chunk.path_in_schema[0]] = "its pages do not fill its chunk"
+                if verdict.is_whole and verdict.gone:
+                    verdict.damaged, verdict.rows_left = dict(verdict.gone), 0
+                sound = [measure(source, chunk, limits) for chunk in placed]
+                group.checksums = all(sound)
+                if evidence.metadata is not None:
+                    doubt(source, evidence.metadata, [group], limits)
                 verdicts[at] = verdict
             waiting = list(filled)
 

@@ -144,11 +144,11 @@ def places(found: pa.Table, report: Recovery, drawn: DrawnFile) -> list[int | No
     for group in report.row_groups:
         part = found.slice(at, group.rows)
         at += group.rows
-        known.append(next((i for i, one in enumerate(drawn.groups) if part.equals(one) or _is_part(part, one)), None))
+        known.append(next((i for i, one in enumerate(drawn.groups) if part.equals(one) or is_part(part, one)), None))
     return known
 
 
-def _is_part(part: pa.Table, whole: pa.Table) -> bool:
+def is_part(part: pa.Table, whole: pa.Table) -> bool:
     """Are these rows of the whole, in its order, with one gap or more between them?"""
     if part.num_rows >= whole.num_rows:
         return False

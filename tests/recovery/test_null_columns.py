@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import random
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from recovery import damaged_files
 from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered
 
 import pqext
@@ -134,6 +136,34 @@ def test_duckdb_reads_nulls_in_the_place_of_lost_chunks(tmp_path: object) -> Non
     pqext.recover(data, f"{tmp_path}/new.parquet", null_columns=True)
     found = duckdb.sql(f"SELECT count(*), count(name), count(list) FROM '{tmp_path}/new.parquet'").fetchall()
     assert found == [(300, 200, 200)]
+
+
+@pytest.mark.spec("recovery.null-columns")
+def test_what_is_left_beside_nulls_was_there() -> None:
+    filled = 0
+    for seed in range(5000, 5150):
+        draw = random.Random(seed)
+        drawn = damaged_files.file(draw)
+        what, data, _, _ = damaged_files.damage(draw, drawn)
+        out = io.BytesIO()
+        report = pqext.recover(data, out, schema=drawn.schema, null_columns=True)
+        assert report.rows >= pqext.recover(data, io.BytesIO(), schema=drawn.schema).rows
+        if not report.written or not drawn.has_checksums:
+            continue
+        assert pqext.verify(out.getvalue()).ok, seed
+        found, first = pq.read_table(io.BytesIO(out.getvalue())).cast(drawn.schema), 0
+        told = {loss.column for loss in report.losses}
+        for group in report.row_groups:
+            part, gone = found.slice(first, group.rows), group.null_columns
+            first += group.rows
+            assert all(part[name].null_count == group.rows for name in gone)
+            assert set(gone) <= told
+            left = part.drop_columns(list(gone))
+            originals = [one.drop_columns(list(gone)) for one in drawn.groups]
+            is_there = any(left.equals(one) or damaged_files.is_part(left, one) for one in originals)
+            assert is_there, (seed, drawn.told, what)
+            filled += bool(gone)
+    assert filled > 20
 
 
 def test_nulls_and_dropping_exclude_each_other() -> None:
