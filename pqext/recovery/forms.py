@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,8 @@ _READ = 2_000
 """Pages that are looked at in the time in which a page is read."""
 _SHAPES = 16
 """Shapes of one top-level column that are tried."""
+_READABLE = 16
+"""Row groups of several sizes that are read from one place on."""
 _TRIED = 4
 """Ways to read all columns that are tried on the whole file."""
 _BATCH = 1 << 16
@@ -43,11 +45,13 @@ def likely(
     codecs: Sequence[int],
     limits: Limits,
     known: int | None = None,
+    *,
+    may_fit: bool = False,
 ) -> Iterator[tuple[Claims, list[str]]]:
     """The schema in other physical forms, in which all pages of some row group can be read; and what is otherwise.
 
-    ``known`` is where a row group begins that can be read by the schema as it is: then it alone is looked at, and
-    nothing comes where the schema fits it exactly.
+    ``known`` is where a row group begins that can be read by the schema as it is: then it alone is looked at.
+    ``may_fit``: nothing comes where the schema fits as it is.
     """
     effort = Effort(0)
     effort.left = _STEPS
@@ -58,15 +62,18 @@ def likely(
         for at, page in enumerate(segment.pages):
             if known not in (None, page.offset):
                 continue
-            for walked in walker.groups(at):
-                found = _readable(source, segment.pages, walked, effort, limits)
-                if found is None:
-                    continue
-                changed = {number: element for form in found for number, element in form.changed.items()}
+            read = (_readable(source, segment.pages, walked, effort, limits) for walked in walker.groups(at))
+            found = [
+                {number: element for form in forms for number, element in form.changed.items()}
+                for forms in islice((forms for forms in read if forms is not None), _READABLE)
+            ]
+            if may_fit and {} in found:
+                return
+            for changed in found:
                 if changed and changed not in seen:
                     seen.append(changed)
                     yield _with(schema, changed), _told(schema.elements, changed)
-                if len(seen) == _TRIED or (known is not None and not changed):
+                if len(seen) == _TRIED:
                     return
             if effort.left < 0:
                 return

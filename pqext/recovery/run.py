@@ -192,13 +192,15 @@ class _Recovery:
         """
         claims, hints, rows = evidence.claims, self._hints, sum(one.rows_left for one in verdicts)
         if hints.is_logical:
-            schema, segments = replace(claims, groups=[]), evidence.segments
             known = next((one.group.offset for one in verdicts if one.rows_left), None)
-            for varied, told in forms.likely(self._source, segments, schema, hints.codecs, self._limits, known):
+            likely = forms.likely(
+                self._source, evidence.segments, replace(claims, groups=[]), hints.codecs, self._limits, known,
+                may_fit=bool(rows) or _is_ambiguous(evidence),
+            )  # fmt: skip
+            for varied, told in likely:
                 other = self._all_pages(varied)
                 judged = judge(self._source, other.claims, self._limits)
-                is_ambiguous = any(loss.reason.startswith(AMBIGUOUS) for loss in other.losses)
-                if sum(one.rows_left for one in judged) >= max(rows, 1) or (not rows and is_ambiguous):
+                if sum(one.rows_left for one in judged) >= max(rows, 1) or (not rows and _is_ambiguous(other)):
                     other.notes += told
                     return other, judged
         extents = [one.group.extent for one in verdicts if one.rows_left and one.group.extent is not None]
@@ -340,6 +342,10 @@ class _Recovery:
             dropped,
             tuple(evidence.notes),
         )
+
+
+def _is_ambiguous(evidence: Evidence) -> bool:
+    return any(loss.reason.startswith(AMBIGUOUS) for loss in evidence.losses)
 
 
 def _alike(data: Any, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> list[tuple[Source, ClaimedGroup]]:
