@@ -51,6 +51,7 @@ class Losses:
     def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
         """Note that ``error`` costs rows ``start`` to ``stop`` of every column."""
         error.locate(path=self._path, row_group=self._row_group)
+        error.__traceback__ = error.__context__ = None  # which would hold what was being read
         with self._lock:
             self._ranges.append((start, stop))
             if (column, start, stop) not in self._known:

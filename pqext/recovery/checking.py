@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pqext.core.errors import ParquetError
+from pqext.core.damage import Damage
+from pqext.core.errors import LimitError, ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import SchemaElement
 from pqext.core.options import ReadOptions
@@ -24,6 +25,8 @@ _BATCH = 1 << 16
 _STRICT = ReadOptions(arrow_schema=False, geoparquet=False, trust_statistics=False)
 _LENIENT = replace(_STRICT, on_corrupt="skip")
 _FAULTS = 1 << 20
+_MOST_DAMAGES = 20_000
+"""Damaged pages of a file; row groups that have more are given up."""
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ def judge(source: Source, claims: Claims, limits: Limits) -> list[Verdict]:
     """A verdict on each row group of ``claims``."""
     schema = from_elements(claims.elements, limits)
     verdicts = [Verdict(one) for one in claims.groups]
+    damages = _Damages()
     complete = [one for one in verdicts if None not in one.group.chunks]
     with quiet():
         if complete:
@@ -58,7 +62,7 @@ def judge(source: Source, claims: Claims, limits: Limits) -> list[Verdict]:
             if None in verdict.group.chunks:
                 _judge_incomplete(source, claims, schema, verdict, limits)
             elif verdict.damaged:
-                _what_is_left(source, claims, verdict, limits)
+                _what_is_left(source, claims, verdict, limits, damages)
             else:
                 verdict.rows_left = verdict.group.rows
     return verdicts
@@ -149,10 +153,21 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], limits:
             verdict.damaged.setdefault("", "too many values that break rules")
 
 
-def _what_is_left(source: Source, claims: Claims, verdict: Verdict, limits: Limits) -> None:
+class _Damages(list[Damage]):
+    """Damages of several row groups; raises ``LimitError`` for more than are worth the time that each takes."""
+
+    def append(self, one: Damage) -> None:
+        """Note one more."""
+        if len(self) == _MOST_DAMAGES:
+            raise LimitError(f"more than {_MOST_DAMAGES} damaged pages")
+        super().append(one)
+
+
+def _what_is_left(source: Source, claims: Claims, verdict: Verdict, limits: Limits, damages: _Damages) -> None:
     """The rows outside damaged pages."""
     group = verdict.group
     with opened(source, claims, [group], limits, _LENIENT) as file:
+        file.damage = damages
         names = [top.node.name for top in file.shapes]
         if not verdict.damaged.keys() <= set(names) or len(set(names)) < len(names):
             verdict.gone.update(verdict.damaged)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
 
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
+from pqext.core.checkpoints import told_end
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue
@@ -144,7 +145,7 @@ def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
 
 def _distances(found: FoundFooter) -> list[int]:
     """How far chunks may lie from where the footer says."""
-    missing = 0 if found.kind == "torn" else found.offset - _last_end(found)
+    missing = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
     return [0, missing] if missing < 0 else [0]
 
 
@@ -221,20 +222,6 @@ def end_of_claims(evidence: Evidence) -> int:
     return max((end_of(chunk) for group in evidence.claims.groups for chunk in group.chunks if chunk), default=4)
 
 
-def _last_end(found: FoundFooter) -> int:
-    """Where the footer begins in a file that lost nothing, by what it says."""
-    ends = [0]
-    for group in found.metadata.row_groups:
-        for chunk in group.columns:
-            about = chunk.meta_data
-            if about is not None and chunk.file_path is None:
-                ends.append(end_of(about))
-                ends.append((about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0))
-            ends.append((chunk.column_index_offset or 0) + (chunk.column_index_length or 0))
-            ends.append((chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0))
-    return max(ends)
-
-
 def _placed(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits: Limits) -> ColumnMetaData | None:
     """The chunk where a page begins at its start."""
     about = chunk.meta_data
@@ -265,10 +252,24 @@ def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
     """Give the chunk the sizes and encodings that its pages have; do all of these have checksums that fit?"""
     pages = pages_of(source, chunk, limits)
     if pages is None:
+        _leave_out_the_rest(source, chunk, limits)
         return False
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
     return all(page.checked is True for page in pages)
+
+
+def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:
+    """End the chunk with the page that has its last value: readers would pass over what is behind that."""
+    at, left = start_of(chunk), chunk.num_values
+    while left > 0 and at < end_of(chunk):
+        page = page_at(source, at, limits)
+        if page is None:
+            return
+        at = page.end
+        left -= 0 if page.is_dictionary else page.count
+    if left == 0 and at < end_of(chunk):
+        chunk.total_compressed_size = at - start_of(chunk)
 
 
 def _refuse_overlaps(groups: Sequence[ClaimedGroup], end: int) -> None:

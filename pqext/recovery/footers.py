@@ -16,7 +16,7 @@ from typing import Literal
 
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoints import ask_schema, find_checkpoints, follows_its_file, told_end
-from pqext.core.errors import ParquetError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.flat.lookup import FlatLookup
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
@@ -193,6 +193,10 @@ def _sound(metadata: FileMetaData, limits: Limits) -> FileMetaData:
     for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
         for at in range(len(group.columns)):
             peeked(group.columns, at)
+    try:
+        metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
+    except CorruptFileError:
+        metadata.column_orders = None  # bounds are not known to have an order then
     return metadata
 
 
@@ -240,7 +244,9 @@ def _torn(data: Bytes, limits: Limits) -> tuple[FileMetaData | None, int]:
                 break
         if wanted or len(elements) != count:
             return None, at
-        leaves = len(from_elements(elements, limits).leaves)
+        schema = from_elements(elements, limits)
+        ask_schema(schema)
+        leaves = len(schema.leaves)
     except (ParquetError, IndexError):
         return None, at
     try:

@@ -12,6 +12,7 @@ from pqext.core.footer import MAGIC
 from pqext.core.footer_reading import read_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
+from pqext.core.other_formats import looks_like
 from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink, with_unfinished
 from pqext.core.source import Source
@@ -151,10 +152,20 @@ class _Recovery:
         """Recover to ``dest``."""
         evidence = self._gather()
         if evidence is None:
-            loss = Loss("no footer is left, and without a schema pages tell too little: give schema=")
+            head = self._source.read(0, min(4, self._source.size)).tobytes()
+            told = "; the file is empty" if not head else "" if head == MAGIC else looks_like(head)
+            left = "no footer is left" + " but those of files within this one" * bool(self._footers)
+            loss = Loss(f"{left}, and without a schema pages tell too little{told or ': give schema='}")
             return self._report(Evidence(Claims([], "not known"), "none", [loss]), [], ())
         claims, losses = evidence.claims, evidence.losses
         verdicts = judge(self._source, claims, self._limits)
+        if self._schema is not None and evidence.told != "pages" and not any(one.rows_left for one in verdicts):
+            # Where nothing is as the footer says, the schema that was given may say it.
+            pages = self._all_pages(replace(self._schema, groups=[]))
+            judged = judge(self._source, pages.claims, self._limits)
+            if any(one.rows_left for one in judged):
+                evidence, verdicts = pages, judged
+                claims, losses = evidence.claims, evidence.losses
         if evidence.told == "pages":
             evidence, verdicts = self._in_other_forms(evidence, verdicts)
             claims, losses = evidence.claims, evidence.losses
@@ -259,8 +270,9 @@ class _Recovery:
         """What is claimed of the file."""
         self._footers = footers.find(self._source, self._limits)
         source, limits = self._source, self._limits
-        likely = {found.offset: likely_rows(source, found, limits) for found in self._footers[:_FOOTERS]}
-        best = sorted(self._footers[:_FOOTERS], key=lambda found: likely[found.offset], reverse=True)
+        known = [found for found in self._footers if found.is_own]
+        likely = {found.offset: likely_rows(source, found, limits) for found in known[:_FOOTERS]}
+        best = sorted(known[:_FOOTERS], key=lambda found: likely[found.offset], reverse=True)
         for found in best[:_TRIED]:
             if likely[found.offset] and worth(evidence := of_footer(source, found, limits)):
                 return self._beyond(found, evidence)

@@ -19,6 +19,19 @@ EMPTY = bytes.fromhex("1500150015002c15001500150615060000")
 HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
 
 
+ROOT = b"\x15\x02\x19\x1c\x48\x01r\x15\x00\x00"
+"""What a footer without columns begins with."""
+
+
+def many_trailers(groups: int, trailers: int) -> bytes:
+    """One footer of many empty row groups, and many lengths behind it that lead to it."""
+    count = bytes([groups & 0x7F | 0x80, groups >> 7 & 0x7F | 0x80, groups >> 14])
+    data = b"PAR1" + ROOT + b"\x16\x00\x19\xfc" + count + b"\x19\x0c\x16\x00\x16\x00\x00" * groups + b"\x00"
+    for _ in range(trailers):
+        data += (len(data) - 4).to_bytes(4, "little") + b"PAR1"
+    return data + b"??"
+
+
 def recovered(data: bytes, **options: object) -> bytes:
     """What ``recover`` writes of ``data``, soon."""
     made = io.BytesIO()
@@ -47,8 +60,11 @@ def recovered(data: bytes, **options: object) -> bytes:
         b"\x15\x00\x15\xff\xff\xff\xff\x0f" * 60_000,
         b"PAR1" + b"\x19\x1c" * 200_000,
         random.Random(1).randbytes(1_000_000),
+        many_trailers(20_000, 30),
+        b"PAR1" + (ROOT + b"\x16\x00\x19\x0c\x00") * 60_000,
+        b"PAR1" + (bytes.fromhex("1500151015102c15021500150615060000") + bytes(8)) * 30_000,
     ],
-    ids=range(13),
+    ids=range(16),
 )
 @pytest.mark.spec("recovery.bounded")
 def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -> None:

@@ -14,6 +14,9 @@ import pytest
 
 import pqext
 from pqext import variant
+from pqext.core.buffers import view
+from pqext.core.metadata import FileMetaData
+from pqext.core.thrift import decode, encode
 from pqext.recovery import Recovery
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
@@ -434,3 +437,66 @@ def test_pages_are_found_from_the_first_byte_where_the_magic_number_is_cut(cut: 
     report, found = recover(data[cut : footer_of(data)], schema=SCHEMA)
     assert report.rows == 300
     assert found == table
+
+
+@pytest.mark.spec("recovery.footer-inside")
+def test_the_footer_of_a_file_that_is_a_value_is_none_of_this_one() -> None:
+    inner = plain(pa.table({"secret": range(1000, 1100)}), 100)
+    table = pa.table({"id": range(100), "blob": pa.array([inner] + [b"z"] * 99, pa.binary())})
+    data = plain(table, 100)
+    torn = data[: footer_of(data)]
+    report, found = recover(torn)
+    assert found is None
+    assert "no footer is left but those of files within this one" in str(report)
+    report, found = recover(torn, schema="id BIGINT, blob BINARY")
+    assert found == table
+    checkpointed = written(pa.concat_tables([table, table]), checkpoint=1, compression="uncompressed")
+    report, found = recover(checkpointed[: footer_of(checkpointed)], schema="id BIGINT, blob BINARY")
+    assert found == pa.concat_tables([table, table])
+
+
+@pytest.mark.spec("recovery.strict")
+def test_bytes_behind_the_last_page_of_a_chunk_are_left_out() -> None:
+    table = rows(200)
+    data = bytearray(written(table, page_index=False))
+    stop = extent(bytes(data), 0, 0)[1]
+    metadata, _ = decode(FileMetaData, view(bytes(data))[footer_of(bytes(data)) : -8])
+    for group in metadata.row_groups:
+        for chunk in group.columns:
+            about = chunk.meta_data
+            assert about is not None
+            if about.data_page_offset >= stop:
+                about.data_page_offset += 40
+                if about.dictionary_page_offset:
+                    about.dictionary_page_offset += 40
+    first = metadata.row_groups[0].columns[0].meta_data
+    assert first is not None
+    first.total_compressed_size += 40
+    footer = encode(metadata)
+    body = bytes(data[:stop]) + b"\x77" * 40 + bytes(data[stop : footer_of(bytes(data))])
+    _, found = recover(body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert found == table
+
+
+@pytest.mark.spec("recovery.footer-inside")
+def test_a_name_or_type_that_is_damaged_in_the_footer_is_told_by_the_schema() -> None:
+    table = rows(200)
+    for at, byte in ((0, b"X"), (-5, b"\x7e")):  # another name in the schema than in the chunks; a type there is not
+        data = bytearray(written(table))
+        name = data.index(b"\x18\x02id", footer_of(bytes(data))) + 2
+        data[name + at : name + at + 1] = byte
+        _, found = recover(bytes(data), schema=table.schema)
+        assert found is not None
+        assert found.to_pylist() == table.to_pylist()
+
+
+def test_orders_that_cannot_be_read_are_none() -> None:
+    table = rows(200)
+    data = written(table)
+    orders = data.rindex(b"\x1c\x00\x00\x1c\x00\x00")
+    assert recover(data[:orders] + b"\x5c\x00\x00" + data[orders + 3 :])[1] == table
+
+
+@pytest.mark.parametrize(("data", "told"), [(b"", "the file is empty"), (b'{"a": 1}\n' * 9, "it looks like JSON")])
+def test_what_is_no_parquet_file_is_told_as_such(data: bytes, told: str) -> None:
+    assert told in str(recover(data)[0])
