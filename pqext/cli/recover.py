@@ -51,7 +51,7 @@ def command(
         int | None,
         Option(
             "--row-group-rows", min=1, show_default=False,
-            help="Rows of a row group at most, where pages can be parted in several ways.",
+            help="Rows of a row group at most, where pages can be split in several ways.",
         ),
     ] = None,
     form: Annotated[Form, Option("--format", help="A report for people, or JSON.")] = Form.text,

@@ -59,7 +59,7 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     distances = _distances(found)
     claims = Claims(
         list(metadata.schema),
-        f"of the footer {found.kind}",
+        f"the {found.name}",
         [],
         true_pairs(metadata.key_value_metadata),
         metadata.created_by,
@@ -178,10 +178,10 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
     at = start
     for segment in segments:
         if segment.start > at:
-            losses.append(Loss("no pages can be told there", at, segment.start))
+            losses.append(Loss("no pages are recognised there", at, segment.start))
         at = segment.stop
     if at < stop and not (segments and segments[-1].at_end):
-        losses.append(Loss("no pages can be told there", at, stop))
+        losses.append(Loss("no pages are recognised there", at, stop))
     groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
     losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
     claims = replace(schema, groups=[_claimed(group, leaves, chunks) for group in groups])

@@ -102,8 +102,9 @@ class Recovery:
 
     def _assigned(self) -> list[str]:
         """How pages were assigned to columns, a line for each way."""
-        by = self.schema_from if self.schema_from.startswith("the ") else f"the schema {self.schema_from}"
-        if not self.schema_from.startswith("of the footer"):
+        is_type_list = self.schema_from in ("the DDL given", "the Arrow schema given")
+        by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
+        if is_type_list or self.schema_from.startswith("the file "):
             by += ", whose names and types no footer confirms"
         schema = f"assigned by {by}, in the only way"
         ways = {
@@ -136,7 +137,7 @@ class Recovery:
         lines = [
             f"file       {visible(self.path) if self.path else 'in memory'}, {self.size:,} bytes",
             f"layout     {self.evidence}",
-            f"schema     {self.schema_from}",
+            f"schema     {'from ' * self.schema_from.startswith('the ')}{self.schema_from}",
             *(f"found      {visible(footer)}" for footer in self.footers),
             f"recovered  {counted(self.rows, 'row')} in {counted(len(self.row_groups), 'row group')}"
             if self.written

@@ -78,7 +78,7 @@ def recover(
         drop_columns: Leave out top-level columns of which a chunk is lost, instead of the row groups that lost one.
         null_columns: Put nulls in the place of a lost chunk, so that it costs neither its row group nor its column.
             Only optional top-level columns can hold them; the report names each. Not together with ``drop_columns``.
-        row_group_rows: Rows of a row group at most, where pages alone can be parted in several ways. What the pages
+        row_group_rows: Rows of a row group at most, where pages alone can be split in several ways. What the pages
             contradict is not believed.
         limits: What reading may take; ``Limits.untrusted()`` by default.
         filesystem: As for :func:`pqext.open`, of the source.

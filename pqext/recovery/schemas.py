@@ -43,7 +43,7 @@ def given(schema: Any, limits: Limits) -> Given:
             break
         elements: Sequence[SchemaElement] = list(metadata.schema)
         pairs: list[KeyValue] | None = true_pairs(metadata.key_value_metadata)
-        return Claims(elements, f"of the file {file.path or 'given'}", [], pairs, None), codecs, False
+        return Claims(elements, f"the file {file.path or 'given'}", [], pairs, None), codecs, False
 
 
 def _names_a_file(text: str) -> bool:

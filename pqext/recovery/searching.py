@@ -21,7 +21,7 @@ _SIZES = 4096
 """Sizes of one row group that are tried."""
 _FULL_ROWS, _FULL_BYTES = 20_000, 1 << 16
 """Writers end a page within a chunk where it has so many rows, or bytes."""
-AMBIGUOUS = "pages that can be parted into row groups in more than one way"
+AMBIGUOUS = "pages that can be split into row groups in more than one way"
 UNPLACED = "pages that make no whole row group"
 Way = Literal["only", "regular", "told"]
 
