@@ -45,11 +45,11 @@ from pqext.core.metadata import CompressionCodec, FileMetaData
 from pqext.core.options import ReadOptions
 from pqext.core.schema import Schema
 from pqext.core.schema_tree import from_elements
-from pqext.core.sink import with_unfinished
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.core.text import counted
 from pqext.core.thrift import LazyStructs, decode, encode
+from pqext.core.unfinished import with_unfinished
 from pqext.core.warn import warn_of_file
 
 CHECKPOINT = UUID("2f6a1c0e-8a3b-4d57-9b1e-5c7d3e9f0a64")

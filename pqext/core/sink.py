@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.upload import Gathered, Upload
+from pqext.core.unfinished import prefix_of
 
 if TYPE_CHECKING:
     from pqext.core.sources.store import Location
@@ -216,7 +216,7 @@ class _File:
         self._given, self._durable, self._is_new = given, durable, is_new
         # The file that a link leads to is replaced, not the link.
         self.path: str = os.path.realpath(given)
-        self._temporary = os.path.join(os.path.dirname(self.path), f"{_prefix(self.path)}{os.urandom(4).hex()}.tmp")
+        self._temporary = os.path.join(os.path.dirname(self.path), f"{prefix_of(self.path)}{os.urandom(4).hex()}.tmp")
         self._held, self._is_kept, self._process = bytearray(), False, os.getpid()
         with self._named():
             with suppress(FileNotFoundError):
@@ -405,30 +405,6 @@ def _cut(file: io.FileIO, size: int, process: int) -> None:
             os.ftruncate(file.fileno(), size)
             _unlock(file)
         file.close()
-
-
-def _prefix(path: str) -> str:
-    """How the names of unfinished files begin that are to be ``path``."""
-    return f".pqext-{crc32(os.fsencode(os.path.basename(path))):08x}"
-
-
-def unfinished(path: str) -> list[str]:
-    """What writers that died have left next to ``path``, which it was to be; the last changed first."""
-    real = os.path.realpath(with_home(path))
-    with suppress(OSError):
-        found = [entry for entry in os.scandir(os.path.dirname(real)) if entry.name.startswith(_prefix(real))]
-        found = [entry for entry in found if entry.name.endswith(".tmp") and entry.is_file()]
-        return [entry.path for entry in sorted(found, key=lambda entry: entry.stat().st_mtime, reverse=True)]
-    return []
-
-
-def with_unfinished(error: FileNotFoundError, source: Any) -> FileNotFoundError:
-    """The error, or one that names what a writer that died has left of the file ``source``."""
-    left = unfinished(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
-    if not left:
-        return error
-    told = f"{error.strerror}, but a writer that died has left {left[0]}: recover that"
-    return FileNotFoundError(error.errno, told, error.filename)
 
 
 def _sync_folder(folder: str) -> None:

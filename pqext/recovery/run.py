@@ -14,9 +14,10 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec
 from pqext.core.other_formats import looks_like
 from pqext.core.schema_tree import from_elements
-from pqext.core.sink import Sink, with_unfinished
+from pqext.core.sink import Sink
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
+from pqext.core.unfinished import with_unfinished
 from pqext.recovery import footers, forms, schemas
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata

@@ -31,6 +31,7 @@ from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import CompressionCodec, FileMetaData
 from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode
+from pqext.core.unfinished import prefix_of
 from reference.checkpoints import OWNER, checkpoints
 from reference.effort import share
 
@@ -334,7 +335,7 @@ def test_a_footer_whose_schema_is_none_gives_way_to_the_checkpoint() -> None:
 
 def test_a_file_that_was_never_finished_is_named_where_it_is_to_be_recovered(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    left = tmp_path / f"{sink._prefix(str(path))}0123.tmp"
+    left = tmp_path / f"{prefix_of(str(path))}0123.tmp"
     left.write_bytes(written()[:-8])
     with pytest.raises(FileNotFoundError, match=r"has left .*0123\.tmp: recover that"):
         pqext.open(path, recover=True)

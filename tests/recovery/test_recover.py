@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from recovery.cut_files import extent, footer_of
+from recovery.cut_files import recovered as recover
 
 import pqext
 from pqext import variant
 from pqext.core.buffers import view
 from pqext.core.metadata import FileMetaData
 from pqext.core.thrift import decode, encode
-from pqext.recovery import Recovery
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
 
@@ -46,27 +47,6 @@ def plain(table: pa.Table, group: int, page: int = 1 << 20) -> bytes:
         write_batch_size=page,
     )
     return made.getvalue()
-
-
-def footer_of(data: bytes) -> int:
-    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-
-
-def extent(data: bytes, group: int, column: int) -> tuple[int, int]:
-    """Where a chunk begins and ends, as pyarrow sees it."""
-    chunk = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(group).column(column)
-    start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
-    return start, start + chunk.total_compressed_size
-
-
-def recover(data: bytes, **options: Any) -> tuple[Recovery, pa.Table | None]:
-    made = io.BytesIO()
-    report = pqext.recover(data, made, **options)
-    if not report.written:
-        assert made.getvalue() == b""
-        return report, None
-    assert pqext.verify(made.getvalue()).ok
-    return report, pq.read_table(io.BytesIO(made.getvalue()))
 
 
 @pytest.mark.spec("recovery.original")
