@@ -60,6 +60,8 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 """What the payload of a checkpoint begins with."""
 _MOST_RATIO = 512
 """Times its size that a checkpoint may unpack to: those of real footers unpack to some 40 at most."""
+_BETWEEN = 64 << 10
+"""Bytes that writers leave between all that a footer tells of and the footer: copies of metadata, and filters."""
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
@@ -80,11 +82,6 @@ class Checkpoints:
         self._row_groups = self._offset = 0
         self._time = time.monotonic()
         self._before = (0, 0)
-
-    @property
-    def are_there(self) -> bool:
-        """Has one been made?"""
-        return self._row_groups > 0
 
     def is_due(self, row_groups: int, offset: int) -> bool:
         """Is it time for one, when so many row groups and bytes have been written?"""
@@ -215,7 +212,7 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
             ask_schema(from_elements(metadata.schema, limits, source.path))
         except ParquetError:
             continue
-        if stop == length and follows_its_file(source, metadata, place):
+        if stop == length and told_end(metadata) <= place and not is_of_a_value(source, metadata, place):
             return SavedFooter(place, length, metadata, raw)
     return None
 
@@ -226,13 +223,15 @@ def ask_schema(schema: Schema) -> None:
         _ = leaf.leaf_type
 
 
-def follows_its_file(source: Source, metadata: FileMetaData, place: int) -> bool:
-    """Does a footer stand where all that it tells of ends? That of a file within a value stands further behind."""
-    end = told_end(metadata)
-    if place - end < FRAME_BYTES:
-        return place == end
-    last = source.read(place - FRAME_BYTES, FRAME_BYTES).tobytes()  # a checkpoint may lie between
-    return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == place - end
+def is_of_a_value(source: Source, metadata: FileMetaData, place: int) -> bool:
+    """Is the footer at ``place`` that of a Parquet file within a value?
+
+    That file begins with its magic number, as far before the footer as all goes that the footer tells the place of, but
+    for what some writers leave between.
+    """
+    begun = place - told_end(metadata)
+    first = max(begun - _BETWEEN, 1)
+    return begun > 0 and MAGIC in source.read(first, begun + len(MAGIC) - first).tobytes()
 
 
 def told_end(metadata: FileMetaData) -> int:

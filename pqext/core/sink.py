@@ -127,12 +127,18 @@ class Sink:
         self.abort()
         return None
 
+    @property
+    def is_kept(self) -> bool:
+        """Does only ``abort`` remove the unfinished file?"""
+        return isinstance(self._dest, _File) and self._dest.is_kept
+
     def commit(self) -> None:
-        """Finish: the file is whole. When that fails, nothing is left behind."""
+        """Finish: the file is whole. When that fails, nothing is left behind but a file that is kept."""
         try:
             self._dest.commit()
         except BaseException:
-            self.abort()
+            if not self.is_kept:
+                self.abort()
             raise
 
     def abort(self) -> None:
@@ -217,7 +223,7 @@ class _File:
         # The file that a link leads to is replaced, not the link.
         self.path: str = os.path.realpath(given)
         self._temporary = os.path.join(os.path.dirname(self.path), f"{prefix_of(self.path)}{os.urandom(4).hex()}.tmp")
-        self._held, self._is_kept, self._process = bytearray(), False, os.getpid()
+        self._held, self.is_kept, self._process = bytearray(), False, os.getpid()
         with self._named():
             with suppress(FileNotFoundError):
                 os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
@@ -289,21 +295,21 @@ class _File:
                 _sync_folder(os.path.dirname(self.path))
 
     def keep(self) -> None:
-        if not self._is_kept:
-            self._is_kept = True
+        if not self.is_kept:
+            self.is_kept = True
             self._leftover.detach()
             self._leftover = weakref.finalize(self, self._file.close)
 
-    def leave(self) -> str:
+    def leave(self) -> str | None:
         self.keep()
         self._held = bytearray()
         self._leftover()
-        return self._temporary
+        return self._temporary if os.path.exists(self._temporary) else None
 
     def abort(self) -> None:
         self._held = bytearray()
         self._leftover()
-        if self._is_kept:
+        if self.is_kept:
             _remove((), self._temporary, self._process)
 
 
@@ -313,7 +319,7 @@ class _Appended(_File):
     def __init__(self, given: str, durable: bool) -> None:
         self._given, self._durable = given, durable
         self.path = os.path.realpath(given)
-        self._held, self._is_kept = bytearray(), False
+        self._held, self.is_kept = bytearray(), False
         with self._named():
             self._file = io.FileIO(self.path, "r+")
             try:
@@ -323,7 +329,8 @@ class _Appended(_File):
             except BaseException:
                 self._file.close()
                 raise
-        self._leftover = weakref.finalize(self, _cut, self._file, self.size, os.getpid())
+        self._ends = [self.size, self.size]  # between which the file ends, while only this writer has written
+        self._leftover = weakref.finalize(self, _cut, self._file, self._ends, os.getpid())
 
     def _check_place(self) -> None:
         if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
@@ -339,8 +346,9 @@ class _Appended(_File):
     def _put(self, pieces: Sequence[memoryview]) -> None:
         with self._named():
             self._check_size()
+        self._ends[1] = self._end + sum(map(len, pieces))
         super()._put(pieces)
-        self._end += sum(map(len, pieces))
+        self._end = self._ends[1]
 
     def commit(self) -> None:
         self.flush()
@@ -398,11 +406,15 @@ def _unlock(file: io.FileIO) -> None:
     fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
-def _cut(file: io.FileIO, size: int, process: int) -> None:
-    """Give a file the size it had before, whether the append was given up or forgotten."""
+def _cut(file: io.FileIO, ends: list[int], process: int) -> None:
+    """Give a file the size it had before, whether the append was given up or forgotten.
+
+    One that ends elsewhere than this writer can have made it end is another program's now.
+    """
     with suppress(OSError):
         if os.getpid() == process:
-            os.ftruncate(file.fileno(), size)
+            if ends[0] < os.fstat(file.fileno()).st_size <= ends[1]:
+                os.ftruncate(file.fileno(), ends[0])
             _unlock(file)
         file.close()
 

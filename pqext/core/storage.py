@@ -21,7 +21,7 @@ from pqext.core.metadata import FieldRepetitionType, FileType, ListType, Logical
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean, listed
-from pqext.core.types import marks, profile
+from pqext.core.types import int96, marks, profile
 from pqext.core.types.alike import stored_like
 from pqext.core.types.decoded import dictionary_decoded, is_view, run_ends_decoded
 from pqext.core.types.file_reference import check_file
@@ -337,7 +337,7 @@ def _plain(
         raise TypeError(f"column {path!r} has type {arrow}, which Parquet has no form for")
     kind = normal(arrow)
     if like is not None and like.node.is_leaf:
-        leaf, kind = stored_like(leaf, arrow, like.node.leaf_type)
+        leaf, kind = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
     plain = pa.field(field.name, kind, nullable, metadata)
     return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
 

@@ -235,7 +235,7 @@ class ParquetWriter(Suggesting):
     @in_turn
     def _give_up(self, error: BaseException) -> None:
         """Abort because of ``error``; where there is a checkpoint, what can be read is left."""
-        if self._closed or self._checkpoints is None or not self._checkpoints.are_there:
+        if self._closed or not self._sink.is_kept:
             self.abort()
             return
         self._stop()
@@ -362,9 +362,10 @@ class ParquetWriter(Suggesting):
         self._row_groups.append(group)
         if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
             footer = with_row_groups(self._metadata([]), self._indexes.so_far())
-            self._sink.write(self._checkpoints.made(footer, number + 1, self._sink.offset))
-            self._sink.flush()
-            self._sink.keep()
+            if checkpoint := self._checkpoints.made(footer, number + 1, self._sink.offset):
+                self._sink.write(checkpoint)
+                self._sink.flush()
+                self._sink.keep()
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(row_group, column)

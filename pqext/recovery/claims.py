@@ -75,7 +75,7 @@ class ClaimedSource(FootedSource):
         self._inner = source
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        return self._inner._fetch(offset, length)
+        return self._inner.read(offset, length)
 
     def close(self) -> None:
         """Nothing: whoever opened the file closes it."""

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Literal
 
 from pqext.core.buffers import Bytes
-from pqext.core.checkpoints import ask_schema, find_checkpoints, follows_its_file, told_end
+from pqext.core.checkpoints import ask_schema, find_checkpoints, is_of_a_value
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.flat.lookup import FlatLookup
@@ -67,7 +67,7 @@ class FoundFooter:
     length: int
     metadata: FileMetaData
     is_own: bool = True
-    """Does it stand where all that it tells of ends? Not so the footer of a file that is a value in this one."""
+    """Is it this file's, and not that of a file that is a value in it?"""
 
     def __str__(self) -> str:
         groups_of = self.metadata.row_groups
@@ -141,7 +141,7 @@ def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoo
         found = _whole(source, offset, length, limits, effort)
         if found is not None:
             is_last = place + 4 == source.size
-            is_own = is_last or told_end(found) > offset or follows_its_file(source, found, offset)
+            is_own = is_last or not is_of_a_value(source, found, offset)
             yield FoundFooter("end" if is_last else "inside", offset, length, found, is_own)
 
 

@@ -24,7 +24,7 @@ from pqext.core.thrift import encode
 from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import ClaimedGroup, Claims
 
-_PAGE_ROWS = 20_000
+_PAGE_ROWS = 1 << 20
 
 
 class WithNulls(Source):
@@ -39,8 +39,8 @@ class WithNulls(Source):
     def _fetch(self, offset: int, length: int) -> Bytes:
         end = self._inner.size
         if offset + length <= end:
-            return self._inner._fetch(offset, length)
-        before = self._inner._fetch(offset, end - offset).tobytes() if offset < end else b""
+            return self._inner.read(offset, length)
+        before = self._inner.read(offset, end - offset).tobytes() if offset < end else b""
         return view(before + self._made[max(offset - end, 0) : offset + length - end])
 
     def close(self) -> None:
@@ -73,6 +73,8 @@ class Filling:
             return None
         if len(gone) + len(group.nulls) == len(self._columns):
             return None
+        if any(chunk is not None and chunk.num_values < group.rows for chunk in group.chunks):
+            return None  # no column has so many rows
         required = [name for name in gone if self._columns[name].repetition is not FieldRepetitionType.OPTIONAL]
         for name in required:
             verdict.damaged[name] += "; the column is required, so that nulls cannot stand in its place"

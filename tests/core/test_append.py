@@ -375,6 +375,19 @@ def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(path: Path,
         assert path.read_bytes() == changed
 
 
+@pytest.mark.parametrize("end", ["abort", "close", "forget"])
+def test_an_append_without_rows_leaves_a_file_that_another_program_wrote_anew(path: Path, end: str) -> None:
+    for other in (pa.table({"z": [1]}), pa.table({"z": range(100_000)})):
+        writer = pqext.ParquetWriter(path, SECOND.schema, append=True)
+        pq.write_table(other, path)  # in place
+        if end == "forget":
+            del writer
+        else:
+            getattr(writer, end)()
+        assert pq.read_table(path).equals(other)
+        pqext.write_table(FIRST, path)
+
+
 def test_a_link_that_leads_to_itself_is_told_as_such(tmp_path: Path) -> None:
     path = tmp_path / "loop.parquet"
     path.symlink_to(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 import duckdb
 import geopandas
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -314,3 +315,31 @@ def test_geometries_that_only_geoparquet_tells_of_take_its_crs(tmp_path: Path) -
     assert not [one for group in _groups(path) for one in (group.column(1).geo_statistics,) if one is not None]
     marked = pa.schema([pa.field("k", pa.int64()), geo.geometry_field("geometry", 4326)])
     refuse(path, pa.table({"k": [3, 4], "geometry": WKB["g"]}, marked), "has crs EPSG:4326, but in the file it has")
+
+
+@pytest.mark.spec("recovery.append.layout")
+def test_more_categories_than_the_index_of_the_file_holds_are_read_by_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    few = pandas.DataFrame({"c": pandas.Categorical(["x", "y"])})
+    few.to_parquet(path)
+    many = pandas.DataFrame({"c": pandas.Categorical([f"value {i}" for i in range(300)])})
+    append(path, pa.Table.from_pandas(many))
+    expected = [*few["c"], *many["c"]]
+    assert list(pandas.read_parquet(path)["c"]) == expected
+    assert pq.read_table(path)["c"].to_pylist() == expected
+    assert pqext.read_table(path)["c"].to_pylist() == expected
+
+
+@pytest.mark.spec("recovery.append.fits")
+def test_values_that_a_column_of_the_file_cannot_show_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pqext.write_table(pa.table({"n": pa.nulls(3)}), path)
+    refuse(path, pa.table({"n": pa.array([1], pa.int32())}), "'n' has type int32 instead of null")
+    append(path, pa.table({"n": pa.nulls(2)}))
+    pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("ns"))}), path, use_deprecated_int96_timestamps=True)
+    refuse(path, pa.table({"t": pa.array([b"x" * 12], pa.binary(12))}), "'t', .* is stored as FIXED_LEN_BYTE_ARRAY")
+    before = path.read_bytes()
+    far = pa.array([dt.datetime(3000, 1, 1)], pa.timestamp("us"))  # nanoseconds do not reach so far
+    with pytest.raises(ValueError, match=r"(?i)out of bounds|range"):
+        pqext.write_table(pa.table({"t": far}), path, append=True)
+    assert path.read_bytes() == before

@@ -414,3 +414,39 @@ def test_nothing_is_left_without_a_checkpoint_nor_by_abort(tmp_path: Path) -> No
     writer.abort()
     pqext.write_table(TABLE, path, row_group_rows=ROWS, checkpoint=1)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.spec("recovery.checkpoint.left")
+def test_a_file_that_cannot_take_its_place_is_left_where_it_has_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "not today")
+
+    monkeypatch.setattr(os, "replace", refused)
+    with pytest.raises(PermissionError) as caught:
+        pqext.write_table(TABLE, path, checkpoint=3, row_group_rows=ROWS)
+    (left,) = tmp_path.iterdir()
+    assert str(left) in caught.value.__notes__[0]
+    assert opened(left.read_bytes()) == TABLE
+    left.unlink()
+    with pytest.raises(PermissionError) as caught:
+        pqext.write_table(TABLE, path, row_group_rows=ROWS)
+    assert not hasattr(caught.value, "__notes__")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spec("recovery.checkpoint.left")
+def test_nothing_is_left_where_the_first_checkpoint_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "writev", full, raising=False)
+    with pytest.raises(OSError, match="No space left") as caught:
+        pqext.write_table(TABLE, tmp_path / "t.parquet", checkpoint=1, row_group_rows=ROWS)
+    assert not hasattr(caught.value, "__notes__")
+    assert list(tmp_path.iterdir()) == []

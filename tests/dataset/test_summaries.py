@@ -564,3 +564,16 @@ def test_a_folder_with_a_footer_in_flatbuffers_alone_is_summarised(tmp_path: Pat
     pqext.write_summary(paths, tmp_path)
     assert pqext.scan(tmp_path).to_table()["a"].to_pylist() == [1, 2, 1, 2]
     assert pqext.scan(tmp_path / "_metadata").to_table()["a"].to_pylist() == [1, 2, 1, 2]
+
+
+def test_a_file_that_changes_while_it_is_read_by_its_summary_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pqext.write_table(pa.table({"a": range(300_000)}), path, row_group_rows=1000, dictionary=False)
+    pqext.write_summary([path], tmp_path)
+    batches = pqext.scan(tmp_path).to_batches()
+    next(batches)
+    with path.open("r+b") as file:  # in place, where the layout stays
+        file.write(path.read_bytes())
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ChangedFileError, match="changed while it was read"):
+        list(batches)

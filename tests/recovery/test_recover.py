@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pqext.core.buffers import view
 from pqext.core.metadata import FileMetaData
 from pqext.core.thrift import decode, encode
 
+ROOT = os.environ.get("PARQUET_TEST_DATA", "")
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
 
 
@@ -433,6 +435,16 @@ def test_the_footer_of_a_file_that_is_a_value_is_none_of_this_one() -> None:
     checkpointed = written(pa.concat_tables([table, table]), checkpoint=1, compression="uncompressed")
     report, found = recover(checkpointed[: footer_of(checkpointed)], schema="id BIGINT, blob BINARY")
     assert found == pa.concat_tables([table, table])
+
+
+@pytest.mark.spec("recovery.footer-inside")
+@pytest.mark.skipif(not ROOT, reason="PARQUET_TEST_DATA does not name a copy of parquet-testing")
+@pytest.mark.parametrize("name", ["alltypes_plain", "byte_array_decimal", "sort_columns", "lz4_raw_compressed"])
+def test_footers_of_writers_that_leave_bytes_before_them_are_their_own(name: str) -> None:
+    data = Path(ROOT, "data", f"{name}.parquet").read_bytes()
+    _, found = recover(data + bytes(100))
+    assert found is not None
+    assert found.num_rows == pq.ParquetFile(io.BytesIO(data)).metadata.num_rows
 
 
 @pytest.mark.spec("recovery.strict")

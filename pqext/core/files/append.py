@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pqext.core.arrow_schema.text import KEY, Unreadable, parse
+from pqext.core.arrow_schema.text import KEY, Unreadable, parse, with_wide_indices
 from pqext.core.checkpoint_choice import Checkpoint
 from pqext.core.checkpoints import Checkpoints
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
@@ -110,6 +110,8 @@ class AppendedFile:
             pair for pair in old.key_value_metadata or () if pair.key not in self._given
         ] or None
         noted, own = _noted(old), _noted(footer)
+        if noted is not None:
+            noted.value = with_wide_indices(noted.value)
         # The old rows keep their types.
         pairs = [noted, *(pair for pair in footer.key_value_metadata or () if pair.key != KEY)]
         footer.key_value_metadata = [pair for pair in pairs if pair is not None] or None

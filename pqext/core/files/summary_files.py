@@ -255,7 +255,7 @@ class SummarisedSource(FootedSource):
         if self._file is None:
             self.check()
         assert self._file is not None
-        return self._file._fetch(offset, length)
+        return self._file.read(offset, length)
 
     def close(self) -> None:
         """Close the file, if it was opened."""
