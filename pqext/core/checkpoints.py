@@ -223,6 +223,18 @@ def ask_schema(schema: Schema) -> None:
         _ = leaf.leaf_type
 
 
+def follows_its_data(source: Source, metadata: FileMetaData, place: int) -> bool:
+    """Does a footer begin at ``place`` where all ends that it tells the place of, or a checkpoint behind that does?
+
+    Otherwise bytes are missing before it, or were added, or its writer leaves some between.
+    """
+    end = told_end(metadata)
+    if place - end < FRAME_BYTES:
+        return place == end
+    last = source.read(place - FRAME_BYTES, FRAME_BYTES).tobytes()
+    return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == place - end
+
+
 def is_of_a_value(source: Source, metadata: FileMetaData, place: int) -> bool:
     """Is the footer at ``place`` that of a Parquet file within a value?
 

@@ -13,8 +13,9 @@ from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyVa
 from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
 
-Assigned = Literal["footer", "contradicted", "only", "regular", "told"]
-"""A footer whose statistics hold, or do not hold, and the ways in which pages alone are parted."""
+Assigned = Literal["footer", "moved", "contradicted", "only", "regular", "told"]
+"""A footer, one before which bytes are missing or too many, one whose statistics do not hold, and the ways in which
+pages alone are parted."""
 
 
 @dataclass(slots=True)

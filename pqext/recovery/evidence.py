@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
 
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
-from pqext.core.checkpoints import told_end
+from pqext.core.checkpoints import follows_its_data, told_end
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
@@ -73,9 +73,11 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     if len(distances) > 1:
         _tell_apart(source, metadata, claims.groups, distances, limits)
     _refuse_overlaps(claims.groups, found.offset)
+    is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
     for claimed in claims.groups:  # no byte is in two chunks now
         sound = [measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
         claimed.checksums = all(sound)
+        claimed.assigned = "footer" if is_in_place else "moved"
     doubt(source, metadata, claims.groups, limits)
     return Evidence(claims, found.name, metadata=metadata)
 
@@ -104,6 +106,25 @@ def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup]
     for number, names in contradicted.items():
         complete[number].evidence = f"footer, but values of {listed(names)} contradict its statistics"
         complete[number].assigned = "contradicted"
+
+
+def narrowed(metadata: FileMetaData, elements: Sequence[SchemaElement], dropped: Collection[str]) -> FileMetaData:
+    """What a footer says of the columns that are left under a schema of these ``elements``."""
+    tops = from_elements(metadata.schema).root.children
+    kept = [leaf.leaf_start for top in tops if top.name not in dropped for leaf in top.leaves()]
+    orders = metadata.column_orders
+    groups = [
+        RowGroup(columns=[group.columns[leaf] for leaf in kept], total_byte_size=0, num_rows=group.num_rows)
+        for group in metadata.row_groups
+    ]
+    return FileMetaData(
+        version=metadata.version,
+        schema=list(elements),
+        num_rows=metadata.num_rows,
+        row_groups=groups,
+        created_by=metadata.created_by,
+        column_orders=[orders[leaf] for leaf in kept] if orders and max(kept, default=0) < len(orders) else None,
+    )
 
 
 def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:

@@ -17,11 +17,13 @@ from typing import Literal
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoints import ask_schema, find_checkpoints, is_of_a_value
 from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.extension.framed import FRAME_BYTES
 from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.flat.lookup import FlatLookup
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
 from pqext.core.footer_forms import without_copies
 from pqext.core.indexed.structs import peeked
+from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement
 from pqext.core.schema_tree import from_elements
@@ -66,6 +68,8 @@ class FoundFooter:
     offset: int
     length: int
     metadata: FileMetaData
+    begin: int | None = None
+    """Where the Thrift footer begins that holds this one, or this one, where it is known to stand behind the data."""
     is_own: bool = True
     """Is it this file's, and not that of a file that is a value in it?"""
 
@@ -142,7 +146,7 @@ def _framed(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoo
         if found is not None:
             is_last = place + 4 == source.size
             is_own = is_last or not is_of_a_value(source, found, offset)
-            yield FoundFooter("end" if is_last else "inside", offset, length, found, is_own)
+            yield FoundFooter("end" if is_last else "inside", offset, length, found, offset, is_own)
 
 
 def _checkpoints(source: Source, limits: Limits) -> Iterator[FoundFooter]:
@@ -167,13 +171,18 @@ def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoote
             size_of(before, place - 12)  # both have the same four numbers before what marks them
             stored = source.read(offset, length)
             check(stored, before)
-            tables = stored.tobytes() if mark == FLAT_MAGIC else parse(stored).tables(limits)
+            tables, begin = stored.tobytes(), offset
+            if mark != FLAT_MAGIC:
+                held = parse(stored)
+                tables = held.tables(limits)
+                header = 4 + len(uleb(length + FRAME_BYTES))  # of the extension, behind the fields
+                begin -= held.thrift_bytes + header
             if not effort.take(len(tables)):
                 return
             metadata = _sound(FlatLookup(tables, limits, source.path).whole(), limits)
         except ParquetError:
             continue
-        yield FoundFooter("FlatBuffers", offset, length, without_copies(metadata))
+        yield FoundFooter("FlatBuffers", offset, length, without_copies(metadata), begin)
 
 
 def _whole(source: Source, offset: int, length: int, limits: Limits, effort: Effort) -> FileMetaData | None:
@@ -221,10 +230,10 @@ def _begun(data: Bytes, offset: int, limits: Limits) -> tuple[FoundFooter | None
     """The footer that begins with ``data``, as far as it goes, and does it break off because the data do?"""
     try:
         metadata, end = decode(FileMetaData, data, limits=limits)
-        return FoundFooter("without its frame", offset, end, _sound(metadata, limits)), False
+        return FoundFooter("without its frame", offset, end, _sound(metadata, limits), offset), False
     except ParquetError:
         torn, end = _torn(data, limits)
-    found = None if torn is None else FoundFooter("torn", offset, end, torn)
+    found = None if torn is None else FoundFooter("torn", offset, end, torn, None)
     return found, torn is not None or end > len(data) // 2
 
 

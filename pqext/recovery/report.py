@@ -17,9 +17,10 @@ class Recovered:
     where its first page begins in the damaged file. ``evidence`` says what told its place. ``checksums``: every page
     has a checksum that fits, so that its bytes are those that were written.
 
-    ``assigned`` is what told to which columns the pages belong: a ``"footer"``, or one that the values
-    ``"contradicted"`` by its statistics. Otherwise the schema did, in the ``"only"`` way in which the pages fit it, in
-    the only ``"regular"`` one, with pages of one size, or where ``"told"`` rows of a row group decided.
+    ``assigned`` is what told to which columns the pages belong: a ``"footer"``, one that does not stand where it says
+    that the file ends (``"moved"``), or one that the values ``"contradicted"`` by its statistics. Otherwise the schema
+    did, in the ``"only"`` way in which the pages fit it, in the only ``"regular"`` one, with pages of one size, or
+    where ``"told"`` rows of a row group decided.
     ``null_columns`` names the top-level columns that hold nulls in the place of lost chunks. ``certified``: checksums
     fit, a footer assigned the pages, and no nulls stand for lost values.
     """
@@ -109,6 +110,7 @@ class Recovery:
         schema = f"assigned by {by}, in the only way"
         ways = {
             "footer": ("certain", "as the footer says"),
+            "moved": ("not certain", "as the footer says, before which bytes are missing or were added"),
             "contradicted": ("not certain", "as the footer says, but values contradict its statistics"),
             "only": ("not certain", f"{schema} that fits"),
             "regular": ("not certain", f"{schema} with pages of one size; others fit too"),

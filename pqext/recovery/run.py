@@ -28,6 +28,7 @@ from pqext.recovery.evidence import (
     end_of_claims,
     likely_rows,
     measure,
+    narrowed,
     of_footer,
     of_pages,
     pages_of,
@@ -190,6 +191,10 @@ class _Recovery:
                 ]
                 claims = without(claims, dropped, self._limits)
                 verdicts = judge(self._source, claims, self._limits)
+                if evidence.metadata is not None:  # of row groups that were not complete nothing was doubted
+                    rest = narrowed(evidence.metadata, claims.elements, dropped)
+                    whole = [one.group for one in verdicts if one.is_whole and one.group.number is not None]
+                    doubt(self._source, rest, whole, self._limits)
             else:
                 dropped = []
         losses = losses + _losses(verdicts)

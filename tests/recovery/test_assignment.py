@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from recovery.cut_files import by_pqext, by_pyarrow, footer_of, recovered, without_footer
+from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered, without_footer
 
+from pqext.core.footer_choice import FooterForm
 from pqext.recovery.searching import AMBIGUOUS
 
 
@@ -116,3 +118,44 @@ def test_pages_that_fit_otherwise_with_uneven_sizes_are_told_of() -> None:
     assert found == numbers
     assert {group.assigned for group in report.row_groups} == {"regular"}
     assert "in the only way with pages of one size; others fit too" in str(report)
+
+
+PLAIN: dict[str, Any] = {"row_group_rows": 100, "page_index": False, "dictionary": False, "compression": "uncompressed"}
+
+
+@pytest.mark.spec("recovery.assigned")
+def test_a_footer_that_stands_elsewhere_than_it_says_certifies_no_columns() -> None:
+    data = by_pqext(pa.table({"a": range(400), "b": range(400, 800)}), statistics=False, **PLAIN)
+    start, stop = extent(data, 1, 0)
+    for again in (0, 2):  # chunks look alike, so that others come to lie where the footer says
+        report, _ = recovered(data[:start] + data[start:stop] * again + data[stop:])
+        assert not report.certified
+        assert {group.assigned for group in report.row_groups} <= {"moved"}
+    assert "before which bytes are missing or were added" in str(report)
+
+
+@pytest.mark.spec("recovery.assigned")
+@pytest.mark.parametrize("form", ["thrift", "thrift+flatbuffers", "flatbuffers"])
+@pytest.mark.parametrize("checkpoint", [None, 4])
+def test_a_footer_behind_the_data_certifies_columns(form: FooterForm, checkpoint: int | None) -> None:
+    table = pa.table({"a": range(400), "b": range(400, 800)})
+    data = by_pqext(table, footer=form, checkpoint=checkpoint, **PLAIN)
+    if form == "thrift+flatbuffers":
+        begin = footer_of(data)
+        data = data[:begin] + bytes(9) + data[begin + 9 :]
+    report, found = recovered(data[:-3] if form != "flatbuffers" else data + b"something behind")
+    assert found == table
+    assert report.certified
+
+
+@pytest.mark.spec("recovery.doubted")
+def test_columns_beside_dropped_ones_are_doubted_by_the_statistics_too() -> None:
+    table = pa.table({"a": range(400), "b": range(400, 800), "c": range(800, 1200)})
+    data = bytearray(by_pqext(table, **PLAIN))
+    (a, _), (b, end), (c, stop) = (extent(bytes(data), 0, at) for at in range(3))
+    data[a:b], data[b:end] = data[b:end], data[a:b]  # they are of one size
+    data[c:stop] = bytes(stop - c)
+    report, _ = recovered(bytes(data), drop_columns=True)
+    assert report.dropped_columns == ("c",)
+    assert report.row_groups[0].assigned == "contradicted"
+    assert report.row_groups[1].certified
