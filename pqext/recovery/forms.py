@@ -72,7 +72,7 @@ def likely(
             for changed in found:
                 if changed and changed not in seen:
                     seen.append(changed)
-                    yield _with(schema, changed), _told(schema.elements, changed)
+                    yield with_elements(schema, changed), told(schema.elements, changed)
                 if len(seen) == _TRIED:
                     return
             if effort.left < 0:
@@ -149,13 +149,13 @@ def _flipped(element: SchemaElement) -> SchemaElement:
 
 def _leaves(elements: Sequence[SchemaElement], leaf: int) -> list[dict[int, SchemaElement]]:
     """A leaf as it is, in other physical types, and all these required or optional the other way."""
-    types = [elements[leaf], *_other_types(elements[leaf])]
+    types = [elements[leaf], *other_types(elements[leaf])]
     if elements[leaf].repetition_type in (_OPTIONAL, _REQUIRED):
         types += [_flipped(one) for one in types]
     return [{}, *({leaf: one} for one in types[1:])]
 
 
-def _other_types(element: SchemaElement) -> list[SchemaElement]:
+def other_types(element: SchemaElement) -> list[SchemaElement]:
     logical = element.logicalType
     if logical is None:
         return []
@@ -240,7 +240,7 @@ def _first_read(
     """The first form in which pages can be read, or one of as many bytes in which its decimals are smaller."""
     best: tuple[int, Form] | None = None
     for form in forms:
-        if best is not None and not _are_twins(best[1].elements[-1], form.elements[-1]):
+        if best is not None and not are_twins(best[1].elements[-1], form.elements[-1]):
             continue
         if not effort.take(_READ * len(pages)):
             break
@@ -251,25 +251,33 @@ def _first_read(
 
 
 def _largest(source: Source, form: Form, pages: Sequence[Page], rows: int, limits: Limits) -> int | None:
-    """The largest value of a chunk of decimals, without its sign and point, 0 for others.
-
-    ``None`` where it cannot be read, or has decimals of more digits than they may have. The bytes of a decimal in the
-    wrong order are nearly always a very large number.
-    """
+    """As :func:`largest`, of the pages of one chunk."""
     codec = form.chunks.codec(0, pages)
     if codec is None:
         return None
     group = ClaimedGroup(rows, [metadata_of(form.node, codec, pages)], "pages")
-    largest = 0
+    return largest(source, form.elements, [group], limits)
+
+
+def largest(
+    source: Source, elements: Sequence[SchemaElement], groups: Sequence[ClaimedGroup], limits: Limits
+) -> int | None:
+    """The largest value of chunks of decimals, without its sign and point, 0 for others.
+
+    ``None`` where one cannot be read, or has decimals of more digits than they may have. The bytes of a decimal in the
+    wrong order are nearly always a very large number.
+    """
+    found = 0
     try:
-        with quiet(), opened(source, Claims(form.elements, ""), [group], limits) as file:
+        with quiet(), opened(source, Claims(elements, ""), groups, limits) as file:
             for batch in file.iter_batches(_BATCH):
                 for column in batch.columns:
-                    largest = max(largest, _most(column))
+                    found = max(found, _most(column))
     except (ParquetError, ValueError):
         return None
-    decimal = form.node.logical_type.DECIMAL if form.node.logical_type is not None else None
-    return None if decimal is not None and largest >= 10**decimal.precision else largest
+    logical = elements[-1].logicalType
+    decimal = logical.DECIMAL if logical is not None else None
+    return None if decimal is not None and found >= 10**decimal.precision else found
 
 
 def _most(column: pa.Array) -> int:
@@ -281,22 +289,22 @@ def _most(column: pa.Array) -> int:
     return max((abs(int(value.scaleb(scale))) for value in column.drop_null().to_pylist()), default=0)
 
 
-def _with(schema: Claims, changed: dict[int, SchemaElement]) -> Claims:
+def with_elements(schema: Claims, changed: dict[int, SchemaElement]) -> Claims:
     elements = [changed.get(number, element) for number, element in enumerate(schema.elements)]
     return Claims(elements, schema.schema_from, [], schema.pairs, schema.created_by)
 
 
-def _told(elements: Sequence[SchemaElement], changed: dict[int, SchemaElement]) -> list[str]:
+def told(elements: Sequence[SchemaElement], changed: dict[int, SchemaElement]) -> list[str]:
     paths = {line[depth]: line[1 : depth + 1] for line in lines(elements) for depth in range(1, len(line))}
-    told = []
+    notes = []
     for number, element in sorted(changed.items()):
         name = ".".join(elements[at].name for at in paths[number])
         own = elements[number]
-        told.append(f"column {name} was read as {told_type(element)}, not {told_type(own)}: so its pages can be read")
-    return told
+        notes.append(f"column {name} was read as {told_type(element)}, not {told_type(own)}: so its pages can be read")
+    return notes
 
 
-def _are_twins(one: SchemaElement, other: SchemaElement) -> bool:
+def are_twins(one: SchemaElement, other: SchemaElement) -> bool:
     """Have both values of as many bytes, in another order?"""
     size = _bytes_of(one)
     return (

@@ -18,7 +18,7 @@ from pqext.core.sink import Sink
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.core.unfinished import with_unfinished
-from pqext.recovery import footers, forms, schemas
+from pqext.recovery import footers, forms, schemas, settling
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.evidence import (
@@ -219,12 +219,28 @@ class _Recovery:
                 judged = judge(self._source, other.claims, self._limits)
                 if sum(one.rows_left for one in judged) >= max(rows, 1) or (not rows and _is_ambiguous(other)):
                     other.notes += told
-                    return other, judged
+                    return self._settled(other, judged)
+            if rows:
+                evidence, verdicts = self._settled(evidence, verdicts)
         extents = [one.group.extent for one in verdicts if one.rows_left and one.group.extent is not None]
         every = sum(segment.stop - segment.start for segment in evidence.segments)
         is_whole = len(evidence.segments) == 1 and evidence.segments[0].at_start  # what is lost is no damage then
         if not rows or (is_whole and 2 * sum(stop - start for start, stop in extents) < every):
             return self._explained(evidence, verdicts)
+        return evidence, verdicts
+
+    def _settled(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
+        """The evidence with decimals in the byte order that fits those of all row groups, and with what is a guess."""
+        claims, limits = evidence.claims, self._limits
+        if changed := settling.decimals(self._source, claims, limits):
+            other = self._all_pages(forms.with_elements(replace(claims, groups=[]), changed))
+            other.notes += evidence.notes + forms.told(claims.elements, changed)
+            evidence, verdicts = other, judge(self._source, other.claims, limits)
+        evidence.notes += [
+            f"column {name}: which of its levels may be null is a guess of several that fit, "
+            "so that an empty list and NULL may stand for one another"
+            for name in settling.undecided(evidence.claims.elements)
+        ]
         return evidence, verdicts
 
     def _explained(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:

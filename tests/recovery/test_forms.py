@@ -220,3 +220,28 @@ def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
         else:
             assert report.losses[0].column == "event"
             assert report.losses[0].reason.endswith("the schema may not be that of the file")
+
+
+@pytest.mark.spec("recovery.forms.twins")
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_the_byte_order_of_decimals_is_that_of_all_row_groups(dictionary: bool) -> None:
+    numbers = [Decimal("0.00")] * 3 + [Decimal("0.05"), Decimal("0.06"), Decimal("0.07")]  # zeros are alike
+    table = pa.table({"id": range(6), "d": pa.array(numbers, pa.decimal128(9, 2))})
+    data = by_pyarrow(table, row_group_size=3, use_dictionary=dictionary)
+    report, found = without_footer(data, schema="id BIGINT, d DECIMAL(9,2)")
+    assert found is not None
+    assert found["d"].to_pylist() == numbers
+    assert "column d was read as optional FIXED_LEN_BYTE_ARRAY(4)" in str(report)
+
+
+@pytest.mark.spec("recovery.forms")
+def test_levels_that_pages_do_not_tell_apart_are_told_as_a_guess() -> None:
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("l", pa.list_(pa.int64()), nullable=False)])
+    table = pa.table({"id": [1, 2, 3], "l": [[1], [], [None]]}, schema=schema)
+    report, _ = without_footer(by_pyarrow(table), schema="id BIGINT, l ARRAY<BIGINT>")
+    assert "column l: which of its levels may be null is a guess" in str(report)
+    plain = pa.table({"id": [1, 2, 3], "l": [[1], [], None]})
+    report, found = without_footer(by_pyarrow(plain), schema="id BIGINT, l ARRAY<BIGINT>")
+    assert found is not None
+    assert found.to_pylist() == plain.to_pylist()
+    assert not report.notes

@@ -1,0 +1,57 @@
+"""What pages alone do not decide of physical forms, decided by the values of all row groups, or told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+from pqext.core.limits import Limits
+from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.source import Source
+from pqext.recovery.claims import ClaimedGroup, Claims
+from pqext.recovery.forms import are_twins, largest, other_types
+from pqext.recovery.placing import alone, lines
+
+
+def decimals(source: Source, claims: Claims, limits: Limits) -> dict[int, SchemaElement]:
+    """The decimals that are smaller with their bytes in the other order, by their element's number.
+
+    Bytes in the wrong order are nearly always a very large number, or one of more digits than the decimals may have. A
+    row group of zeros says nothing of it, so that all are looked at.
+    """
+    found: dict[int, SchemaElement] = {}
+    for leaf, line in enumerate(lines(claims.elements)):
+        own = claims.elements[line[-1]]
+        twins = [one for one in other_types(own) if are_twins(own, one)]
+        if not twins or own.logicalType is None or own.logicalType.DECIMAL is None:
+            continue
+        sizes = [(_largest(source, claims, leaf, line, element, limits), element) for element in (own, *twins)]
+        readable = [(size, element) for size, element in sizes if size is not None]
+        if readable and (best := min(readable, key=lambda one: one[0]))[1] is not own:
+            found[line[-1]] = best[1]
+    return found
+
+
+def _largest(
+    source: Source, claims: Claims, leaf: int, line: Sequence[int], element: SchemaElement, limits: Limits
+) -> int | None:
+    groups = []
+    for group in claims.groups:
+        chunk = copy(group.chunks[leaf])
+        if chunk is not None:
+            chunk.type = Type(element.type or 0)
+            groups.append(ClaimedGroup(group.rows, [chunk], "pages"))
+    elements = [element if number == line[-1] else one for number, one in enumerate(claims.elements)]
+    return largest(source, alone(elements, line), groups, limits)
+
+
+def undecided(elements: Sequence[SchemaElement]) -> list[str]:
+    """The top-level columns with lists of which pages do not tell which levels may be null."""
+    names: list[str] = []
+    for line in lines(elements):
+        above = [elements[at].repetition_type for at in line[1:]]
+        optional, required = FieldRepetitionType.OPTIONAL in above, FieldRepetitionType.REQUIRED in above
+        name = elements[line[1]].name
+        if FieldRepetitionType.REPEATED in above and optional and required and name not in names:
+            names.append(name)
+    return names
