@@ -75,12 +75,21 @@ def columns_of(path: Any) -> Columns | None:
     from pqext.variant.shredding.file_schema import schema_of_file
 
     kinds = pa.types
-    plain = (kinds.is_primitive, kinds.is_decimal, kinds.is_string)
+    plain = (kinds.is_primitive, kinds.is_decimal, kinds.is_string, kinds.is_binary)
     with ParquetFile(path) as file:
         names = [node.name for node in file.schema.root.children if node.logical_name == "VARIANT"]
         fields = list(file.arrow_schema)
         return Columns(
             {name: schema_of_file(file, name) for name in names},
             {one.name: found for one in fields if (found := type_of(one)) is not None},
-            {one.name: one.type for one in fields if any(test(one.type) for test in plain)},
+            {one.name: kind for one in fields if any(test(kind := _plain(one.type)) for test in plain)},
         )
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """The type in its plain layout, that of a dictionary's values for a dictionary."""
+    import pyarrow as pa
+
+    from pqext.core.inputs import plain_layout
+
+    return plain_layout(type.value_type if pa.types.is_dictionary(type) else type)

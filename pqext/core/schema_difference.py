@@ -55,7 +55,11 @@ def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
     """How a column differs, or the first of its parts that does."""
     column = f"column {visible(mine.node.dotted)!r}"
     if _kind(mine) != _kind(theirs):
-        return f"{column} has type {_words(theirs)} instead of {_words(mine)}"
+        found, wanted = _words(theirs), _words(mine)
+        if found == wanted:  # Arrow has one type for both
+            found, wanted = (one.node.logical_name or found for one in (theirs, mine))
+        cast = ": cast it to pyarrow.json_()" if wanted == "JSON" and found == "STRING" else ""
+        return f"{column} has type {found} instead of {wanted}{cast}"
     within = _parts_unlike(mine, theirs, alike)
     if within is not None:
         if mine.node.logical_name == "VARIANT":

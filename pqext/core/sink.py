@@ -325,11 +325,12 @@ class _Appended(_File):
             try:
                 _lock(self._file)
                 self._check_place()
-                self.size = self._end = self._file.seek(0, os.SEEK_END)
+                self.size = self._file.seek(0, os.SEEK_END)
             except BaseException:
                 self._file.close()
                 raise
         self._ends = [self.size, self.size]  # between which the file ends, while only this writer has written
+        self._stamp = _stamp(self._file)
         self._leftover = weakref.finalize(self, _cut, self._file, self._ends, os.getpid())
 
     def _check_place(self) -> None:
@@ -338,7 +339,7 @@ class _Appended(_File):
 
     def _check_size(self) -> None:
         """Raise ``BlockingIOError`` where others have written to the file or cut it, and leave it to them."""
-        if os.fstat(self._file.fileno()).st_size != self._end:
+        if _stamp(self._file) != self._stamp:
             self._leftover.detach()
             self._file.close()
             raise BlockingIOError(errno.EAGAIN, "another program has written to this file, or cut it, meanwhile")
@@ -346,9 +347,9 @@ class _Appended(_File):
     def _put(self, pieces: Sequence[memoryview]) -> None:
         with self._named():
             self._check_size()
-        self._ends[1] = self._end + sum(map(len, pieces))
+        self._ends[1] += sum(map(len, pieces))
         super()._put(pieces)
-        self._end = self._ends[1]
+        self._stamp = _stamp(self._file)
 
     def commit(self) -> None:
         self.flush()
@@ -359,6 +360,12 @@ class _Appended(_File):
             _unlock(self._file)
             self._file.close()
         _forget_checksums(self.path)
+
+
+def _stamp(file: io.FileIO) -> tuple[int, int]:
+    """Size and time of the last change."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
 
 
 def _take_name(temporary: str, path: str) -> None:

@@ -28,6 +28,8 @@ from pqext.recovery.writing import moved, true_pairs
 from pqext.verification import verify
 
 _FAULTS = 1 << 16
+_FIRST = 8
+"""Column chunks of a row group that are looked at to see whether a footer is that of the file."""
 
 
 @dataclass(slots=True)
@@ -66,9 +68,14 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     )
     claims.pairs = _readable(source, claims, limits)
     leaves = len(from_elements(metadata.schema, limits).leaves)
+    losses: list[Loss] = []
     for number, group in enumerate(metadata.row_groups):
         chunks = [_placed(source, chunk, distances, limits) for chunk in group.columns]
-        if len(chunks) == leaves and group.num_rows > 0:
+        held = max((chunk.meta_data.num_values for chunk in group.columns if chunk.meta_data is not None), default=0)
+        if len(chunks) != leaves or group.num_rows < 0 or (group.num_rows == 0 and held > 0):
+            reason = f"the footer gives it {group.num_rows} rows and {len(chunks)} column chunks for {leaves} columns"
+            losses.append(Loss(reason, source_row_group=number))
+        elif group.num_rows:
             claims.groups.append(ClaimedGroup(group.num_rows, chunks, "footer", number))
     if len(distances) > 1:
         _tell_apart(source, metadata, claims.groups, distances, limits)
@@ -79,7 +86,7 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         claimed.checksums = all(sound)
         claimed.assigned = "footer" if is_in_place else "moved"
     doubt(source, metadata, claims.groups, limits)
-    return Evidence(claims, found.name, metadata=metadata)
+    return Evidence(claims, found.name, losses, metadata=metadata)
 
 
 def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
@@ -155,12 +162,12 @@ def _tell_apart(
 
 
 def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
-    """Rows of row groups that begin with a page where the footer says."""
+    """Rows of row groups of which one of the first chunks begins with a page where the footer says."""
     distances = _distances(found)
     return sum(
         max(group.num_rows, 0)
         for group in found.metadata.row_groups
-        if len(group.columns) and _placed(source, group.columns[0], distances, limits) is not None
+        if any(_placed(source, chunk, distances, limits) is not None for chunk in group.columns[:_FIRST])
     )
 
 

@@ -237,17 +237,13 @@ def _doubts(forms: Sequence[Form], chunks: Sequence[Sequence[Page]]) -> int | No
 def _first_read(
     source: Source, forms: Sequence[Form], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
 ) -> Form | None:
-    """The first form in which pages can be read, or one of as many bytes in which its decimals are smaller."""
-    best: tuple[int, Form] | None = None
+    """The first form in which pages can be read."""
     for form in forms:
-        if best is not None and not are_twins(best[1].elements[-1], form.elements[-1]):
-            continue
         if not effort.take(_READ * len(pages)):
             break
-        largest = _largest(source, form, pages, rows, limits)
-        if largest is not None and (best is None or largest < best[0]):
-            best = largest, form
-    return None if best is None else best[1]
+        if _largest(source, form, pages, rows, limits) is not None:
+            return form
+    return None
 
 
 def _largest(source: Source, form: Form, pages: Sequence[Page], rows: int, limits: Limits) -> int | None:
@@ -302,18 +298,3 @@ def told(elements: Sequence[SchemaElement], changed: dict[int, SchemaElement]) -
         own = elements[number]
         notes.append(f"column {name} was read as {told_type(element)}, not {told_type(own)}: so its pages can be read")
     return notes
-
-
-def are_twins(one: SchemaElement, other: SchemaElement) -> bool:
-    """Have both values of as many bytes, in another order?"""
-    size = _bytes_of(one)
-    return (
-        size is not None
-        and size == _bytes_of(other)
-        and one.type != other.type
-        and one.repetition_type == other.repetition_type
-    )
-
-
-def _bytes_of(element: SchemaElement) -> int | None:
-    return {Type.INT32: 4, Type.INT64: 8, Type.FIXED_LEN_BYTE_ARRAY: element.type_length}.get(Type(element.type or 0))

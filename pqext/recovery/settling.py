@@ -9,7 +9,7 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
 from pqext.core.source import Source
 from pqext.recovery.claims import ClaimedGroup, Claims
-from pqext.recovery.forms import are_twins, largest, other_types
+from pqext.recovery.forms import largest, other_types
 from pqext.recovery.placing import alone, lines
 
 
@@ -22,7 +22,7 @@ def decimals(source: Source, claims: Claims, limits: Limits) -> dict[int, Schema
     found: dict[int, SchemaElement] = {}
     for leaf, line in enumerate(lines(claims.elements)):
         own = claims.elements[line[-1]]
-        twins = [one for one in other_types(own) if are_twins(own, one)]
+        twins = [one for one in other_types(own) if _are_twins(own, one)]
         if not twins or own.logicalType is None or own.logicalType.DECIMAL is None:
             continue
         sizes = [(_largest(source, claims, leaf, line, element, limits), element) for element in (own, *twins)]
@@ -43,6 +43,21 @@ def _largest(
             groups.append(ClaimedGroup(group.rows, [chunk], "pages"))
     elements = [element if number == line[-1] else one for number, one in enumerate(claims.elements)]
     return largest(source, alone(elements, line), groups, limits)
+
+
+def _are_twins(one: SchemaElement, other: SchemaElement) -> bool:
+    """Have both values of as many bytes, in another order?"""
+    size = _bytes_of(one)
+    return (
+        size is not None
+        and size == _bytes_of(other)
+        and one.type != other.type
+        and one.repetition_type == other.repetition_type
+    )
+
+
+def _bytes_of(element: SchemaElement) -> int | None:
+    return {Type.INT32: 4, Type.INT64: 8, Type.FIXED_LEN_BYTE_ARRAY: element.type_length}.get(Type(element.type or 0))
 
 
 def undecided(elements: Sequence[SchemaElement]) -> list[str]:

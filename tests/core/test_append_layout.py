@@ -131,7 +131,10 @@ def test_types_of_duckdb_are_taken(tmp_path: Path) -> None:
     rows = by_duckdb(path)
     table = duckdb.sql(f"select u::varchar u, j, t, x, y, d, m, l from '{path}'").to_arrow_table()
     raw = pa.array([bytes.fromhex(rows[0]["u"].replace("-", "")), None], pa.binary(16))
-    append(path, table.set_column(0, "u", raw))
+    table = table.set_column(0, "u", raw)
+    refuse(path, table, r"column 'j' has type STRING instead of JSON: cast it to pyarrow\.json_\(\)")
+    documents = pa.ExtensionArray.from_storage(pa.json_(), table["j"].combine_chunks())
+    append(path, table.set_column(table.schema.get_field_index("j"), "j", documents))
     assert by_duckdb(path) == rows * 2
     assert pq.read_table(path).num_rows == 4
 
@@ -343,3 +346,13 @@ def test_values_that_a_column_of_the_file_cannot_show_are_refused(tmp_path: Path
     with pytest.raises(ValueError, match=r"(?i)out of bounds|range"):
         pqext.write_table(pa.table({"t": far}), path, append=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.spec("recovery.append.fits")
+def test_text_that_nobody_calls_json_is_not_stored_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    documents = pa.table({"j": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}']))})
+    pqext.write_table(documents, path)
+    refuse(path, pa.table({"j": ["no document"]}), "'j' has type STRING instead of JSON")
+    append(path, documents)
+    assert by_duckdb(path) == [{"j": '{"a": 1}'}] * 2

@@ -492,3 +492,32 @@ def test_orders_that_cannot_be_read_are_none() -> None:
 @pytest.mark.parametrize(("data", "told"), [(b"", "the file is empty"), (b'{"a": 1}\n' * 9, "it looks like JSON")])
 def test_what_is_no_parquet_file_is_told_as_such(data: bytes, told: str) -> None:
     assert told in str(recover(data)[0])
+
+
+@pytest.mark.spec("recovery.strict")
+@pytest.mark.parametrize("wrong", ["columns", "negative", "none"])
+def test_row_groups_that_the_footer_tells_wrongly_are_losses(wrong: str) -> None:
+    table = rows(300)
+    data = written(table)
+    metadata, _ = decode(FileMetaData, view(data)[footer_of(data) : -8])
+    group = metadata.row_groups[1]
+    if wrong == "columns":
+        group.columns = list(group.columns)[:2]
+    else:
+        group.num_rows = -100 if wrong == "negative" else 0
+    footer = encode(metadata)
+    report, found = recover(data[: footer_of(data)] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert found == pa.concat_tables([table[:100], table[200:]])
+    assert [lost.source_row_group for lost in report.losses] == [1]
+
+
+@pytest.mark.spec("recovery.null-columns")
+def test_a_damaged_first_page_costs_no_more_than_another() -> None:
+    table = rows(100)
+    data = bytearray(written(table))
+    data[4:8] = b"\xff" * 4
+    report, found = recover(bytes(data), null_columns=True)
+    assert found is not None
+    assert found.drop_columns("id") == table.drop_columns("id")
+    assert found["id"].null_count == 100
+    assert report.row_groups[0].null_columns == ("id",)

@@ -171,7 +171,7 @@ def _forget_bounds(chunk: ColumnChunk, *, deprecated: bool = False) -> None:
 
 
 def _has_values(metadata: FileMetaData) -> bool:
-    chunks = [chunk.meta_data for group in metadata.row_groups for chunk in group.columns]
+    chunks = (chunk.meta_data for group in metadata.row_groups for chunk in group.columns)
     return any(about is None or about.num_values for about in chunks)
 
 

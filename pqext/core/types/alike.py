@@ -9,7 +9,7 @@ from pqext.core.metadata import Type
 from pqext.core.types.logical import LeafType
 from pqext.core.types.stored import normal
 
-_TEXTS = ("STRING", "ENUM", "JSON")
+_TEXTS = ("STRING", "ENUM")
 
 
 def stored_like(
@@ -38,7 +38,7 @@ def stored_like(
         return (there, shown) if shown.scale >= kind.scale and whole[0] >= whole[1] else (own, kind)
     same = (
         (types.is_time(kind) and there.member == "TIME")
-        or (kind == pa.string() and there.member in _TEXTS)
+        or (kind == pa.string() and (there.member in _TEXTS or there.member == own.member))
         or (kind == pa.binary() and there.physical == Type.BYTE_ARRAY and there.member in ("", "BSON"))
         or (
             types.is_fixed_size_binary(kind) and there.physical == Type.FIXED_LEN_BYTE_ARRAY
