@@ -31,7 +31,10 @@ def command(
     ] = False,
     output: Annotated[
         str | None,
-        Option("--output", "-o", help="Where the page goes; FILE.layout.html by default.", show_default=False),
+        Option(
+            "--output", "-o", show_default=False,
+            help="Where the page goes; NAME.layout.html in the current folder by default.",
+        ),
     ] = None,
     force: Force = False,
     storage: Storage = None,

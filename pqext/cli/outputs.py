@@ -39,6 +39,8 @@ def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` for a path or URL where something is that may not be replaced: no file but ``source``."""
     from pqext.core.sources.locate import Location, are_same, locate
 
+    if dest == STREAM:
+        raise ValueError("this command writes a file, not standard output: name one")
     if force:
         return
     place = locate(dest)

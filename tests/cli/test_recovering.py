@@ -79,3 +79,13 @@ def test_an_output_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None
     assert run("recover", whole, "-o", out).exit_code != 0
     assert out.read_bytes() == b"mine"
     assert run("recover", whole, "-o", whole, "--force").exit_code != 0
+
+
+def test_standard_output_is_no_file_to_recover_to(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(pa.table({"a": [1]}), path)
+    for command in (["recover", path, "-o", "-"], ["rewrite-footer", path, "-o", "-"]):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert "not standard output" in result.output
+    assert not Path("-").exists()
