@@ -64,13 +64,16 @@ def _parted(
     def again(kinds: Sequence[bool]) -> Parted:
         return Search(segment, leaves, chunks, None, checks, _STEPS_OF_CHECKS).run(kinds)
 
+    alone = again((False,))
+    if alone[0] and not is_ambiguous(alone):
+        return [replace(one, way="only") for one in alone[0]], alone[1]
     found = Search(segment, leaves, chunks, row_group_rows, effort, _STEPS).run()
     if not found[0] and row_group_rows is None:
         return found
     free = found if row_group_rows is None else again((True, False))
     if not free[0] and not found[0]:
         return free
-    sure = set(map(_key, again((False,))[0]))
+    sure = set(map(_key, alone[0]))
     regular = set(map(_key, free[0]))
     contradicted = bool(regular) and not is_ambiguous(free) and set(map(_key, found[0])) != regular
     if contradicted and found[0] and not regular <= sure:

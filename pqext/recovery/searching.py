@@ -92,7 +92,8 @@ class Search:
         self._is_regular = True
         self._opens = False
         self._counts = [0, *accumulate(0 if page.is_dictionary else page.count for page in segment.pages)]
-        self._sums = frozenset(self._counts)
+        self._places = {total: place for place, total in reversed([*enumerate(self._counts)])}
+        self._runs: dict[tuple[int, bool], dict[int, int]] = {}
         self._known: dict[Any, Any] = {}
         self._fits: dict[Any, bool] = {}
         self._goes_on: dict[Any, bool] = {}
@@ -106,7 +107,7 @@ class Search:
                 self._opens = opens
                 self._is_regular = regular
                 self._steps = self._most
-                for known in (self._known, self._goes_on, self._fits):
+                for known in (self._known, self._goes_on, self._fits, self._runs):
                     known.clear()
                 try:
                     found = self._anchored() if self._segment.at_start else self._loose()
@@ -341,10 +342,11 @@ class Search:
             if not self._holds(leaf, at, True):
                 return None
             at += 1
-        if not node.max_repetition_level and at < len(self._pages):
-            end = self._counts[at] + rows
-            if end <= self._counts[-1] and end not in self._sums:
-                return None
+        if not node.max_repetition_level and rows:
+            end = self._flat_end(leaf, at, rows, has_dictionary)
+            if end is None or end < 0 or not self._is_regular or self._looks_regular(node, self._pages[begin:end]):
+                return end
+            return None
         found = 0
         while True:
             if at >= len(self._pages):
@@ -372,6 +374,30 @@ class Search:
         if self._is_regular and not self._looks_regular(node, self._pages[begin:at]):
             return None
         return at
+
+    def _flat_end(self, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
+        """As :meth:`_chunk_end`, of a leaf without lists, whose rows are the entries of its pages."""
+        self._take_step()
+        wanted = self._counts[at] + rows
+        if wanted > self._counts[-1]:
+            return -1 if self._held_until(leaf, at, has_dictionary) == len(self._pages) else None
+        end = self._places.get(wanted)
+        return end if end is not None and end <= self._held_until(leaf, at, has_dictionary) else None
+
+    def _held_until(self, leaf: int, at: int, has_dictionary: bool) -> int:
+        """The first page from ``at`` on that does not follow the one before, or is none of the leaf's."""
+        known = self._runs.setdefault((leaf, has_dictionary), {})
+        end = at
+        while end < len(self._pages) and end not in known:
+            page = self._pages[end]
+            if page.is_dictionary or not self._holds(leaf, end, has_dictionary):
+                break
+            end += 1
+            if end < len(self._pages) and self._pages[end].offset != page.end:
+                break
+        found = known.get(end, end)
+        known.update(dict.fromkeys(range(at, end), found))
+        return found
 
     def _cut(self, at: int, rows: int) -> tuple[tuple[Page, ...], ...]:
         chunks = []
