@@ -341,7 +341,7 @@ class PathSource(Source):
         return self._read(offset, length)
 
     def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
-        if _HAS_PREAD and not len(self._head) and all(length <= _SHORT for _, length in ranges):
+        if _reads_at_places() and not len(self._head) and all(length <= _SHORT for _, length in ranges):
             found = self._read_short(ranges)
         else:
             found = super()._fetch_all(ranges, keep)
@@ -363,7 +363,7 @@ class PathSource(Source):
         return [view(data) for data in found]
 
     def _read(self, offset: int, length: int) -> Bytes:
-        if not _HAS_PREAD:
+        if not _reads_at_places():
             with self._lock:
                 file = cast(_LocalFile, self._file)
                 file.seek(offset)
@@ -374,7 +374,11 @@ class PathSource(Source):
         return _filled(length, lambda part, done: os.preadv(number, [part], offset + done))
 
 
-_HAS_PREAD = hasattr(os, "pread") and hasattr(os, "preadv")  # not on Windows
+def _reads_at_places() -> bool:
+    """Does the system read at places in files? Windows does not."""
+    return hasattr(os, "pread") and hasattr(os, "preadv")
+
+
 _SHORT = 32 << 10
 """So many bytes of a file are had soonest as an object of Python's."""
 
