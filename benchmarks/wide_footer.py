@@ -4,12 +4,13 @@
 
 Each figure is the least processor time of this process over the repeats, of which short calls have many, so that a busy
 machine disturbs it little; the file is in the page cache. ``pyarrow, all`` parses the whole footer and is what the
-others are measured by. The goals, checked for 5,000 columns or more: one column opened and read in 25/55 of that time, and an index of all column
-chunks in 15/55 of it (0.3 microseconds a chunk where pyarrow takes 55 ms for 50,000). Of the same columns written by
-pqext with a jump table (``footer="thrift+index"``), without a note of the Arrow schema, one is to be opened and read in
-1/50 of what pyarrow takes for that file. ``fresh`` is by the clock the first opening and reading in a process that has
-read only a small file before, so that all code is loaded and nothing is known of these columns: one column without a
-table is to be had in 1/6 of pyarrow's time. Fails when a goal is missed. ``--indexed`` keeps that file for later.
+others are measured by. The goals, checked for 5,000 columns or more: one column opened and read in 25/55 of that time,
+and an index of all column chunks in 15/55 of it (0.3 microseconds a chunk where pyarrow takes 55 ms for 50,000). Of the
+same columns written by pqext with a jump table (``footer="thrift+index"``), without a note of the Arrow schema, one is
+to be opened and read in 1/50 of what pyarrow takes for that file. ``fresh`` is by the clock the first opening and
+reading in a process that has read only a small file before, so that all code is loaded and nothing is known of these
+columns: one column without a table is to be had in 1/6 of pyarrow's time. Fails when a goal is missed. ``--indexed``
+keeps that file for later.
 """
 
 from __future__ import annotations
