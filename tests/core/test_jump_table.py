@@ -96,6 +96,13 @@ def test_tables_of_many_blocks_are_as_their_description_says() -> None:
     slowly.check(footer_of(wide(3, row_group_rows=1)))
 
 
+def shown(table: pa.Table) -> list[str]:
+    """The table as text, in which NaN is NaN, with its schema and the metadata of its fields."""
+    every = max(len(table), 1)
+    values = [column.to_string(window=every, container_window=every) for column in table.columns]
+    return [table.schema.to_string(truncate_metadata=False), *values]
+
+
 @pytest.mark.spec("extension.jump-table.equal")
 @given(tables(width=(1, 5)))
 def test_every_fact_is_the_same_with_a_table_and_without(table: pa.Table) -> None:
@@ -113,8 +120,8 @@ def test_every_fact_is_the_same_with_a_table_and_without(table: pa.Table) -> Non
                 assert found.bounds(opened.schema.leaves[node.leaf_start]) == group.bounds(node)
                 assert opened.schema.leaves[node.leaf_start].path == node.path
         for name in table.column_names:
-            assert pqext.open(file).read([name]).equals(plain.read([name]), check_metadata=True)
-        assert pqext.open(file).read().equals(plain.read(), check_metadata=True)
+            assert shown(pqext.open(file).read([name])) == shown(plain.read([name]))
+        assert shown(pqext.open(file).read()) == shown(plain.read())
         opened = pqext.open(file)
         assert nodes(opened.schema.root) == nodes(plain.schema.root)
         opened = pqext.open(file)
