@@ -291,3 +291,10 @@ def options(
     if encrypted and draw(st.booleans()):
         picked["encryption"] = draw(encryptions(paths))
     return picked
+
+
+def shown(table: pa.Table) -> list[str]:
+    """The table as text, in which NaN is NaN, with its schema and the metadata of its fields."""
+    every = max(len(table), 1)
+    values = [column.to_string(window=every, container_window=every) for column in table.columns]
+    return [table.schema.to_string(truncate_metadata=False), *values]

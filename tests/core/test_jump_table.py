@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from core.strategies import tables
+from core.strategies import shown, tables
 from core.test_footer import everything
 from hypothesis import given
 
@@ -94,13 +94,6 @@ def _size(footer: bytes) -> int:
 def test_tables_of_many_blocks_are_as_their_description_says() -> None:
     slowly.check(footer_of(wide(700)))
     slowly.check(footer_of(wide(3, row_group_rows=1)))
-
-
-def shown(table: pa.Table) -> list[str]:
-    """The table as text, in which NaN is NaN, with its schema and the metadata of its fields."""
-    every = max(len(table), 1)
-    values = [column.to_string(window=every, container_window=every) for column in table.columns]
-    return [table.schema.to_string(truncate_metadata=False), *values]
 
 
 @pytest.mark.spec("extension.jump-table.equal")
