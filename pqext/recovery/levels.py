@@ -9,6 +9,7 @@ import numpy as np
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings import rle
 from pqext.core.kernels.page_run import PageRun
+from pqext.core.leb128 import read_uleb
 from pqext.core.metadata import Encoding, FieldRepetitionType
 from pqext.core.page import OpenedPages
 from pqext.core.schema import SchemaNode
@@ -43,10 +44,12 @@ def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> b
     if encoding == Encoding.RLE:
         return len(data) >= 4 and _is_filled(data[4:], 1, values)
     if encoding in _DELTAS:
+        if not len(data):
+            return not values
         at, numbers = 0, []
         raw = data[:40].tobytes()
         for _ in range(3):  # size of a block, parts of it, how many values there are
-            number, at = _varint(raw, at)
+            number, at = read_uleb(raw, at)
             numbers.append(number)
         return numbers[2] == values
     return encoding != Encoding.BYTE_STREAM_SPLIT or width is None or len(data) == values * width
@@ -73,7 +76,7 @@ def _is_filled(data: Bytes, width: int, count: int) -> bool:
     """Do runs of so many values, of ``width`` bits each, take all these bytes?"""
     raw, at, left = data.tobytes(), 0, count
     while left > 0:
-        header, at = _varint(raw, at)
+        header, at = read_uleb(raw, at)
         is_packed = header & 1
         run = (header >> 1) * 8 if is_packed else header >> 1
         if not run:
@@ -81,16 +84,3 @@ def _is_filled(data: Bytes, width: int, count: int) -> bool:
         at += run // 8 * width if is_packed else (width + 7) // 8
         left -= run
     return at == len(raw) and left > -8
-
-
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends; 0 at the end of the bytes."""
-    found = shift = 0
-    while at < len(raw) and shift < 35:
-        byte = raw[at]
-        at += 1
-        found |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return found, at
-    return 0, at
