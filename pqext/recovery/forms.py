@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -222,7 +222,8 @@ def _doubts(forms: Sequence[Form], chunks: Sequence[Sequence[Page]]) -> int | No
     """
     coincide = False
     for (form, pages), (other, others) in pairwise(zip(forms, chunks, strict=True)):
-        shared = [one for one, two in zip(form.path, other.path, strict=False) if one.name == two.name]
+        both = zip(form.path, other.path, strict=False)
+        shared = [one for one, _ in takewhile(lambda pair: pair[0].name == pair[1].name, both)]
         if len({form.node.max_repetition_level, other.node.max_repetition_level, shared[-1].max_repetition_level}) > 1:
             continue
         highest = shared[-1].max_definition_level

@@ -245,3 +245,20 @@ def test_levels_that_pages_do_not_tell_apart_are_told_as_a_guess() -> None:
     assert found is not None
     assert found.to_pylist() == plain.to_pylist()
     assert not report.notes
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.map_(pa.string(), pa.int64())])
+@pytest.mark.spec("recovery.forms.levels")
+def test_lists_of_one_struct_are_null_and_long_each_by_itself(kind: pa.DataType) -> None:
+    def value(row: int) -> list[Any]:
+        return [(f"k{at}", at) for at in range(row % 3)] if pa.types.is_map(kind) else list(range(row % 3))
+
+    table = pa.table({
+        "id": pa.array([row if row % 5 else None for row in range(COUNT)]),
+        "s": pa.array([{"a": value(row), "b": value(row + 1) if row % 4 else None} for row in range(COUNT)],
+                      pa.struct({"a": kind, "b": kind})),
+    })  # fmt: skip
+    told = "ARRAY<BIGINT>" if pa.types.is_list(kind) else "MAP<STRING, BIGINT>"
+    _, found = without_footer(by_pyarrow(table), schema=f"id BIGINT NOT NULL, s STRUCT<a: {told}, b: {told}>")
+    assert found is not None
+    assert found.to_pydict() == table.to_pydict()
