@@ -19,6 +19,7 @@ from pqext.core.source import Source
 from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
+from pqext.recovery.codecs import Codecs
 from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
 from pqext.recovery.pages import Page, Segment, chain, page_at, walk
@@ -48,7 +49,7 @@ class Evidence:
 class Hints:
     """What the caller knows: codecs to be tried, those of each leaf, and how many rows a row group has."""
 
-    codecs: Sequence[int]
+    codecs: Codecs
     known: Sequence[int | None] = ()
     row_group_rows: int | None = None
     is_logical: bool = False

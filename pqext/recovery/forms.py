@@ -19,6 +19,7 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.recovery.checking import opened, quiet
 from pqext.recovery.claims import ClaimedGroup, Claims
+from pqext.recovery.codecs import Codecs
 from pqext.recovery.footers import Effort
 from pqext.recovery.leaves import Chunks, metadata_of
 from pqext.recovery.pages import Page, Segment
@@ -42,7 +43,7 @@ def likely(
     source: Source,
     segments: Sequence[Segment],
     schema: Claims,
-    codecs: Sequence[int],
+    codecs: Codecs,
     limits: Limits,
     known: int | None = None,
     *,
@@ -80,7 +81,7 @@ def likely(
 
 
 def columns_of(
-    source: Source, elements: Sequence[SchemaElement], codecs: Sequence[int], limits: Limits, *, vary: bool
+    source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, *, vary: bool
 ) -> list[Column]:
     """The top-level columns of a schema, with other forms where they may ``vary``."""
     found: list[Column] = []
@@ -105,7 +106,7 @@ def _form(
     elements: Sequence[SchemaElement],
     line: Sequence[int],
     changed: dict[int, SchemaElement],
-    codecs: Sequence[int],
+    codecs: Codecs,
     limits: Limits,
 ) -> Form:
     own = {number: element for number, element in changed.items() if number in line}

@@ -1,4 +1,4 @@
-"""Pages and leaves: can a page be one of a leaf's, how many rows does it hold, in which codec is it?"""
+"""Pages and leaves: can a page be one of a leaf's, and how many rows does it hold?"""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core import compression, shape
+from pqext.core import shape
 from pqext.core.budget import Account, Budget
-from pqext.core.buffers import Bytes, allocate
+from pqext.core.buffers import allocate
 from pqext.core.encodings import rle
 from pqext.core.errors import ParquetError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumnBuilder
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnMetaData, CompressionCodec, Encoding, Type
-from pqext.core.page import RawPage, open_data
+from pqext.core.metadata import ColumnMetaData, Encoding, Type
+from pqext.core.page import open_data
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
 from pqext.recovery import levels
+from pqext.recovery.codecs import Codecs, raw
 from pqext.recovery.pages import Page
 
 DICTIONARY = frozenset({int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY)})
@@ -33,10 +34,6 @@ _TYPES: dict[int, frozenset[int]] = {
     _SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
     int(Encoding.ALP): frozenset({Type.FLOAT, Type.DOUBLE}),
 }
-CODECS = tuple(
-    int(CompressionCodec[name]) for name in ("ZSTD", "GZIP", "SNAPPY", "LZ4_RAW", "BROTLI", "LZ4", "UNCOMPRESSED")
-)
-"""The order in which codecs are tried. Those whose pages tell what they are come first; any bytes are uncompressed."""
 
 
 def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
@@ -83,37 +80,19 @@ class Chunks:
     """Makes claims of pages, and opens pages to see what is in them."""
 
     def __init__(
-        self, source: Source, schema: Schema, codecs: Sequence[int], known: Sequence[int | None], limits: Limits
+        self, source: Source, schema: Schema, codecs: Codecs, known: Sequence[int | None], limits: Limits
     ) -> None:
         self._shapes = [leaf for top in schema.root.children for leaf in shape.of(top).leaves()]
         self._source = source
         self._limits = limits
         self._fits: dict[tuple[int, int], bool] = {}
-        self._codecs = list(codecs)
+        self._codecs = codecs
         self._known = known
         self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
 
-    def raw(self, page: Page) -> RawPage:
-        """The page with its bytes."""
-        body = self._source.read(page.offset + page.head, page.stored)
-        return RawPage(page.header, page.count, body, page.offset)
-
     def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
         """The codec of a chunk of ``leaf`` by its first pages; ``None`` where none opens them."""
-        known = self._known[leaf]
-        tried = list(self._codecs) if known is None else [known, *(one for one in self._codecs if one != known)]
-        sample = [page for page in pages if _is_compressed(page) and page.checked is not False][:3]
-        if not sample:
-            return int(CompressionCodec.UNCOMPRESSED) if not any(map(_is_compressed, pages)) else tried[0]
-        bodies = [_compressed(self.raw(page)) for page in sample]
-        for least in range(len(sample), 0, -1):  # one of them may be damaged
-            for codec in tried:
-                if sum(_opens(codec, body, size) for body, size in bodies) >= least:
-                    if codec in self._codecs and codec != CompressionCodec.UNCOMPRESSED:
-                        self._codecs.remove(codec)
-                        self._codecs.insert(0, codec)
-                    return codec
-        return None
+        return self._codecs.of(pages, self._known[leaf])
 
     def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
         """(rows that begin in ``page``, does it begin with one); ``None`` where it cannot be opened."""
@@ -145,7 +124,7 @@ class Chunks:
         highest = leaf.max_definition_level
         try:
             opened = open_data(
-                [self.raw(page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
+                [raw(self._source, page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
             )
             stored = sum(map(len, opened.values.pages))
             account = Account(Budget(self._limits, self._source.size))
@@ -175,7 +154,7 @@ class Chunks:
             return False
         highest = leaf.max_repetition_level, leaf.max_definition_level
         try:
-            opened = open_data([self.raw(page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
             return levels.fit(opened, page.count, path, leaf.leaf_type.width)
         except (ParquetError, ValueError):
             return False
@@ -188,7 +167,7 @@ class Chunks:
         for page in pages:
             if codec is None or page.is_dictionary or not highest[1]:
                 continue
-            opened = open_data([self.raw(page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
             assert opened.definition is not None
             rle.decode_levels(opened.definition, highest[1], found[at : at + page.count])
             at += page.count
@@ -200,7 +179,7 @@ class Chunks:
             return None
         try:
             opened = open_data(
-                [self.raw(page)],
+                [raw(self._source, page)],
                 codec,
                 max_repetition=leaf.max_repetition_level,
                 max_definition=leaf.max_definition_level,
@@ -239,25 +218,3 @@ def _plain_size(array: pa.Array, values: int) -> int | None:
         return None
     lengths = pc.sum(pc.binary_length(array)).as_py()
     return 4 * values + int(lengths or 0)
-
-
-def _is_compressed(page: Page) -> bool:
-    second = page.header.data_page_header_v2
-    return page.stored > 0 and not (second is not None and second.is_compressed is False)
-
-
-def _compressed(raw: RawPage) -> tuple[Bytes, int]:
-    """The part of a page that is compressed, and its size before."""
-    second = raw.header.data_page_header_v2
-    levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length
-    return raw.body[levels:], raw.header.uncompressed_page_size - levels
-
-
-def _opens(codec: int, body: Bytes, size: int) -> bool:
-    if not len(body) and not size:
-        return True
-    try:
-        compression.decompress(codec, body, size)
-    except (ParquetError, ValueError):
-        return False
-    return True

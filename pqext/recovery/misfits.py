@@ -9,6 +9,7 @@ from pqext.core.limits import Limits
 from pqext.core.source import Source
 from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import Claims
+from pqext.recovery.codecs import Codecs
 from pqext.recovery.footers import Effort
 from pqext.recovery.forms import columns_of
 from pqext.recovery.grouping import MISFIT
@@ -27,7 +28,7 @@ def explained(
     segments: Sequence[Segment],
     losses: Sequence[Loss],
     schema: Claims,
-    codecs: Sequence[int],
+    codecs: Codecs,
     limits: Limits,
     *,
     vary: bool,
@@ -42,7 +43,7 @@ def explained(
     walker = Walker(segment.pages, columns_of(source, schema.elements, codecs, limits, vary=vary), effort)
     walker.reach()
     misfit = walker.furthest
-    if misfit is None or (walker.breaks_off and not segment.at_end):
+    if misfit is None or walker.fits or (walker.breaks_off and not segment.at_end):
         return list(losses)
     name = ".".join(schema.elements[at].name for at in lines(schema.elements)[misfit.leaf][1:])
     place = segment.pages[misfit.page].offset

@@ -21,6 +21,7 @@ from pqext.core.unfinished import with_unfinished
 from pqext.recovery import footers, forms, schemas, settling
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.codecs import CODECS, Codecs
 from pqext.recovery.evidence import (
     Evidence,
     Hints,
@@ -34,7 +35,6 @@ from pqext.recovery.evidence import (
     pages_of,
     worth,
 )
-from pqext.recovery.leaves import CODECS
 from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
@@ -101,7 +101,7 @@ def recover(
         >>> pqext.recover(data[:-20], "rest.parquet", schema="id BIGINT").rows
         100
     """
-    codecs = CODECS if codec is None else (_codec(codec),)
+    tried = CODECS if codec is None else (_codec(codec),)
     if row_group_rows is not None and row_group_rows < 1:
         raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
     if drop_columns and null_columns:
@@ -118,7 +118,7 @@ def recover(
             )
         told = None if schema is None else schemas.given(schema, limits)
         is_logical = told is not None and told[2]
-        hints = Hints(codecs, [] if told is None else told[1], row_group_rows, is_logical)
+        hints = Hints(Codecs(read, tried), [] if told is None else told[1], row_group_rows, is_logical)
         recovery = _Recovery(read, limits, hints, None if told is None else told[0])
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
     finally:

@@ -92,6 +92,8 @@ class Search:
         self._is_regular = True
         self._opens = False
         self._counts = [0, *accumulate(0 if page.is_dictionary else page.count for page in segment.pages)]
+        self._unlike = [0, *accumulate(page.encoding != _PLAIN for page in segment.pages)]
+        self._alike = _runs_of([page.count for page in segment.pages])
         self._places = {total: place for place, total in reversed([*enumerate(self._counts)])}
         self._runs: dict[tuple[int, bool], dict[int, int]] = {}
         self._known: dict[Any, Any] = {}
@@ -344,7 +346,7 @@ class Search:
             at += 1
         if not node.max_repetition_level and rows:
             end = self._flat_end(leaf, at, rows, has_dictionary)
-            if end is None or end < 0 or not self._is_regular or self._looks_regular(node, self._pages[begin:end]):
+            if end is None or end < 0 or not self._is_regular or self._looks_regular(node, begin, end):
                 return end
             return None
         found = 0
@@ -371,7 +373,7 @@ class Search:
             if counted is None or counted[0]:
                 return None
             at += 1
-        if self._is_regular and not self._looks_regular(node, self._pages[begin:at]):
+        if self._is_regular and not self._looks_regular(node, begin, at):
             return None
         return at
 
@@ -417,11 +419,19 @@ class Search:
             found = self._fits[key] = found and (not self._opens or self._chunks.fits(node, page))
         return found
 
-    def _looks_regular(self, leaf: SchemaNode, pages: Sequence[Page]) -> bool:
+    def _looks_regular(self, leaf: SchemaNode, begin: int, end: int) -> bool:
         """Are pages of one size but for the last, as writers cut flat numbers?"""
-        if leaf.max_repetition_level or leaf.leaf_type.width is None or any(page.is_dictionary for page in pages[:1]):
+        if leaf.max_repetition_level or leaf.leaf_type.width is None or self._pages[begin].is_dictionary:
             return True
-        plain = [page.count for page in pages if page.encoding == _PLAIN]
-        if len(plain) < len(pages) or len(plain) < 2:
+        if end - begin < 2 or self._unlike[end] > self._unlike[begin]:
             return True
-        return all(count == plain[0] for count in plain[:-1]) and plain[-1] <= plain[0]
+        return self._alike[begin] >= end - 1 and self._pages[end - 1].count <= self._pages[begin].count
+
+
+def _runs_of(counts: Sequence[int]) -> list[int]:
+    """For each count the place of the next other one."""
+    ends = list(range(1, len(counts) + 1))
+    for at in range(len(counts) - 2, -1, -1):
+        if counts[at] == counts[at + 1]:
+            ends[at] = ends[at + 1]
+    return ends

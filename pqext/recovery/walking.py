@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pqext.core.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
 from pqext.core.schema import SchemaNode
@@ -15,6 +17,8 @@ _SIZES = 4096
 """Sizes of one row group that are tried."""
 _OPENED = 100
 """Pages that are looked at in the time in which one is opened."""
+_PLACED = 8
+"""Pages that are looked at in the time in which a chunk of known pages is placed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,16 +66,19 @@ class Walked:
 class Walker:
     """Walks over ``pages`` by columns with several forms.
 
-    ``furthest`` is the last place where no form fitted. ``breaks_off``: pages fitted up to the end, within a row group.
+    ``furthest`` is the last place where a form did not fit. ``fits``: row groups fitted up to the last page,
+    ``breaks_off``: up to the last page, within a row group.
     """
 
     def __init__(self, pages: Sequence[Page], columns: Sequence[Column], effort: Effort) -> None:
         self._pages = pages
         self._columns = columns
         self._effort = effort
-        self._opened: dict[tuple[Form, int], bool] = {}
+        self._entries = [0, *accumulate(0 if page.is_dictionary else page.count for page in pages)]
+        self._held: dict[tuple[Form, int, bool], bool] = {}
+        self._runs: dict[tuple[Form, bool], tuple[int, int]] = {}
         self.furthest: Misfit | None = None
-        self.breaks_off = False
+        self.fits = self.breaks_off = False
 
     def groups(self, at: int) -> Iterator[Walked]:
         """The row groups that can begin at page ``at``, by the headers."""
@@ -81,35 +88,33 @@ class Walker:
                 yield found
 
     def reach(self) -> None:
-        """Go as far as row groups from the first page on do, for :attr:`furthest`."""
+        """Go as far as row groups from the first page on do, to learn how far they fit."""
         waiting, seen = [0], {0}
         while waiting:
             for walked in self.groups(waiting.pop()):
+                self.fits |= walked.end == len(self._pages)
                 if walked.end not in seen and walked.end < len(self._pages):
                     seen.add(walked.end)
                     waiting.append(walked.end)
 
     def _sizes(self, at: int) -> list[int]:
         """How many rows a row group can have that begins at page ``at``, by the pages that its first leaf can have."""
-        sizes: list[int] = []
+        sizes: dict[int, None] = {}
+        has_dictionary = self._pages[at].is_dictionary
         for form in (form for shape in self._columns[0] for form in shape[0]):
             rows, place = 0, at
-            while place < len(self._pages) and len(sizes) < _SIZES and self._effort.take(1):
-                page = self._pages[place]
-                if page.is_dictionary and place > at:
-                    break
-                if (why := self._misfit(form, place, self._pages[at].is_dictionary)) is not None:
-                    if place == at:
-                        self._note(place, 0, why)
-                    break
-                place += 1
-                counted = form.chunks.rows(form.node, page)
+            stop = self._run(form, at, min(at + _SIZES, len(self._pages)), has_dictionary)
+            if stop == at:
+                self._note(at, 0, form, has_dictionary)
+            while place < stop and len(sizes) < _SIZES and self._effort.take(1):
+                counted = form.chunks.rows(form.node, self._pages[place])
                 if counted is None:
                     break
+                place += 1
                 rows += counted[0]
-                if not page.is_dictionary and rows and rows not in sizes:
-                    sizes.append(rows)
-        return sizes
+                if rows:
+                    sizes[rows] = None
+        return [*sizes]
 
     def _group(self, at: int, rows: int) -> Walked | None:
         columns: list[list[list[Chunk]]] = []
@@ -138,47 +143,96 @@ class Walker:
 
     def _end(self, form: Form, leaf: int, at: int, rows: int) -> int | None:
         """Where the chunk of a form ends that begins at page ``at``."""
-        begin, found = at, 0
-        has_dictionary = at < len(self._pages) and self._pages[at].is_dictionary
+        size = len(self._pages)
+        if at >= size:
+            self.breaks_off = True
+            return None
+        if not self._effort.take(_PLACED):
+            return None
+        has_dictionary = self._pages[at].is_dictionary
+        if form.node.max_repetition_level:
+            return self._end_of_lists(form, leaf, at, rows, has_dictionary)
+        end = bisect_left(self._entries, self._entries[at] + rows, at + 1)
+        stop = self._run(form, at, min(end, size), has_dictionary)
+        if stop < min(end, size):
+            self._note(stop, leaf, form, has_dictionary, rows - self._entries[stop] + self._entries[at])
+        elif end > size:
+            self.breaks_off = True
+        elif self._entries[end] - self._entries[at] > rows:
+            self._blame(end - 1, leaf, _too_many(rows))
+        else:
+            return end
+        return None
+
+    def _end_of_lists(self, form: Form, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
+        """As :meth:`_end`, of a leaf whose rows are told by the levels in its pages."""
+        begin, size, found = at, len(self._pages), 0
         while found < rows or at == begin:
-            if at >= len(self._pages):
+            if at >= size:
                 self.breaks_off = True
-            if at >= len(self._pages) or not self._effort.take(1):
+            if at >= size or not self._effort.take(1):
                 return None
-            page = self._pages[at]
-            if page.is_dictionary and at > begin:
-                self._note(at, leaf, f"a dictionary, although its chunk lacks {rows - found} of {rows} rows")
+            if (self._pages[at].is_dictionary and at > begin) or not self._holds(form, at, has_dictionary):
+                self._note(at, leaf, form, has_dictionary, rows - found)
                 return None
-            if (why := self._misfit(form, at, has_dictionary)) is not None:
-                self._note(at, leaf, why)
-                return None
-            counted = form.chunks.rows(form.node, page)
+            counted = form.chunks.rows(form.node, self._pages[at])
             if counted is None:
-                self._note(at, leaf, f"{_size(page)} whose levels cannot be read")
+                self._blame(at, leaf, f"{_size(self._pages[at])} whose levels cannot be read")
                 return None
             found += counted[0]
             at += 1
         if found > rows:
-            self._note(at - 1, leaf, f"pages of more than {rows} rows, which its row group has")
+            self._blame(at - 1, leaf, _too_many(rows))
             return None
-        while at < len(self._pages) and form.node.max_repetition_level and not self._pages[at].is_dictionary:
-            counted = form.chunks.rows(form.node, self._pages[at]) if self._misfit(form, at, True) is None else None
+        while at < size and not self._pages[at].is_dictionary:
+            counted = form.chunks.rows(form.node, self._pages[at]) if self._holds(form, at, True) else None
             if counted is None or counted[1] or counted[0]:
                 break  # else the page goes on with the last row
             at += 1
         return at
 
-    def _misfit(self, form: Form, at: int, has_dictionary: bool) -> str | None:
-        page = self._pages[at]
-        if not may_hold(form.node, page, has_dictionary=has_dictionary):
-            return _difference(form, page, has_dictionary)
-        key = form, at
-        if key not in self._opened:
-            is_free = self._effort.take(_OPENED)
-            self._opened[key] = not is_free or form.chunks.fits_exactly(form.node, page, form.path)
-        return None if self._opened[key] else f"{_size(page)} that cannot be read as {told_type(form.elements[-1])}"
+    def _run(self, form: Form, at: int, stop: int, has_dictionary: bool) -> int:
+        """The first page from ``at`` on, ``stop`` at most, that cannot be of a chunk of ``form`` that begins there."""
+        if has_dictionary:
+            if not self._holds(form, at, True):
+                return at
+            at += 1
+        begin, end = self._runs.get((form, has_dictionary), (at, at))
+        if not begin <= at <= end:
+            begin = end = at
+        while end < stop and self._effort.take(1):
+            if self._pages[end].is_dictionary or not self._holds(form, end, has_dictionary):
+                break
+            end += 1
+        self._runs[form, has_dictionary] = begin, end
+        return min(end, stop)
 
-    def _note(self, page: int, leaf: int, reason: str) -> None:
+    def _holds(self, form: Form, at: int, has_dictionary: bool) -> bool:
+        """Can page ``at`` be one of ``form``? What there is no time to open can be."""
+        key = form, at, has_dictionary
+        found = self._held.get(key)
+        if found is None:
+            page = self._pages[at]
+            found = may_hold(form.node, page, has_dictionary=has_dictionary) and (
+                not self._effort.take(_OPENED) or form.chunks.fits_exactly(form.node, page, form.path)
+            )
+            self._held[key] = found
+        return found
+
+    def _note(self, at: int, leaf: int, form: Form, has_dictionary: bool, lacking: int | None = None) -> None:
+        """Note why page ``at`` is none of ``form``: its chunk has begun where it is ``lacking`` rows."""
+        if self.furthest is not None and at <= self.furthest.page:
+            return
+        page = self._pages[at]
+        if self._holds(form, at, has_dictionary):
+            if page.is_dictionary and lacking is not None:
+                self._blame(at, leaf, f"a dictionary, although its chunk lacks {lacking} rows")
+        elif not may_hold(form.node, page, has_dictionary=has_dictionary):
+            self._blame(at, leaf, _difference(form, page, has_dictionary))
+        else:
+            self._blame(at, leaf, f"{_size(page)} that cannot be read as {told_type(form.elements[-1])}")
+
+    def _blame(self, page: int, leaf: int, reason: str) -> None:
         if self.furthest is None or page > self.furthest.page:
             self.furthest = Misfit(page, leaf, reason)
 
@@ -204,6 +258,10 @@ def _difference(form: Form, page: Page, has_dictionary: bool) -> str:
         return f"{_size(page)} encoded as {known.get(page.encoding)}, which are not of type {wanted}"
     each = f", of {width} bytes each" if width else ""
     return f"{_size(page)} that are not of type {wanted}{each}"
+
+
+def _too_many(rows: int) -> str:
+    return f"pages of more than {rows} rows, which its row group has"
 
 
 def _size(page: Page) -> str:

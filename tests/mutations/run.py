@@ -97,7 +97,8 @@ def run_tests(mutation: Mutation, tree: Path) -> Outcome:
     except subprocess.TimeoutExpired:
         return Outcome(mutation, None, f"did not end in {SECONDS} seconds")
     failed = FAILED.search(done.stdout)
-    if done.returncode == 1 and failed is not None:
+    # Not 1 alone: Arrow's threads may abort Python where it ends, after the tests have told of their failure.
+    if done.returncode and failed is not None:
         return Outcome(mutation, failed[1])
     if done.returncode == 0:
         return Outcome(mutation, None, "its tests pass")

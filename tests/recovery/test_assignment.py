@@ -85,6 +85,17 @@ def test_rows_of_a_row_group_that_the_pages_contradict_are_not_believed() -> Non
         assert {group.assigned for group in report.row_groups} == {"only"}
 
 
+@pytest.mark.spec("recovery.ambiguous")
+def test_too_few_rows_of_a_row_group_lose_nothing_of_a_file_that_breaks_off() -> None:
+    table = pa.table({"id": range(300), "n": range(300)})
+    data = by_pyarrow(table, row_group_size=50, use_dictionary=False, data_page_size=1, write_batch_size=40)
+    cut = data[: extent(data, 5, 1)[0] + 10]
+    for told in (None, 25):
+        report, found = recovered(cut, schema=table.schema, row_group_rows=told)
+        assert found == table.slice(0, 250)
+        assert {group.assigned for group in report.row_groups} == {"regular"}
+
+
 @pytest.mark.spec("recovery.assigned")
 def test_what_a_schema_assigned_is_not_certified() -> None:
     table = pa.table({"at": pa.array([i * 1000 for i in range(300)], pa.timestamp("ms")), "n": range(300)})

@@ -222,6 +222,22 @@ def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
             assert report.losses[0].reason.endswith("the schema may not be that of the file")
 
 
+@pytest.mark.parametrize(
+    ("kind", "told"), [("GEOMETRY", "geometry ends too early"), ("VARIANT", "metadata ends before its dictionary does")]
+)
+@pytest.mark.spec("recovery.misfit")
+def test_where_all_pages_fit_the_column_whose_values_do_not_is_named(kind: str, told: str) -> None:
+    parts = pa.struct([pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")])
+    values = pa.array([{"metadata": b"", "value": b""}] * COUNT, parts) if kind == "VARIANT" else [b"\xff"] * COUNT
+    table = pa.table({"id": range(COUNT), "d": values, "n": range(COUNT)})
+    data = by_pqext(table, row_group_rows=100, dictionary=False)
+    report, found = without_footer(data, schema=f"id BIGINT, d {kind}, n BIGINT")
+    assert found is None
+    assert {loss.column for loss in report.losses} == {"d"}
+    assert told in report.losses[0].reason
+    assert report.losses[0].reason.endswith("the schema may not be that of the file")
+
+
 @pytest.mark.spec("recovery.forms.twins")
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_the_byte_order_of_decimals_is_that_of_all_row_groups(dictionary: bool) -> None:

@@ -1,0 +1,78 @@
+"""In which codec pages are: no page header says it, so codecs are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pqext.core import compression
+from pqext.core.buffers import Bytes
+from pqext.core.errors import ParquetError
+from pqext.core.metadata import CompressionCodec
+from pqext.core.page import RawPage
+from pqext.core.source import Source
+from pqext.recovery.pages import Page
+
+CODECS = tuple(
+    int(CompressionCodec[name]) for name in ("ZSTD", "GZIP", "SNAPPY", "LZ4_RAW", "BROTLI", "LZ4", "UNCOMPRESSED")
+)
+"""The order in which codecs are tried. Those whose pages tell what they are come first; any bytes are uncompressed."""
+_SAMPLE = 3
+
+
+class Codecs:
+    """Tries ``tried`` on the pages of ``source``, on each once; that which opened the last ones comes first."""
+
+    def __init__(self, source: Source, tried: Sequence[int] = CODECS) -> None:
+        self._source = source
+        self._tried = list(tried)
+        self._known: dict[tuple[int, ...], int | None] = {}
+
+    def of(self, pages: Sequence[Page], likely: int | None = None) -> int | None:
+        """The codec of a chunk by its first pages; ``None`` where none opens them."""
+        tried = self._tried if likely is None else [likely, *(one for one in self._tried if one != likely)]
+        sample = [page for page in pages if _is_compressed(page) and page.checked is not False][:_SAMPLE]
+        if not sample:
+            return int(CompressionCodec.UNCOMPRESSED) if not any(map(_is_compressed, pages)) else tried[0]
+        key = (-1 if likely is None else likely, *(page.offset for page in sample))
+        if key not in self._known:
+            found = self._known[key] = self._of(sample, tried)
+            if found in self._tried and found != CompressionCodec.UNCOMPRESSED:
+                self._tried.remove(found)
+                self._tried.insert(0, found)
+        return self._known[key]
+
+    def _of(self, sample: Sequence[Page], tried: Sequence[int]) -> int | None:
+        bodies = [_compressed(raw(self._source, page)) for page in sample]
+        for least in range(len(sample), 0, -1):  # one of them may be damaged
+            for codec in tried:
+                if sum(_opens(codec, body, size) for body, size in bodies) >= least:
+                    return codec
+        return None
+
+
+def raw(source: Source, page: Page) -> RawPage:
+    """The page with its bytes."""
+    body = source.read(page.offset + page.head, page.stored)
+    return RawPage(page.header, page.count, body, page.offset)
+
+
+def _is_compressed(page: Page) -> bool:
+    second = page.header.data_page_header_v2
+    return page.stored > 0 and not (second is not None and second.is_compressed is False)
+
+
+def _compressed(raw: RawPage) -> tuple[Bytes, int]:
+    """The part of a page that is compressed, and its size before."""
+    second = raw.header.data_page_header_v2
+    levels = 0 if second is None else second.repetition_levels_byte_length + second.definition_levels_byte_length
+    return raw.body[levels:], raw.header.uncompressed_page_size - levels
+
+
+def _opens(codec: int, body: Bytes, size: int) -> bool:
+    if not len(body) and not size:
+        return True
+    try:
+        compression.decompress(codec, body, size)
+    except (ParquetError, ValueError):
+        return False
+    return True
