@@ -40,7 +40,7 @@ from pqext.core.indexed.structs import peeked
 from pqext.core.kernels.summary import rows_in
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
-from pqext.core.limits import Limits
+from pqext.core.limits import OWN_METADATA, Limits
 from pqext.core.metadata import CompressionCodec, FileMetaData
 from pqext.core.options import ReadOptions
 from pqext.core.schema import Schema
@@ -65,7 +65,6 @@ _BETWEEN = 64 << 10
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
-_OURS = Limits(metadata_elements=1 << 62, metadata_objects=1 << 62)
 _ROW_GROUPS = 4
 """The field of FileMetaData that lists row groups."""
 
@@ -111,7 +110,7 @@ class Checkpoints:
 def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
     """The serialised ``metadata``, which has no row groups, with these serialised ones."""
     raw = encode(metadata)
-    fields, _ = scan_fields(raw, limits=_OURS)
+    fields, _ = scan_fields(raw, limits=OWN_METADATA)
     value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
     count = len(groups)
     head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)

@@ -78,3 +78,5 @@ _UNTRUSTED = {
 }
 
 DEFAULT_LIMITS = Limits()
+OWN_METADATA = Limits(metadata_elements=1 << 62, metadata_objects=1 << 62)
+"""For structures that this process has serialised itself, however large."""

@@ -15,6 +15,8 @@ from pqext.core.errors import CorruptFileError
 from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
 from pqext.core.footer import serialise_footer
 from pqext.core.footer_reading import read_footer
+from pqext.core.leb128 import uleb
+from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode, encode
@@ -166,6 +168,13 @@ def test_the_reserved_field_in_another_type_is_no_extension(wire: tuple[int, obj
 def test_only_a_whole_structure_is_extended(serialised: bytes) -> None:
     with pytest.raises(CorruptFileError):
         append_extension(serialised, b"x")
+
+
+@pytest.mark.spec("extension.append")
+def test_a_structure_of_any_size_is_extended() -> None:
+    elements = Limits().metadata_elements
+    serialised = b"\x19\xf1" + uleb(elements) + bytes(elements) + b"\x00"
+    assert len(append_extension(serialised, b"x")) == len(serialised) + 6
 
 
 @pytest.mark.spec("extension.append")

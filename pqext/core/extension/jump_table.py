@@ -22,7 +22,7 @@ from pqext.core.kernels import schema_tree
 from pqext.core.kernels.footer_places import places, places_within
 from pqext.core.kernels.thrift import StructIndex, scan_fields
 from pqext.core.leb128 import read_uleb, uleb
-from pqext.core.limits import Limits
+from pqext.core.limits import OWN_METADATA
 from pqext.core.metadata import FileMetaData
 from pqext.core.thrift import LazyStructs, decode, encode
 
@@ -36,7 +36,6 @@ MAGIC = b"PQXJ"
 _HEAD = Packed("<4s19I")
 ROOT_BYTES = _HEAD.size + 4
 NAME_BYTES, TOP_BYTES, GROUP_BYTES, PLACE_BYTES, CRC_BYTES = 8, 12, 12, 4, 4
-_ANY = Limits(metadata_elements=1 << 40)
 _ORDER_BYTES = 3
 """A column order without fields of its own: header, stop byte, stop byte."""
 
@@ -136,7 +135,7 @@ def fits(footer: bytes) -> bool | None:
 
     Raises ``CorruptFileError`` for a damaged frame.
     """
-    fields, end = scan_fields(footer, limits=_ANY)
+    fields, end = scan_fields(footer, limits=OWN_METADATA)
     stored = footer[fields[-1][3] : end - 1] if fields else b""
     table = unframe(stored[read_uleb(stored, 0)[1] :], JUMP_TABLE) if stored[-16:] == JUMP_TABLE.bytes else None
     return None if table is None else table == build(footer[: fields[-1][2]] + b"\x00")
@@ -148,8 +147,8 @@ def build(serialised: bytes) -> bytes | None:
     Unusual are lists that stand twice or in another order than their fields, other counts than the columns', and
     files without columns.
     """
-    metadata, end = decode(FileMetaData, serialised, limits=_ANY)
-    fields, _ = scan_fields(serialised, limits=_ANY)
+    metadata, end = decode(FileMetaData, serialised, limits=OWN_METADATA)
+    fields, _ = scan_fields(serialised, limits=OWN_METADATA)
     spans = {id: (value, stop) for id, _, _, value, stop in fields}
     lists = [_index(metadata.schema), _index(metadata.row_groups)]
     ids = [id for id, *_ in fields]

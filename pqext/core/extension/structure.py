@@ -12,6 +12,7 @@ from typing import Literal
 
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
+from pqext.core.limits import OWN_METADATA
 from pqext.core.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField
 
 HeaderForm = Literal["spec", "thrift"]
@@ -30,7 +31,7 @@ def append_extension(
     """
     if len(payload) > _MAX_BYTES:
         raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
-    fields, end = scan_fields(serialised)
+    fields, end = scan_fields(serialised, limits=OWN_METADATA)
     if end != len(serialised):
         raise ValueError(f"{len(serialised) - end} bytes follow the structure's end")
     parts = []

@@ -14,7 +14,7 @@ from pqext.core.encryption.modules import Module
 from pqext.core.indexes import bloom
 from pqext.core.kernels.index_encode import placed_columns
 from pqext.core.leb128 import uleb
-from pqext.core.limits import Limits
+from pqext.core.limits import OWN_METADATA
 from pqext.core.metadata import ColumnChunk, RowGroup
 from pqext.core.options import WriteOptions
 from pqext.core.thrift import decode, encode
@@ -34,7 +34,6 @@ class Target(Protocol):
         """Append ``pieces``."""
 
 
-_OURS = Limits(metadata_elements=1 << 62, metadata_objects=1 << 62)
 _EMPTY_LIST = encode(RowGroup(columns=[], total_byte_size=0, num_rows=0))[:2]
 
 
@@ -113,7 +112,7 @@ class WrittenGroup:
             closed, self.column_indexes, self.column_start, self.offset_indexes, self.offset_start
         )
         rest = encode(group)[len(_EMPTY_LIST) :]
-        group.columns = decode(RowGroup, columns + rest, limits=_OURS)[0].columns
+        group.columns = decode(RowGroup, columns + rest, limits=OWN_METADATA)[0].columns
 
 
 class IndexWriter:
