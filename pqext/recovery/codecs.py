@@ -20,7 +20,10 @@ _SAMPLE = 3
 
 
 class Codecs:
-    """Tries ``tried`` on the pages of ``source``, on each once; that which opened the last ones comes first."""
+    """Finds the codec of pages by trying each of ``tried``, that which was found last first.
+
+    What was found of the first pages of a chunk is kept.
+    """
 
     def __init__(self, source: Source, tried: Sequence[int] = CODECS) -> None:
         self._source = source
@@ -43,11 +46,15 @@ class Codecs:
 
     def _of(self, sample: Sequence[Page], tried: Sequence[int]) -> int | None:
         bodies = [_compressed(raw(self._source, page)) for page in sample]
-        for least in range(len(sample), 0, -1):  # one of them may be damaged
-            for codec in tried:
-                if sum(_opens(codec, body, size) for body, size in bodies) >= least:
-                    return codec
-        return None
+        most: tuple[int, list[bool]] = 0, []
+        found = None
+        for codec in tried:
+            opens = [_opens(codec, body, size) for body, size in bodies]
+            if all(opens):
+                return codec
+            if (sum(opens), opens) > most:  # some may be damaged: of as many, those that come first count
+                most, found = (sum(opens), opens), codec
+        return found if most[0] else None
 
 
 def raw(source: Source, page: Page) -> RawPage:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from decimal import Context
 from itertools import groupby, islice, pairwise, takewhile
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
@@ -27,8 +29,8 @@ from pqext.recovery.placing import alone, lines
 from pqext.recovery.walking import Column, Form, Walked, Walker, told_type
 
 _STEPS = 4_000_000
-_READ = 2_000
-"""Pages that are looked at in the time in which a page is read."""
+_READ, _ENTRIES = 2_000, 400
+"""What it costs to read a page, and one step more for so many entries; to look at one costs a step."""
 _SHAPES = 16
 """Shapes of one top-level column that are tried."""
 _READABLE = 16
@@ -36,6 +38,7 @@ _READABLE = 16
 _TRIED = 4
 """Ways to read all columns that are tried on the whole file."""
 _BATCH = 1 << 16
+_ANY_DIGITS = Context(prec=100)
 _OPTIONAL, _REQUIRED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REQUIRED
 
 
@@ -198,7 +201,7 @@ def _readable(
         best: tuple[int, list[Form]] | None = None
         for shape in shapes:
             read = [
-                _first_read(source, forms, pages[start:stop], walked.rows, effort, limits)
+                first_read(source, forms, pages[start:stop], walked.rows, effort, limits)
                 for forms, start, stop in shape
             ]
             sound = [form for form in read if form is not None]
@@ -236,12 +239,12 @@ def _doubts(forms: Sequence[Form], chunks: Sequence[Sequence[Page]]) -> int | No
     return len({one for form in forms for one in form.contradicts}) + coincide
 
 
-def _first_read(
+def first_read(
     source: Source, forms: Sequence[Form], pages: Sequence[Page], rows: int, effort: Effort, limits: Limits
 ) -> Form | None:
     """The first form in which pages can be read."""
     for form in forms:
-        if not effort.take(_READ * len(pages)):
+        if not effort.take(_READ * len(pages) + sum(page.count for page in pages) // _ENTRIES):
             break
         if _largest(source, form, pages, rows, limits) is not None:
             return form
@@ -284,7 +287,8 @@ def _most(column: pa.Array) -> int:
     if not pa.types.is_decimal(column.type):
         return 0
     scale = column.type.scale
-    return max((abs(int(value.scaleb(scale))) for value in column.drop_null().to_pylist()), default=0)
+    bounds = [value for value in pc.min_max(column).as_py().values() if value is not None]
+    return max((abs(int(value.scaleb(scale, _ANY_DIGITS))) for value in bounds), default=0)
 
 
 def with_elements(schema: Claims, changed: dict[int, SchemaElement]) -> Claims:

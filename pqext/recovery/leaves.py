@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,9 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, Encoding, Type
 from pqext.core.page import open_data
 from pqext.core.schema import Schema, SchemaNode
+from pqext.core.shape import LeafShape
 from pqext.core.source import Source
+from pqext.core.thrift import encode
 from pqext.recovery import levels
 from pqext.recovery.codecs import Codecs, raw
 from pqext.recovery.pages import Page
@@ -77,7 +79,10 @@ def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
 
 
 class Chunks:
-    """Makes claims of pages, and opens pages to see what is in them."""
+    """Makes claims of pages, and opens pages to see what is in them.
+
+    ``kinds`` has a number for each leaf, the same for leaves that can have the same pages.
+    """
 
     def __init__(
         self, source: Source, schema: Schema, codecs: Codecs, known: Sequence[int | None], limits: Limits
@@ -88,6 +93,11 @@ class Chunks:
         self._fits: dict[tuple[int, int], bool] = {}
         self._codecs = codecs
         self._known = known
+        numbers: dict[Hashable, int] = {}
+        self.kinds = [
+            numbers.setdefault(_kind(leaf, likely), number)
+            for number, (leaf, likely) in enumerate(zip(self._shapes, known, strict=True))
+        ]
         self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
 
     def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
@@ -112,7 +122,7 @@ class Chunks:
         """Is ``page`` one of ``leaf`` by its values? Yes where they are indices, or are known to be damaged."""
         if page.is_dictionary or page.encoding in DICTIONARY or page.checked is False:
             return True
-        key = (page.offset, leaf.leaf_start)
+        key = (page.offset, self.kinds[leaf.leaf_start])
         if key not in self._fits:
             self._fits[key] = self._decodes(leaf, page)
         return self._fits[key]
@@ -190,6 +200,14 @@ class Chunks:
         except (ParquetError, ValueError):
             return None
         return level_kernel.count_rows(found), not len(found) or found[0] == 0
+
+
+def _kind(leaf: LeafShape, codec: int | None) -> Hashable:
+    """What it depends on whether a page can be one of ``leaf``."""
+    stored, node = leaf.node.leaf_type, leaf.node
+    logical = None if stored.logical is None else encode(stored.logical)
+    levels = leaf.slot_level, leaf.value_level, node.max_definition_level, node.max_repetition_level
+    return stored.physical, stored.length, logical, levels, codec
 
 
 def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:

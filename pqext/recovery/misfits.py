@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pqext.core.limits import Limits
@@ -11,13 +11,13 @@ from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import Claims
 from pqext.recovery.codecs import Codecs
 from pqext.recovery.footers import Effort
-from pqext.recovery.forms import columns_of
+from pqext.recovery.forms import columns_of, first_read
 from pqext.recovery.grouping import MISFIT
-from pqext.recovery.pages import Segment
+from pqext.recovery.pages import Page, Segment
 from pqext.recovery.placing import lines
 from pqext.recovery.report import Loss
 from pqext.recovery.searching import UNPLACED
-from pqext.recovery.walking import Walker
+from pqext.recovery.walking import Misfit, Walked, Walker
 
 _STEPS = 1_000_000
 _DOUBT = "the schema may not be that of the file"
@@ -32,8 +32,12 @@ def explained(
     limits: Limits,
     *,
     vary: bool,
+    by_values: bool,
 ) -> list[Loss]:
-    """``losses``, the first of pages that make no row group with the column and page at which the schema fails."""
+    """``losses``, the first of pages that make no row group with the column and page at which the schema fails.
+
+    ``by_values``: where all pages fit, their values are asked too.
+    """
     lost = [at for at, loss in enumerate(losses) if loss.reason in (UNPLACED, MISFIT)]
     if not lost or not segments:
         return list(losses)
@@ -41,9 +45,11 @@ def explained(
     effort.left = _STEPS
     segment = segments[0]
     walker = Walker(segment.pages, columns_of(source, schema.elements, codecs, limits, vary=vary), effort)
-    walker.reach()
+    reached = walker.reach()
     misfit = walker.furthest
-    if misfit is None or walker.fits or (walker.breaks_off and not segment.at_end):
+    if reached:
+        misfit = _by_values(source, segment.pages, reached, effort, limits) if by_values else None
+    if misfit is None or (walker.breaks_off and not segment.at_end):
         return list(losses)
     name = ".".join(schema.elements[at].name for at in lines(schema.elements)[misfit.leaf][1:])
     place = segment.pages[misfit.page].offset
@@ -51,6 +57,44 @@ def explained(
     found = list(losses)
     found[lost[0]] = replace(found[lost[0]], reason=f"{found[lost[0]].reason}; {why}")
     return found
+
+
+def _by_values(
+    source: Source, pages: Sequence[Page], reached: Sequence[Walked], effort: Effort, limits: Limits
+) -> Misfit | None:
+    """The furthest chunk that can be read in none of its forms, of the first such chunks of row groups.
+
+    ``None`` where a row group can be read, where pages are known to be damaged, and where no effort is left.
+    """
+    found: list[Misfit] = []
+    for walked in reached:
+        misfit = next((one for one in _unreadable(source, pages, walked, effort, limits) if one is not None), None)
+        if misfit is None or effort.left < 0 or any(page.checked is False for page in pages[: walked.end]):
+            return None
+        found.append(misfit)
+    return max(found, key=lambda one: one.page, default=None)
+
+
+def _unreadable(
+    source: Source, pages: Sequence[Page], walked: Walked, effort: Effort, limits: Limits
+) -> Iterator[Misfit | None]:
+    """For each column of a row group a chunk of it that cannot be read, ``None`` where it can be."""
+    leaf = 0
+    for shapes in walked.columns:
+        lost = [
+            next(
+                (
+                    (start, number)
+                    for number, (forms, start, stop) in enumerate(shape, leaf)
+                    if first_read(source, forms, pages[start:stop], walked.rows, effort, limits) is None
+                ),
+                None,
+            )
+            for shape in shapes
+        ]
+        furthest = None if None in lost else max(one for one in lost if one is not None)
+        yield None if furthest is None else Misfit(*furthest, "values that it cannot have")
+        leaf += len(shapes[0])
 
 
 def blame(verdicts: Sequence[Verdict]) -> None:

@@ -218,7 +218,7 @@ class _Recovery:
                 other = self._all_pages(varied)
                 judged = judge(self._source, other.claims, self._limits)
                 if sum(one.rows_left for one in judged) >= max(rows, 1) or (not rows and _is_ambiguous(other)):
-                    other.notes += told
+                    other.notes += told if any(one.rows_left for one in judged) else []
                     return self._settled(other, judged)
             if rows:
                 evidence, verdicts = self._settled(evidence, verdicts)
@@ -253,7 +253,7 @@ class _Recovery:
             losses = [Loss(UNPLACED, extents[0][0], extents[-1][1]), *losses]
         told = explained(
             self._source, evidence.segments, losses, claims, self._hints.codecs, self._limits,
-            vary=self._hints.is_logical,
+            vary=self._hints.is_logical, by_values=not is_wrong,
         )  # fmt: skip
         if told == losses:
             if not any(one.rows_left for one in verdicts):

@@ -388,7 +388,7 @@ class Search:
 
     def _held_until(self, leaf: int, at: int, has_dictionary: bool) -> int:
         """The first page from ``at`` on that does not follow the one before, or is none of the leaf's."""
-        known = self._runs.setdefault((leaf, has_dictionary), {})
+        known = self._runs.setdefault((self._chunks.kinds[leaf], has_dictionary), {})
         end = at
         while end < len(self._pages) and end not in known:
             page = self._pages[end]
@@ -411,7 +411,7 @@ class Search:
         return tuple(chunks)
 
     def _holds(self, leaf: int, at: int, has_dictionary: bool) -> bool:
-        key = (leaf, at, has_dictionary)
+        key = (self._chunks.kinds[leaf], at, has_dictionary)
         found = self._fits.get(key)
         if found is None:
             node, page = self._leaves[leaf], self._pages[at]
@@ -429,7 +429,7 @@ class Search:
 
 
 def _runs_of(counts: Sequence[int]) -> list[int]:
-    """For each count the place of the next other one."""
+    """For each place where the run of equal counts ends that it is in."""
     ends = list(range(1, len(counts) + 1))
     for at in range(len(counts) - 2, -1, -1):
         if counts[at] == counts[at + 1]:

@@ -14,11 +14,13 @@ from pqext.recovery.leaves import DICTIONARY, Chunks, may_hold
 from pqext.recovery.pages import Page
 
 _SIZES = 4096
-"""Sizes of one row group that are tried."""
-_OPENED = 100
-"""Pages that are looked at in the time in which one is opened."""
+"""Pages of a row group's first chunk behind which that chunk is tried to end."""
+_OPENED, _BYTES = 100, 1000
+"""What it costs to open a page, and one step more for so many bytes of it; to look at one costs a step."""
 _PLACED = 8
-"""Pages that are looked at in the time in which a chunk of known pages is placed."""
+"""What it costs to place a chunk among pages that were looked at."""
+_KEPT = 64
+"""Row groups that fit by the headers of their pages and are kept for whoever asks why they do not by their values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +68,8 @@ class Walked:
 class Walker:
     """Walks over ``pages`` by columns with several forms.
 
-    ``furthest`` is the last place where a form did not fit. ``fits``: row groups fitted up to the last page,
-    ``breaks_off``: up to the last page, within a row group.
+    ``furthest`` is the last place where a form did not fit. ``breaks_off``: pages fitted up to the end, within a row
+    group.
     """
 
     def __init__(self, pages: Sequence[Page], columns: Sequence[Column], effort: Effort) -> None:
@@ -75,10 +77,10 @@ class Walker:
         self._columns = columns
         self._effort = effort
         self._entries = [0, *accumulate(0 if page.is_dictionary else page.count for page in pages)]
-        self._held: dict[tuple[Form, int, bool], bool] = {}
+        self._opened: dict[tuple[Form, int], bool] = {}
         self._runs: dict[tuple[Form, bool], tuple[int, int]] = {}
         self.furthest: Misfit | None = None
-        self.fits = self.breaks_off = False
+        self.breaks_off = False
 
     def groups(self, at: int) -> Iterator[Walked]:
         """The row groups that can begin at page ``at``, by the headers."""
@@ -87,15 +89,23 @@ class Walker:
             if found is not None:
                 yield found
 
-    def reach(self) -> None:
-        """Go as far as row groups from the first page on do, to learn how far they fit."""
+    def reach(self) -> list[Walked]:
+        """Go as far as row groups from the first page on do: some of them where they end with the last page, else none.
+
+        Then :attr:`furthest` tells why.
+        """
         waiting, seen = [0], {0}
+        found: list[Walked] = []
+        fits = False
         while waiting:
             for walked in self.groups(waiting.pop()):
-                self.fits |= walked.end == len(self._pages)
+                fits |= walked.end == len(self._pages)
+                if len(found) < _KEPT:
+                    found.append(walked)
                 if walked.end not in seen and walked.end < len(self._pages):
                     seen.add(walked.end)
                     waiting.append(walked.end)
+        return found if fits else []
 
     def _sizes(self, at: int) -> list[int]:
         """How many rows a row group can have that begins at page ``at``, by the pages that its first leaf can have."""
@@ -105,8 +115,8 @@ class Walker:
             rows, place = 0, at
             stop = self._run(form, at, min(at + _SIZES, len(self._pages)), has_dictionary)
             if stop == at:
-                self._note(at, 0, form, has_dictionary)
-            while place < stop and len(sizes) < _SIZES and self._effort.take(1):
+                self._note_page(at, 0, form, has_dictionary)
+            while place < stop and self._effort.take(1):
                 counted = form.chunks.rows(form.node, self._pages[place])
                 if counted is None:
                     break
@@ -154,15 +164,17 @@ class Walker:
             return self._end_of_lists(form, leaf, at, rows, has_dictionary)
         end = bisect_left(self._entries, self._entries[at] + rows, at + 1)
         stop = self._run(form, at, min(end, size), has_dictionary)
+        found = self._entries[stop] - self._entries[at]
         if stop < min(end, size):
-            self._note(stop, leaf, form, has_dictionary, rows - self._entries[stop] + self._entries[at])
-        elif end > size:
+            self._note_within(stop, leaf, form, has_dictionary, at, rows, found)
+            return None
+        if end > size:
             self.breaks_off = True
-        elif self._entries[end] - self._entries[at] > rows:
-            self._blame(end - 1, leaf, _too_many(rows))
-        else:
-            return end
-        return None
+            return None
+        if found > rows:
+            self._note(end - 1, leaf, _too_many(rows))
+            return None
+        return end
 
     def _end_of_lists(self, form: Form, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
         """As :meth:`_end`, of a leaf whose rows are told by the levels in its pages."""
@@ -173,16 +185,16 @@ class Walker:
             if at >= size or not self._effort.take(1):
                 return None
             if (self._pages[at].is_dictionary and at > begin) or not self._holds(form, at, has_dictionary):
-                self._note(at, leaf, form, has_dictionary, rows - found)
+                self._note_within(at, leaf, form, has_dictionary, begin, rows, found)
                 return None
             counted = form.chunks.rows(form.node, self._pages[at])
             if counted is None:
-                self._blame(at, leaf, f"{_size(self._pages[at])} whose levels cannot be read")
+                self._note(at, leaf, f"{_size(self._pages[at])} whose levels cannot be read")
                 return None
             found += counted[0]
             at += 1
         if found > rows:
-            self._blame(at - 1, leaf, _too_many(rows))
+            self._note(at - 1, leaf, _too_many(rows))
             return None
         while at < size and not self._pages[at].is_dictionary:
             counted = form.chunks.rows(form.node, self._pages[at]) if self._holds(form, at, True) else None
@@ -192,9 +204,12 @@ class Walker:
         return at
 
     def _run(self, form: Form, at: int, stop: int, has_dictionary: bool) -> int:
-        """The first page from ``at`` on, ``stop`` at most, that cannot be of a chunk of ``form`` that begins there."""
+        """Up to which page, ``stop`` at most, pages can be a chunk of ``form`` that begins at page ``at``.
+
+        Where no effort is left it goes no further.
+        """
         if has_dictionary:
-            if not self._holds(form, at, True):
+            if not self._effort.take(1) or not self._holds(form, at, True):
                 return at
             at += 1
         begin, end = self._runs.get((form, has_dictionary), (at, at))
@@ -208,32 +223,41 @@ class Walker:
         return min(end, stop)
 
     def _holds(self, form: Form, at: int, has_dictionary: bool) -> bool:
-        """Can page ``at`` be one of ``form``? What there is no time to open can be."""
-        key = form, at, has_dictionary
-        found = self._held.get(key)
+        """Can page ``at`` be one of ``form``? What no effort is left to open can be."""
+        page = self._pages[at]
+        if not may_hold(form.node, page, has_dictionary=has_dictionary):
+            return False
+        found = self._opened.get((form, at))
         if found is None:
-            page = self._pages[at]
-            found = may_hold(form.node, page, has_dictionary=has_dictionary) and (
-                not self._effort.take(_OPENED) or form.chunks.fits_exactly(form.node, page, form.path)
-            )
-            self._held[key] = found
+            if not self._effort.take(_OPENED + page.unpacked // _BYTES):
+                return True
+            found = self._opened[form, at] = form.chunks.fits_exactly(form.node, page, form.path)
         return found
 
-    def _note(self, at: int, leaf: int, form: Form, has_dictionary: bool, lacking: int | None = None) -> None:
-        """Note why page ``at`` is none of ``form``: its chunk has begun where it is ``lacking`` rows."""
-        if self.furthest is not None and at <= self.furthest.page:
+    def _note_within(
+        self, at: int, leaf: int, form: Form, has_dictionary: bool, begin: int, rows: int, found: int
+    ) -> None:
+        """Note that page ``at`` does not go on with a chunk of ``rows`` rows, of which ``found`` are before it."""
+        if self._is_further(at) and at > begin and self._pages[at].is_dictionary:
+            self._note(at, leaf, f"a dictionary, although its chunk lacks {rows - found} of {rows} rows")
+        else:
+            self._note_page(at, leaf, form, has_dictionary)
+
+    def _note_page(self, at: int, leaf: int, form: Form, has_dictionary: bool) -> None:
+        """Note why page ``at`` is none of ``form``, if it is none."""
+        if not self._is_further(at):
             return
         page = self._pages[at]
-        if self._holds(form, at, has_dictionary):
-            if page.is_dictionary and lacking is not None:
-                self._blame(at, leaf, f"a dictionary, although its chunk lacks {lacking} rows")
-        elif not may_hold(form.node, page, has_dictionary=has_dictionary):
-            self._blame(at, leaf, _difference(form, page, has_dictionary))
-        else:
-            self._blame(at, leaf, f"{_size(page)} that cannot be read as {told_type(form.elements[-1])}")
+        if not may_hold(form.node, page, has_dictionary=has_dictionary):
+            self._note(at, leaf, _difference(form, page, has_dictionary))
+        elif not self._holds(form, at, has_dictionary):
+            self._note(at, leaf, f"{_size(page)} that cannot be read as {told_type(form.elements[-1])}")
 
-    def _blame(self, page: int, leaf: int, reason: str) -> None:
-        if self.furthest is None or page > self.furthest.page:
+    def _is_further(self, page: int) -> bool:
+        return self.furthest is None or page > self.furthest.page
+
+    def _note(self, page: int, leaf: int, reason: str) -> None:
+        if self._is_further(page):
             self.furthest = Misfit(page, leaf, reason)
 
 

@@ -238,6 +238,29 @@ def test_where_all_pages_fit_the_column_whose_values_do_not_is_named(kind: str, 
     assert report.losses[0].reason.endswith("the schema may not be that of the file")
 
 
+@pytest.mark.parametrize("options", [{}, {"row_group_size": 25}, {"use_dictionary": ["d"], "compression": "zstd"}])
+@pytest.mark.spec("recovery.misfit")
+def test_where_all_pages_fit_in_another_form_the_column_whose_values_do_not_is_named(options: dict[str, Any]) -> None:
+    table = pa.table({"id": range(100), "d": [f"text {i}" for i in range(100)], "n": range(100)})
+    for columns, schema in ((3, "id BIGINT, d DECIMAL(4,1), n BIGINT"), (2, "id BIGINT, d DECIMAL(4,1)")):
+        report, found = without_footer(by_pyarrow(table.select(range(columns)), **options), schema=schema)
+        assert found is None
+        assert report.notes == ()
+        assert "file: where column d should be, at byte" in report.losses[0].reason
+        assert report.losses[0].reason.endswith("are values that it cannot have")
+
+
+@pytest.mark.spec("recovery.misfit")
+def test_a_dictionary_within_a_chunk_is_told_of() -> None:
+    table = pa.table({"a": range(100), "b": [i % 3 == 0 for i in range(100)], "c": [f"t{i % 12}" for i in range(100)]})
+    data = by_pyarrow(table, use_dictionary=["c"], data_page_size=1, write_batch_size=50, compression="none")
+    first, stop = extent(data, 0, 1)
+    half = (stop - first) // 2  # two pages alike
+    report, _ = recovered(data[: first + half] + data[stop : extent(data, 0, 2)[1]], schema=table.schema)
+    assert "where column b should be" in report.losses[0].reason
+    assert report.losses[0].reason.endswith("a dictionary, although its chunk lacks 50 of 100 rows")
+
+
 @pytest.mark.spec("recovery.forms.twins")
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_the_byte_order_of_decimals_is_that_of_all_row_groups(dictionary: bool) -> None:

@@ -11,11 +11,16 @@ import pytest
 from recovery import damaged_files
 
 import pqext
+from pqext.core.leb128 import uleb
 
 SECONDS = 20
 """Of the processor, so that other work beside the tests does not count."""
 EMPTY = bytes.fromhex("1500150015002c15001500150615060000")
 """The header of a page without values."""
+EIGHT_BYTES = bytes.fromhex("1500151015102c15021500150615060000") + bytes(8)
+"""A page of one value."""
+DICTIONARY = bytes.fromhex("1504150215004c1502150000" + "00")
+"""The header of a dictionary whose value is missing."""
 HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
 
 
@@ -30,6 +35,13 @@ def many_trailers(groups: int, trailers: int) -> bytes:
     for _ in range(trailers):
         data += (len(data) - 4).to_bytes(4, "little") + b"PAR1"
     return data + b"??"
+
+
+def bombs(pages: int, size: int) -> bytes:
+    """Pages of zeros in few bytes, each of a quarter as many entries."""
+    body = pa.compress(bytes(size), codec="zstd", asbytes=True)
+    head = b"\x15\x00\x15" + uleb(2 * size) + b"\x15" + uleb(2 * len(body)) + b"\x2c\x15" + uleb(size // 2)
+    return b"PAR1" + (head + bytes.fromhex("1500150615060000") + body) * pages
 
 
 def recovered(data: bytes, **options: object) -> bytes:
@@ -62,7 +74,7 @@ def recovered(data: bytes, **options: object) -> bytes:
         random.Random(1).randbytes(1_000_000),
         many_trailers(20_000, 30),
         b"PAR1" + (ROOT + b"\x16\x00\x19\x0c\x00") * 60_000,
-        b"PAR1" + (bytes.fromhex("1500151015102c15021500150615060000") + bytes(8)) * 15_000,
+        b"PAR1" + EIGHT_BYTES * 30_000,
     ],
     ids=range(16),
 )
@@ -71,6 +83,20 @@ def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -
     recovered(data)
     recovered(data, schema="id BIGINT, name STRING, price DOUBLE")
     recovered(data, schema=pa.schema([("list", pa.list_(pa.int32()))]), drop_columns=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "schema"),
+    [
+        (b"PAR1" + DICTIONARY * 100_000, "c " + "STRUCT<a: " * 16 + "DECIMAL(9,2)" + ">" * 16),
+        (b"PAR1" + EIGHT_BYTES * 20_000, ", ".join(f"c{number} BIGINT NOT NULL" for number in range(50))),
+        (bombs(100, 1_000_000), "d DECIMAL(9,2)"),
+    ],
+    ids=["dictionaries", "columns", "bombs"],
+)
+@pytest.mark.spec("recovery.bounded")
+def test_pages_that_many_columns_and_forms_may_have_take_bounded_time(data: bytes, schema: str) -> None:
+    recovered(data, schema=schema)
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
