@@ -217,6 +217,7 @@ class WriteOptions:
     """``"thrift+index"`` adds a jump table to the footer, by which pqext opens a few of very many columns without
     looking at the others (:mod:`pqext.core.extension.jump_table`); other readers pass over it.
     ``"thrift+flatbuffers"`` adds a FlatBuffers footer, by which a file opens whose Thrift footer is damaged.
+    Either is left out, with a warning, where it would take more than the 100 MB that Arrow reads in an extension.
     ``"flatbuffers"`` makes it the only one: pqext alone reads such a file, which ends in ``PAR3``."""
     checkpoint: int | Checkpoint | None = None
     """Leave a copy of the footer so far in the file after so many row groups, or as a :class:`pqext.Checkpoint` says,

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pqext
 from pqext.core.errors import CorruptFileError
-from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
+from pqext.core.extension import structure
+from pqext.core.extension.structure import MOST_READ, append_extension, extensions, set_extension, walk_extensions
 from pqext.core.footer import serialise_footer
+from pqext.core.footer_choice import FooterForm
 from pqext.core.footer_reading import read_footer
 from pqext.core.leb128 import uleb
 from pqext.core.limits import Limits
@@ -161,6 +164,34 @@ def test_the_reserved_field_in_another_type_is_no_extension(wire: tuple[int, obj
     pair, _ = decode(KeyValue, data)
     assert extensions(pair) is None
     assert encode(pair) == data
+
+
+@pytest.mark.spec("extension.ignored")
+def test_arrow_reads_a_footer_whose_extension_is_as_long_as_is_written() -> None:
+    made = io.BytesIO()
+    pqext.write_table(pa.table({"id": [1, 2]}), made)
+    with pqext.open(made.getvalue()) as file:
+        metadata, data = file.footer.metadata, made.getvalue()[: file.footer.offset]
+    footer = append_extension(encode(metadata), bytes(MOST_READ))
+    assert pq.read_metadata(pa.BufferReader(data + serialise_footer(footer))).num_rows == 2
+    footer = append_extension(encode(metadata), bytes(MOST_READ + 1))
+    with pytest.raises(OSError, match="Exceeded size limit"):
+        pq.read_metadata(pa.BufferReader(data + serialise_footer(footer)))
+
+
+@pytest.mark.spec("extension.ignored")
+@pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
+def test_a_second_footer_that_arrow_would_refuse_is_left_out_with_a_warning(
+    form: FooterForm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(structure, "MOST_READ", 1000)
+    made = io.BytesIO()
+    table = pa.table({f"c{number}": [number] for number in range(100)})
+    with pytest.warns(UserWarning, match=r"the file is written without a .*: it would take [\d,]+ bytes, and Arrow"):
+        pqext.write_table(table, made, footer=form)
+    with pqext.open(made.getvalue()) as file:
+        assert extensions(file.footer.metadata) is None
+        assert file.read() == table
 
 
 @pytest.mark.spec("extension.append")

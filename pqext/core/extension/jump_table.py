@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.extension.framed import frame, unframe
-from pqext.core.extension.structure import append_extension, extensions
+from pqext.core.extension.structure import append_readable, extensions
 from pqext.core.kernels import schema_tree
 from pqext.core.kernels.footer_places import places, places_within
 from pqext.core.kernels.thrift import StructIndex, scan_fields
@@ -202,7 +202,7 @@ def build(serialised: bytes) -> bytes | None:
 
 
 def with_jump_table(metadata: FileMetaData) -> bytes:
-    """The serialised footer with its jump table; without one if it is unusual.
+    """The serialised footer with its jump table; without one if it is unusual or the table very long.
 
     Raises ``ValueError`` where it has another extension: the table is found from the file's end, so it stands alone.
     """
@@ -210,7 +210,7 @@ def with_jump_table(metadata: FileMetaData) -> bytes:
         raise ValueError('footer="thrift+index" takes the place of another extension of the footer: leave out one')
     serialised = encode(metadata)
     table = build(serialised)
-    return serialised if table is None else append_extension(serialised, frame(table, JUMP_TABLE))
+    return serialised if table is None else append_readable(serialised, frame(table, JUMP_TABLE), "a jump table")
 
 
 def _index(structures: Sequence[object] | None) -> StructIndex | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from pqext.core.extension.framed import frame
-from pqext.core.extension.structure import append_extension, extensions
+from pqext.core.extension.structure import append_readable, extensions
 from pqext.core.flat.framing import framed
 from pqext.core.kernels.thrift_to_flat import convert
 from pqext.core.metadata import FileMetaData
@@ -37,11 +37,12 @@ def tables_of(serialised: bytes) -> bytes:
 
 
 def with_flat_footer(metadata: FileMetaData) -> bytes:
-    """The serialised footer with a FlatBuffers one in its extension.
+    """The serialised footer with a FlatBuffers one in its extension; without it if that is very long.
 
     Raises ``ValueError`` where it has another extension, or no place in FlatBuffers.
     """
     if extensions(metadata) is not None:
         raise ValueError('footer="thrift+flatbuffers" takes the place of another extension of the footer')
     serialised = encode(metadata)
-    return append_extension(serialised, framed(tables_of(serialised), serialised[:-1]))
+    extension = framed(tables_of(serialised), serialised[:-1])
+    return append_readable(serialised, extension, "a FlatBuffers footer")
