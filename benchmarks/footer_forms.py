@@ -176,7 +176,8 @@ def main() -> int:
                     continue
                 for statistics in (True, False):
                     lines += measure(recording, Path(folder), columns, row_groups, statistics=statistics)
-    notes = f"Every chunk is asked of {EVERY:,} column chunks at most."
+    notes = f"Every chunk is asked of {EVERY:,} column chunks at most. "
+    notes += "Second footers of more than 100 MB are not written."
     if left_out:
         notes += f" Left out, being more than {options.chunks:,} column chunks: {', '.join(left_out)}."
     print(notes)
