@@ -17,7 +17,7 @@ from pqext.recovery.pages import Page, Segment
 from pqext.recovery.placing import lines
 from pqext.recovery.report import Loss
 from pqext.recovery.searching import UNPLACED
-from pqext.recovery.walking import Misfit, Walked, Walker
+from pqext.recovery.walking import Chunk, Misfit, Walked, Walker
 
 _STEPS = 1_000_000
 _DOUBT = "the schema may not be that of the file"
@@ -78,22 +78,18 @@ def _by_values(
 def _unreadable(
     source: Source, pages: Sequence[Page], walked: Walked, effort: Effort, limits: Limits
 ) -> Iterator[Misfit | None]:
-    """For each column of a row group a chunk of it that cannot be read, ``None`` where it can be."""
+    """For each column of a row group the furthest chunk that none of its shapes can read, else ``None``."""
+
+    def first_lost(shape: Sequence[Chunk], leaf: int) -> Misfit | None:
+        for number, (forms, start, stop) in enumerate(shape, leaf):
+            if first_read(source, forms, pages[start:stop], walked.rows, effort, limits) is None:
+                return Misfit(start, number, "values that it cannot have")
+        return None
+
     leaf = 0
     for shapes in walked.columns:
-        lost = [
-            next(
-                (
-                    (start, number)
-                    for number, (forms, start, stop) in enumerate(shape, leaf)
-                    if first_read(source, forms, pages[start:stop], walked.rows, effort, limits) is None
-                ),
-                None,
-            )
-            for shape in shapes
-        ]
-        furthest = None if None in lost else max(one for one in lost if one is not None)
-        yield None if furthest is None else Misfit(*furthest, "values that it cannot have")
+        lost = [first_lost(shape, leaf) for shape in shapes]
+        yield None if None in lost else max(filter(None, lost), key=lambda one: one.page)
         leaf += len(shapes[0])
 
 
