@@ -13,7 +13,7 @@ from pqext.core.extension.container import parts
 from pqext.core.extension.jump_table import JUMP_TABLE, fits
 from pqext.core.extension.second_copy import SECOND_COPY
 from pqext.core.facts import LeafDescription, RowGroupDescription
-from pqext.core.flat.framing import agrees, is_beside
+from pqext.core.flat.framing import FLATBUFFERS, agrees, is_beside
 from pqext.core.footer import ENCRYPTED_MAGIC
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
@@ -237,6 +237,6 @@ def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
         found = None if payload is None else parts(payload)
     except ParquetError:
         found = None
-    named = {SECOND_COPY: "second copy", JUMP_TABLE: _JUMP_TABLE}
+    named = {SECOND_COPY: "second copy", JUMP_TABLE: _JUMP_TABLE, FLATBUFFERS: "FlatBuffers footer"}
     names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (found or {}).items())
     return tuple((name, size) for name, size in names if name is not None)

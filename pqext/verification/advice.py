@@ -19,8 +19,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
                            "`pqext recover FILE -o OUT`"),
     ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
     ("extension.jump-table.", "what pqext reads by the table may be wrong: `pqext rewrite-footer FILE` drops it"),
-    ("extension.flatbuffers.", "the two footers differ: `pqext rewrite-footer FILE --footer thrift+flatbuffers` makes "
-                               "both anew from the one that pqext reads"),
+    ("extension.flatbuffers.", "the two footers differ, or one is damaged: `pqext rewrite-footer FILE --footer "
+                               "thrift+flatbuffers` makes both anew from the one that pqext reads"),
     ("page.crc", "the bytes changed after they were written: fetch the file again; else `pqext repair IN OUT` "
                  'keeps the rows around the damage, as on_corrupt="skip" reads them'),
     ("layout.page-lost", _LOST),

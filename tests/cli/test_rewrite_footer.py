@@ -54,4 +54,6 @@ def test_a_file_gets_each_form_and_back(tmp_path: Path) -> None:
         assert run("verify", path).exit_code == 0
         with pqext.open(path) as file:
             assert file.read().equals(TABLE)
+        kinds = [name for one in pqext.inspect(path).extensions for name, _ in one.holds]
+        assert kinds == ["FlatBuffers footer"] * (form == "thrift+flatbuffers")
     assert path.read_bytes() == before
