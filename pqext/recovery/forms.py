@@ -88,6 +88,16 @@ def columns_of(
 ) -> list[Column]:
     """The top-level columns of a schema, with other forms where they may ``vary``."""
     found: list[Column] = []
+    made: dict[frozenset[tuple[int, int]], Form] = {}
+
+    def form(line: Sequence[int], changed: dict[int, SchemaElement]) -> Form:
+        # Shapes differ in groups that most leaves are not below.
+        own = {number: element for number, element in changed.items() if number in line}
+        key = frozenset([(line[-1], 0), *((number, id(element)) for number, element in own.items())])
+        if key not in made:
+            made[key] = _form(source, elements, line, own, codecs, limits)
+        return made[key]
+
     for _, group in groupby(lines(elements), key=lambda line: line[1]):
         of_column = list(group)
         groups = sorted({at for line in of_column for at in line[1:-1]})
@@ -95,11 +105,7 @@ def columns_of(
         none: dict[int, SchemaElement] = {}
         leaves = {line[-1]: _leaves(elements, line[-1]) if vary else [none] for line in of_column}
         found.append([
-            [
-                [_form(source, elements, line, {**shape, **leaf}, codecs, limits) for leaf in leaves[line[-1]]]
-                for line in of_column
-            ]
-            for shape in shapes
+            [[form(line, {**shape, **leaf}) for leaf in leaves[line[-1]]] for line in of_column] for shape in shapes
         ])
     return found
 
@@ -108,11 +114,10 @@ def _form(
     source: Source,
     elements: Sequence[SchemaElement],
     line: Sequence[int],
-    changed: dict[int, SchemaElement],
+    own: dict[int, SchemaElement],
     codecs: Codecs,
     limits: Limits,
 ) -> Form:
-    own = {number: element for number, element in changed.items() if number in line}
     varied = alone([own.get(number, element) for number, element in enumerate(elements)], line)
     tree = from_elements(varied, limits)
     node = tree.root.children[0]

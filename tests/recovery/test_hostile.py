@@ -19,6 +19,7 @@ EMPTY = bytes.fromhex("1500150015002c15001500150615060000")
 """The header of a page without values."""
 EIGHT_BYTES = bytes.fromhex("1500151015102c15021500150615060000") + bytes(8)
 """A page of one value."""
+INNER = "STRUCT<y: STRUCT<z: DECIMAL(9,2)>>"
 DICTIONARY = bytes.fromhex("1504150215004c1502150000" + "00")
 """The header of a dictionary whose value is missing."""
 HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
@@ -91,8 +92,9 @@ def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -
         (b"PAR1" + DICTIONARY * 100_000, "c " + "STRUCT<a: " * 16 + "DECIMAL(9,2)" + ">" * 16),
         (b"PAR1" + EIGHT_BYTES * 20_000, ", ".join(f"c{number} BIGINT NOT NULL" for number in range(50))),
         (bombs(100, 1_000_000), "d DECIMAL(9,2)"),
+        (b"PAR1" + EIGHT_BYTES, "x STRUCT<" + ", ".join(f"c{number}: {INNER}" for number in range(300)) + ">"),
     ],
-    ids=["dictionaries", "columns", "bombs"],
+    ids=["dictionaries", "columns", "bombs", "leaves"],
 )
 @pytest.mark.spec("recovery.bounded")
 def test_pages_that_many_columns_and_forms_may_have_take_bounded_time(data: bytes, schema: str) -> None:
