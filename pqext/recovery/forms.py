@@ -5,9 +5,11 @@ Another writer stores decimals as other physical types, timestamps as INT96, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from decimal import Context
+from functools import cache, partial
 from itertools import groupby, islice, pairwise, takewhile
 
 import numpy as np
@@ -31,6 +33,8 @@ from pqext.recovery.walking import Column, Form, Walked, Walker, told_type
 _STEPS = 4_000_000
 _READ, _ENTRIES = 2_000, 400
 """What it costs to read a page, and one step more for so many entries; to look at one costs a step."""
+_MADE = 30
+"""What it costs to make a form, for each element that leads to its leaf."""
 _SHAPES = 16
 """Shapes of one top-level column that are tried."""
 _READABLE = 16
@@ -59,7 +63,7 @@ def likely(
     """
     effort = Effort(0)
     effort.left = _STEPS
-    columns = columns_of(source, schema.elements, codecs, limits, vary=True)
+    columns = columns_of(source, schema.elements, codecs, limits, effort, vary=True)
     seen: list[dict[int, SchemaElement]] = []
     for segment in segments:
         walker = Walker(segment.pages, columns, effort)
@@ -84,29 +88,33 @@ def likely(
 
 
 def columns_of(
-    source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, *, vary: bool
+    source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, effort: Effort, *, vary: bool
 ) -> list[Column]:
-    """The top-level columns of a schema, with other forms where they may ``vary``."""
-    found: list[Column] = []
-    made: dict[frozenset[tuple[int, int]], Form] = {}
+    """The top-level columns of a schema, with other forms where they may ``vary``, each made when it is asked for."""
+    made: dict[tuple[int, ...], Form] = {}
 
-    def form(line: Sequence[int], changed: dict[int, SchemaElement]) -> Form:
+    def form(line: Sequence[int], changed: Mapping[int, SchemaElement]) -> Form:
         # Shapes differ in groups that most leaves are not below.
-        own = {number: element for number, element in changed.items() if number in line}
-        key = frozenset([(line[-1], 0), *((number, id(element)) for number, element in own.items())])
+        own = {number: changed[number] for number in line if number in changed}
+        key = (line[-1], *(id(element) for element in own.values()))
         if key not in made:
+            effort.take(_MADE * len(line))
             made[key] = _form(source, elements, line, own, codecs, limits)
         return made[key]
 
+    def leaf_forms(line: Sequence[int], shape: dict[int, SchemaElement]) -> list[Form]:
+        return [form(line, ChainMap(leaf, shape)) for leaf in leaves(line[-1])]
+
+    @cache
+    def leaves(leaf: int) -> list[dict[int, SchemaElement]]:
+        return _leaves(elements, leaf) if vary else [{}]
+
+    found: list[Column] = []
     for _, group in groupby(lines(elements), key=lambda line: line[1]):
         of_column = list(group)
         groups = sorted({at for line in of_column for at in line[1:-1]})
         shapes = _shapes(elements, groups) if vary else [{}]
-        none: dict[int, SchemaElement] = {}
-        leaves = {line[-1]: _leaves(elements, line[-1]) if vary else [none] for line in of_column}
-        found.append([
-            [[form(line, {**shape, **leaf}) for leaf in leaves[line[-1]]] for line in of_column] for shape in shapes
-        ])
+        found.append([[cache(partial(leaf_forms, line, shape)) for line in of_column] for shape in shapes])
     return found
 
 
@@ -118,7 +126,7 @@ def _form(
     codecs: Codecs,
     limits: Limits,
 ) -> Form:
-    varied = alone([own.get(number, element) for number, element in enumerate(elements)], line)
+    varied = alone([own.get(number, elements[number]) for number in line])
     tree = from_elements(varied, limits)
     node = tree.root.children[0]
     path = [node]

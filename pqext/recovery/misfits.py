@@ -44,7 +44,8 @@ def explained(
     effort = Effort(0)
     effort.left = _STEPS
     segment = segments[0]
-    walker = Walker(segment.pages, columns_of(source, schema.elements, codecs, limits, vary=vary), effort)
+    columns = columns_of(source, schema.elements, codecs, limits, effort, vary=vary)
+    walker = Walker(segment.pages, columns, effort)
     reached = walker.reach()
     misfit = walker.furthest
     if reached:

@@ -121,12 +121,12 @@ def _with_statistics(chunk: ColumnMetaData, said: ColumnMetaData, pages: Sequenc
 
 def paths(elements: Sequence[SchemaElement]) -> list[list[SchemaElement]]:
     """For each leaf of a schema the elements of one that has no other leaf."""
-    return [alone(elements, line) for line in lines(elements)]
+    return [alone([elements[at] for at in line]) for line in lines(elements)]
 
 
-def alone(elements: Sequence[SchemaElement], line: Sequence[int]) -> list[SchemaElement]:
-    """The elements of a schema whose only leaf is the last of ``line``."""
-    return [*(_alone(elements[at]) for at in line[:-1]), elements[line[-1]]]
+def alone(line: Sequence[SchemaElement]) -> list[SchemaElement]:
+    """The elements of a schema whose only leaf is the last of ``line``, which leads to it from the root."""
+    return [*(_alone(group) for group in line[:-1]), line[-1]]
 
 
 def lines(elements: Sequence[SchemaElement]) -> list[list[int]]:

@@ -42,7 +42,7 @@ def _largest(
             chunk.type = Type(element.type or 0)
             groups.append(ClaimedGroup(group.rows, [chunk], "pages"))
     elements = [element if number == line[-1] else one for number, one in enumerate(claims.elements)]
-    return largest(source, alone(elements, line), groups, limits)
+    return largest(source, alone([elements[at] for at in line]), groups, limits)
 
 
 def _are_twins(one: SchemaElement, other: SchemaElement) -> bool:

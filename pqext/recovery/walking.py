@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -39,8 +39,11 @@ class Form:
     contradicts: frozenset[tuple[int, bool]]
 
 
-Column = Sequence[Sequence[Sequence[Form]]]
-"""The shapes that a top-level column may have, of each its leaves, and of each leaf its forms, the likeliest first."""
+Column = Sequence[Sequence[Callable[[], Sequence[Form]]]]
+"""The shapes that a top-level column may have, of each its leaves, and of each leaf its forms, the likeliest first.
+
+Forms are made by the first call.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class Walker:
         """How many rows a row group can have that begins at page ``at``, by the pages that its first leaf can have."""
         sizes: dict[int, None] = {}
         has_dictionary = self._pages[at].is_dictionary
-        for form in (form for shape in self._columns[0] for form in shape[0]):
+        for form in (form for shape in self._columns[0] for form in shape[0]()):
             rows, place = 0, at
             stop = self._run(form, at, min(at + _SIZES, len(self._pages)), has_dictionary)
             if stop == at:
@@ -139,11 +142,13 @@ class Walker:
             at = end
         return Walked(rows, at, columns)
 
-    def _shape(self, shape: Sequence[Sequence[Form]], leaf: int, at: int, rows: int) -> list[Chunk] | None:
+    def _shape(
+        self, shape: Sequence[Callable[[], Sequence[Form]]], leaf: int, at: int, rows: int
+    ) -> list[Chunk] | None:
         """The chunks of a column in one of its shapes, ``None`` where pages do not fit."""
         chunks: list[Chunk] = []
-        for number, forms in enumerate(shape):
-            ends = [(form, self._end(form, leaf + number, at, rows)) for form in forms]
+        for number, forms in enumerate(shape, leaf):
+            ends = [(form, self._end(form, number, at, rows)) for form in forms()]
             end = next((end for _, end in ends if end is not None), None)
             if end is None:
                 return None
