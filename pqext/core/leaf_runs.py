@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pqext.core.column import ColumnReader
 from pqext.core.errors import CorruptFileError
 from pqext.core.files.external import spans_of
-from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.metadata import Type
 from pqext.core.orders import BoundOrder
@@ -19,6 +19,7 @@ from pqext.core.page_selection import AllPages
 from pqext.core.predicate import Value
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.schema import SchemaNode
 from pqext.core.shape import LeafShape
 from pqext.core.source import Span
 from pqext.core.statistics import of_pages
@@ -31,9 +32,9 @@ LEAST_ROWS = 1024
 
 
 def runs(
-    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, known: IndexedPages | None = None
+    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None
 ) -> Iterator[LeafColumn]:
-    """A chunk by runs of rows: those of each page of ``known``, where it is given. Checksums are not looked at."""
+    """A chunk by runs of rows: as many as each of ``pages`` has, where they are given. Checksums are not looked at."""
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
     reader = ColumnReader(
@@ -41,12 +42,8 @@ def runs(
     )
     fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
     step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
-    counts = (
-        (len(known.rows(page)) for page in range(len(known))) if known is not None
-        else (min(step, rows - start) for start in range(0, rows, step))
-    )  # fmt: skip
     start = 0
-    for count in counts:
+    for count in pages if pages is not None else (min(step, rows - at) for at in range(0, rows, step)):
         column = reader.take([range(start, start + count)])
         start += count
         if column.rows != count:
@@ -54,6 +51,17 @@ def runs(
         yield column
         reader.let_go()
     reader.check_end()
+
+
+def is_byte_array_decimal(leaf: SchemaNode) -> bool:
+    """Are the values decimals of as many bytes as each takes?"""
+    return leaf.leaf_type.member == "DECIMAL" and leaf.physical_type == Type.BYTE_ARRAY
+
+
+def has_empty(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
+    """Does a chunk of byte arrays hold one of no bytes?"""
+    stored = replace(leaf, node=replace(leaf.node, logical_type=None))
+    return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs(file, group, stored, chunk))
 
 
 def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:

@@ -57,8 +57,6 @@ class LenientReader(ColumnReader):
 class LenientDecoder(PageDecoder):
     """Decodes all pages of a chunk, and tells ``lose`` of those that it cannot decode."""
 
-    _rows_by_header = True
-
     def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._lose = lose
@@ -89,6 +87,11 @@ class LenientDecoder(PageDecoder):
         rows = max(self._rows - self.decoded_rows, 0)
         return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
 
+    def _tells_rows(self, raw: RawPage) -> bool:
+        """As in :class:`PageDecoder`: where nothing else says that the levels are as they were written."""
+        has_checksum = self._checksums and raw.header.crc is not None
+        return not has_checksum and raw.num_rows is not None and raw.num_rows >= 0
+
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:
             return super()._decode_run(run)
@@ -105,7 +108,7 @@ class LenientDecoder(PageDecoder):
             return super()._decode_run([raw])
         except CorruptFileError as error:
             rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
-            if rows is None or rows > self._rows - self.decoded_rows:
+            if rows is None or not 0 <= rows <= self._rows - self.decoded_rows:
                 return self.lose_rest(error)
             return self._lost(rows, error, torn=False)
 

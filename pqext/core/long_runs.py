@@ -139,10 +139,11 @@ def _page(
     elif encoding in (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY):
         values = bytes([width]) + values
     body = repetition + definition + values
+    rows = sum(number for number, level in runs[0] if not level) if highest[0] else count
     header = PageHeader(
         type=PageType.DATA_PAGE_V2, uncompressed_page_size=len(body), compressed_page_size=len(body),
         data_page_header_v2=DataPageHeaderV2(
-            num_values=count, num_nulls=0, num_rows=-1, encoding=encoding,
+            num_values=count, num_nulls=count - sum(number for number, _ in runs[2]), num_rows=rows, encoding=encoding,
             definition_levels_byte_length=len(definition), repetition_levels_byte_length=len(repetition),
             is_compressed=False,
         ),

@@ -61,7 +61,13 @@ class RawPage:
     def num_rows(self) -> int | None:
         """Rows of a data page, where its header tells."""
         header = self.header.data_page_header_v2
-        return None if header is None or header.num_rows < 0 else header.num_rows
+        return None if header is None else header.num_rows
+
+    @property
+    def num_nulls(self) -> int | None:
+        """Entries of a data page without a value, where its header tells."""
+        header = self.header.data_page_header_v2
+        return None if header is None else header.num_nulls
 
     def plaintext(self) -> Bytes:
         """The body as it was before encryption. Raises ``EncryptionError`` when it is not authentic."""

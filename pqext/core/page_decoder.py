@@ -25,9 +25,6 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 class PageDecoder:
     """Decodes ``pages`` of a chunk run by run, with what ``account`` counts."""
 
-    _rows_by_header = False
-    """Do page headers say how many rows a page has, whatever its levels say?"""
-
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
         checksums: bool, decryptor: ChunkDecryptor | None = None,
@@ -136,6 +133,10 @@ class PageDecoder:
             error.locate(offset=raw.offset)
             raise
 
+    def _tells_rows(self, raw: RawPage) -> bool:
+        """Does the header say how many rows the page has, whatever its levels say?"""
+        return False
+
     def _verify(self, raw: RawPage) -> None:
         if self._checksums:
             page.verify_checksum(raw)
@@ -150,7 +151,7 @@ class PageDecoder:
         except ParquetError:
             self._account.settle(before)
             raise
-        page_groups.check_rows(run, column.repetition, by_header=self._rows_by_header)
+        page_groups.check_rows(run, column.repetition, by_header=self._tells_rows)
         self._account.decoded(len(run))
         return column
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import levels as level_kernel
@@ -33,16 +33,19 @@ def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> 
     return unpacked + values * (width + 13 if encoding == Encoding.DELTA_BYTE_ARRAY else 1)
 
 
-def check_rows(run: Sequence[RawPage], repetition: Levels | None, *, by_header: bool) -> None:
+def check_rows(run: Sequence[RawPage], repetition: Levels | None, *, by_header: Callable[[RawPage], bool]) -> None:
     """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says.
 
-    ``by_header``: or as many as their own header. Where damage is passed over, others would move all rows behind them.
+    Pages that are in no index and of lists, and for which ``by_header`` holds: as many as their own header. Where
+    damage is passed over, others would move all rows behind them.
     """
     at = 0
     for raw in run:
         levels = None if repetition is None else repetition[at : at + raw.num_values]
         at += raw.num_values
-        expected = raw.num_rows if raw.indexed_rows is None and by_header else raw.indexed_rows
+        expected = raw.indexed_rows
+        if expected is None and levels is not None and by_header(raw):
+            expected = raw.num_rows
         if expected is None:
             continue
         rows = raw.num_values if levels is None else level_kernel.count_rows(levels)

@@ -10,21 +10,25 @@ from dataclasses import dataclass, field, replace
 
 from pqext.core.damage import Damage
 from pqext.core.errors import LimitError, ParquetError
+from pqext.core.leaf_runs import is_byte_array_decimal
 from pqext.core.limits import Limits
-from pqext.core.metadata import SchemaElement
+from pqext.core.metadata import PageType, SchemaElement
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
+from pqext.recovery.pages import page_at
 from pqext.verification import verify
 
 _BATCH = 1 << 16
 _STRICT = ReadOptions(arrow_schema=False, geoparquet=False, trust_statistics=False)
 _LENIENT = replace(_STRICT, on_corrupt="skip")
 _FAULTS = 1 << 20
+_MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
+"""Rules that are broken by what is beside the values, or by another form of them: written again they are right."""
 _MOST_DAMAGES = 20_000
 """Damaged pages of a file; row groups that have more are given up."""
 
@@ -34,17 +38,24 @@ class Verdict:
     """What a row group is worth: ``damaged`` names top-level columns that are not as they should be, and why.
 
     ``rows_left`` are those outside damaged pages; ``gone`` are columns of which, by themselves, none is left.
+    ``misstated`` names columns whose values can be had, although their pages do not say truly what they hold.
     """
 
     group: ClaimedGroup
     damaged: dict[str, str] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
+    misstated: dict[str, str] = field(default_factory=dict)
     rows_left: int = 0
 
     @property
     def is_whole(self) -> bool:
-        """Is nothing wrong with it?"""
+        """Can all its values be had?"""
         return not self.damaged
+
+    @property
+    def can_be_copied(self) -> bool:
+        """Is nothing wrong with it?"""
+        return not self.damaged and not self.misstated
 
 
 def judge(source: Source, claims: Claims, limits: Limits) -> list[Verdict]:
@@ -58,6 +69,7 @@ def judge(source: Source, claims: Claims, limits: Limits) -> list[Verdict]:
             _read_all(source, claims, complete, limits)
             if any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _annotated(schema.root):
                 _verify(source, claims, complete, limits)
+            _count_again(source, claims, schema, complete, limits)
         for verdict in verdicts:
             if None in verdict.group.chunks:
                 _judge_incomplete(source, claims, schema, verdict, limits)
@@ -151,6 +163,41 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], limits:
     if len(report.faults) < report.total:
         for verdict in sound:
             verdict.damaged.setdefault("", "too many values that break rules")
+
+
+def _count_again(
+    source: Source, claims: Claims, schema: Schema, verdicts: Sequence[Verdict], limits: Limits
+) -> None:
+    """Note of row groups that can be read where pages of version 2 count otherwise, and where decimals are no numbers.
+
+    No checksum covers a page header.
+    """
+    numbers = any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
+    told = [one for one in verdicts if not one.damaged and (numbers or _counts_rows(source, one.group, limits))]
+    if not told:
+        return
+    claimed = ClaimedSource(source, file_metadata(claims, [one.group for one in told]), limits)
+    report = verify(claimed, checks=["chunks"], limit=_FAULTS, limits=limits)
+    for fault in report.faults:
+        if fault.rule in _MISSTATED and fault.row_group is not None:
+            top = (fault.column or "").split(".")[0]
+            told[fault.row_group].misstated.setdefault(top, fault.message)
+    if len(report.faults) < report.total:
+        for verdict in told:
+            verdict.misstated.setdefault("", "more faults than can be listed")
+
+
+def _counts_rows(source: Source, group: ClaimedGroup, limits: Limits) -> bool:
+    """Has it pages of version 2, or some that are none by their headers?"""
+    for chunk in group.chunks:
+        assert chunk is not None
+        at = start_of(chunk)
+        while at < end_of(chunk):
+            page = page_at(source, at, limits)
+            if page is None or page.header.type == PageType.DATA_PAGE_V2:
+                return True
+            at = page.end
+    return False
 
 
 class _Damages(list[Damage]):

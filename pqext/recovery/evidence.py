@@ -31,6 +31,8 @@ from pqext.verification import verify
 _FAULTS = 1 << 16
 _FIRST = 8
 """Column chunks of a row group that are looked at to see whether a footer is that of the file."""
+_LOOKED_AT = 4
+"""Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
 
 @dataclass(slots=True)
@@ -213,8 +215,21 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
         losses.append(Loss("no pages are recognised there", at, stop))
     groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
     losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
-    claims = replace(schema, groups=[_claimed(group, leaves, chunks) for group in groups])
+    others = {number for number, leaf in enumerate(leaves) if _are_others(number, leaf, groups, chunks)}
+    claims = replace(schema, groups=[_claimed(group, leaves, chunks, others) for group in groups])
     return Evidence(claims, "pages", losses, _notes(groups, hints), segments)
+
+
+def _are_others(number: int, leaf: SchemaNode, groups: Sequence[PageGroup], chunks: Chunks) -> bool:
+    """Do all pages of a leaf that are looked at have values of another type? They leave bytes over."""
+    found = False
+    for group in groups[:_LOOKED_AT]:
+        for page in [page for page in group.chunks[number] if not page.is_dictionary][:_LOOKED_AT]:
+            over = chunks.left_over(leaf, page)
+            if over == 0:
+                return False
+            found |= over is not None
+    return found
 
 
 def _reason(reason: str, hints: Hints) -> str:
@@ -237,10 +252,13 @@ def _notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
     return [f"row_group_rows={wanted} is not what the pages allow: row groups have {found} rows"]
 
 
-def _claimed(group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks) -> ClaimedGroup:
+def _claimed(
+    group: PageGroup, leaves: Sequence[SchemaNode], chunks: Chunks, others: Collection[int]
+) -> ClaimedGroup:
+    """The row group, without chunks of the leaves ``others``."""
     made: list[ColumnMetaData | None] = []
-    for leaf, pages in zip(leaves, group.chunks, strict=True):
-        codec = chunks.codec(leaf.leaf_start, pages)
+    for number, (leaf, pages) in enumerate(zip(leaves, group.chunks, strict=True)):
+        codec = None if number in others else chunks.codec(leaf.leaf_start, pages)
         made.append(None if codec is None else metadata_of(leaf, codec, pages))
     checksums = all(page.checked is True for pages in group.chunks for page in pages)
     return ClaimedGroup(group.rows, made, "pages", checksums=checksums, assigned=group.way, extent=group.extent)

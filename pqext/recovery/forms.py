@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.errors import ParquetError
+from pqext.core.leaf_runs import has_empty, is_byte_array_decimal
 from pqext.core.limits import Limits
 from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.reader import ParquetFile
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.recovery.checking import opened, quiet
@@ -278,8 +280,8 @@ def largest(
 ) -> int | None:
     """The largest value of chunks of decimals, without its sign and point, 0 for others.
 
-    ``None`` where one cannot be read, or has decimals of more digits than they may have. The bytes of a decimal in the
-    wrong order are nearly always a very large number.
+    ``None`` where one cannot be read, or has decimals of no bytes or of more digits than they may have. The bytes
+    of a decimal in the wrong order are nearly always a very large number.
     """
     found = 0
     try:
@@ -287,11 +289,24 @@ def largest(
             for batch in file.iter_batches(_BATCH):
                 for column in batch.columns:
                     found = max(found, _most(column))
+            if _has_empty_decimals(file):
+                return None
     except (ParquetError, ValueError):
         return None
     logical = elements[-1].logicalType
     decimal = logical.DECIMAL if logical is not None else None
     return None if decimal is not None and found >= 10**decimal.precision else found
+
+
+def _has_empty_decimals(file: ParquetFile) -> bool:
+    """Are there values of no bytes in the place of decimals? Text has them; of decimals no writer makes them."""
+    return any(
+        has_empty(file, group, leaf, group.chunk(leaf.node))
+        for group in file.row_groups
+        for top in file.shapes
+        for leaf in top.leaves()
+        if is_byte_array_decimal(leaf.node)
+    )
 
 
 def _most(column: pa.Array) -> int:

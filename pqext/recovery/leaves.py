@@ -90,7 +90,7 @@ class Chunks:
         self._shapes = [leaf for top in schema.root.children for leaf in shape.of(top).leaves()]
         self._source = source
         self._limits = limits
-        self._fits: dict[tuple[int, int], bool] = {}
+        self._left_over: dict[tuple[int, int], int | None] = {}
         self._codecs = codecs
         self._known = known
         numbers: dict[Hashable, int] = {}
@@ -120,17 +120,24 @@ class Chunks:
 
     def fits(self, leaf: SchemaNode, page: Page) -> bool:
         """Is ``page`` one of ``leaf`` by its values? Yes where they are indices, or are known to be damaged."""
-        if page.is_dictionary or page.encoding in DICTIONARY or page.checked is False:
-            return True
-        key = (page.offset, self.kinds[leaf.leaf_start])
-        if key not in self._fits:
-            self._fits[key] = self._decodes(leaf, page)
-        return self._fits[key]
+        return self.left_over(leaf, page) == 0
 
-    def _decodes(self, leaf: SchemaNode, page: Page) -> bool:
+    def left_over(self, leaf: SchemaNode, page: Page) -> int | None:
+        """Bytes of ``page`` behind its values, were they those of ``leaf``; ``None`` where it cannot be decoded so.
+
+        None are where values are indices, or are known to be damaged.
+        """
+        if page.is_dictionary or page.encoding in DICTIONARY or page.checked is False:
+            return 0
+        key = (page.offset, self.kinds[leaf.leaf_start])
+        if key not in self._left_over:
+            self._left_over[key] = self._decoded(leaf, page)
+        return self._left_over[key]
+
+    def _decoded(self, leaf: SchemaNode, page: Page) -> int | None:
         codec = self.codec(leaf.leaf_start, [page])
         if codec is None:
-            return False
+            return None
         highest = leaf.max_definition_level
         try:
             opened = open_data(
@@ -142,16 +149,18 @@ class Chunks:
             builder.append(opened, None, first=not leaf.max_repetition_level)
             column = builder.finish()
         except (ParquetError, ValueError):
-            return False
+            return None
         values = len(column.array) - column.array.null_count
         if column.definition is not None:
             values = int((column.definition == highest).sum())
         if page.encoding != _PLAIN:
-            return True
-        if leaf.leaf_type.width is None:
-            return _plain_size(column.array, values) in (None, stored)
-        is_bits = leaf.leaf_type.physical == Type.BOOLEAN
-        return bool(stored == ((values + 7) // 8 if is_bits else values * leaf.leaf_type.width))
+            return 0
+        width = leaf.leaf_type.width
+        if leaf.leaf_type.physical == Type.BOOLEAN:
+            taken: int | None = (values + 7) // 8
+        else:
+            taken = _plain_size(column.array, values) if width is None else values * width
+        return 0 if taken is None else stored - taken
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
         """Is ``page`` one of ``leaf``, the last of ``path``, by its levels too, with as many values as they say?"""

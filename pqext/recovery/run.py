@@ -35,6 +35,7 @@ from pqext.recovery.evidence import (
     pages_of,
     worth,
 )
+from pqext.recovery.losses import loss_of, losses_of, misstated, ordered
 from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
@@ -184,7 +185,7 @@ class _Recovery:
             dropped = [name for name in names if name in lost]
             if dropped and len(dropped) < len(names) and len(set(names)) == len(names):
                 losses = losses + [
-                    _loss(one.group, name, reason, one.group.rows)
+                    loss_of(one.group, name, reason, one.group.rows)
                     for one in verdicts
                     if one not in everywhere
                     for name, reason in one.gone.items()
@@ -197,9 +198,10 @@ class _Recovery:
                     doubt(self._source, rest, whole, self._limits)
             else:
                 dropped = []
-        losses = losses + _losses(verdicts)
+        losses = losses + losses_of(verdicts)
+        evidence.notes += misstated(verdicts)
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
-        losses = _ordered(losses, evidence.claims, self._limits)
+        losses = ordered(losses, evidence.claims, self._limits)
         return self._report(replace(evidence, losses=losses), kept, tuple(dropped))
 
     def _in_other_forms(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
@@ -331,7 +333,7 @@ class _Recovery:
 
     def _write(self, claims: Claims, verdicts: list[Verdict], dest: Any, losses: list[Loss]) -> list[Recovered]:
         """Write what holds; gives the row groups that were written."""
-        damaged = [one for one in verdicts if not one.is_whole]
+        damaged = [one for one in verdicts if not one.can_be_copied]
         mended: Sequence[tuple[Source, ClaimedGroup]] = ()
         if damaged and (again := self._rewritten(claims, damaged)) is not None:
             mended = _alike(again, claims, damaged, self._limits)
@@ -343,11 +345,11 @@ class _Recovery:
             for one in damaged:
                 reason = "the rows outside its damaged pages cannot be told with certainty"
                 losses.append(Loss(reason, source_row_group=one.group.number, rows=one.rows_left))
-            verdicts = [one for one in verdicts if one.is_whole]
+            verdicts = [one for one in verdicts if one.can_be_copied]
         if not verdicts:
             return []
         anew = iter(mended)
-        write(dest, claims, [(self._source, one.group) if one.is_whole else next(anew) for one in verdicts])
+        write(dest, claims, [(self._source, one.group) if one.can_be_copied else next(anew) for one in verdicts])
         return [_recovered(one.group, one.rows_left) for one in verdicts]
 
     def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> Any:
@@ -394,41 +396,6 @@ def _alike(data: Any, claims: Claims, verdicts: Sequence[Verdict], limits: Limit
         (source, replace(one.group, rows=one.rows_left, chunks=[chunk.meta_data for chunk in group.columns]))
         for group, one in zip(groups, verdicts, strict=True)
     ]
-
-
-def _losses(verdicts: Sequence[Verdict]) -> list[Loss]:
-    """What of these row groups is not in the new file."""
-    found = []
-    for one in verdicts:
-        lost = [(name, reason, one.group.rows - one.rows_left) for name, reason in one.damaged.items()]
-        if one.rows_left:
-            lost += [
-                (name, f"{reason}; nulls stand in its place", one.group.rows)
-                for name, reason in one.group.nulls.items()
-            ]
-        found += [_loss(one.group, name, reason, rows) for name, reason, rows in lost]
-    return found
-
-
-def _loss(group: ClaimedGroup, column: str, reason: str, rows: int) -> Loss:
-    start, stop = group.extent or (None, None)
-    return Loss(reason, start, stop, group.number, column or None, rows)
-
-
-def _ordered(losses: Sequence[Loss], claims: Claims, limits: Limits) -> list[Loss]:
-    """Losses in the order of the file, and those of a row group in the order of the columns."""
-    columns = {node.name: at for at, node in enumerate(from_elements(claims.elements, limits).root.children)}
-    places: dict[int | None, int] = {}
-    reached = 0
-    for group in claims.groups:
-        reached = group.offset or reached  # of one without any chunk nothing tells where it was
-        places[group.number] = reached
-
-    def place(loss: Loss) -> tuple[int, int]:
-        start = places.get(loss.source_row_group, reached) if loss.start is None else loss.start
-        return start, columns.get((loss.column or "").split(".")[0], -1)
-
-    return sorted(losses, key=place)
 
 
 def _recovered(group: ClaimedGroup, rows: int) -> Recovered:

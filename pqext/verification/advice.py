@@ -23,6 +23,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
                                "thrift+flatbuffers` makes both anew from the one that pqext reads"),
     ("page.crc", "the bytes changed after they were written: fetch the file again; else `pqext repair IN OUT` "
                  'keeps the rows around the damage, as on_corrupt="skip" reads them'),
+    ("page.v2.counts", _MISLED),
     ("layout.page-lost", _LOST),
     ("layout.chunk-lost", _LOST),
     ("statistics.sizes", _MISLED),
@@ -31,6 +32,8 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.offsets", _MISLED),
     ("statistics.", _WRONG.format("these statistics")),
     ("page-index.", _WRONG.format("this index")),
+    ("logical.decimal.byte-array", "pyarrow fails on such values, DuckDB, polars and pqext read them as zero: "
+                                   "`pqext repair IN OUT` writes zeros"),
     ("logical.json", "readers that parse the column fail on these values: write the rows again, or the column as text"),
     ("sorting.", "readers that trust the sort keys may skip or merge rows wrongly: sort the rows, or write the file "
                  "again without sort keys"),

@@ -14,26 +14,18 @@ from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, Uns
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
-from pqext.core.leaf_runs import contents, runs, span_of
+from pqext.core.leaf_runs import contents, has_empty, is_byte_array_decimal, runs, span_of
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, PageType
 from pqext.core.orders import BoundOrder, of_column, to_write
 from pqext.core.predicate import Bounds, Value
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.shape import LeafShape, Shape
-from pqext.verification import claims
+from pqext.verification import claims, page_headers
 from pqext.verification.documents import not_json
 from pqext.verification.model import Fault, Findings
+from pqext.verification.page_headers import PageExtent
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class PageExtent:
-    """A data page as its header has it: offset in the file, stored size with the header, entries."""
-
-    offset: int
-    size: int
-    entries: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +95,7 @@ class _ChunkCheck:
         span, sound = span_of(self._file, chunk), True
         starts: list[int] = []
         kinds = claims.EncodingTally()
-        data: list[tuple[int, int]] = []
+        data: list[tuple[int, tuple[int, int | None, int | None]]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
         try:
             for raw in pages.raw_pages(
@@ -116,7 +108,7 @@ class _ChunkCheck:
                     self._fault("page.crc", error.message, raw.offset)
                     self._findings.know_damage(self._group.index, chunk.node.dotted)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                    data.append((len(starts), raw.num_values))
+                    data.append((len(starts), (raw.num_values, raw.num_rows, raw.num_nulls)))
                 kinds.add(raw)
                 starts.append(raw.offset)
         except CorruptFileError:
@@ -127,7 +119,7 @@ class _ChunkCheck:
         if chunk.decryptor is None and not chunk.uncounted:
             self._claims(claims.of_size(chunk.metadata, span.size, kinds))
         ends = [*starts[1:], span.offset + span.size]
-        return [PageExtent(starts[i], ends[i] - starts[i], entries) for i, entries in data] if sound else None
+        return [PageExtent(starts[i], ends[i] - starts[i], *counts) for i, counts in data] if sound else None
 
     def _index(self, read: Callable[[], T]) -> T | None:
         try:
@@ -155,7 +147,10 @@ class _ChunkCheck:
         lows: list[Value | None] = []
         highs: list[Value | None] = []
         outside = absent = False
-        for number, piece in enumerate(self._pieces(chunk, measured, known)):
+        counts = known.row_counts if known is not None else self._by_headers(stored)
+        for number, piece in enumerate(self._pieces(chunk, measured, counts)):
+            if counts is not None:
+                self._header(stored[number], piece)
             entries, nulls, nans = entries + piece.entries, nulls + piece.nulls, nans + (piece.nans or 0)
             outside = outside or _outside(piece, claimed)
             found.append(piece.sizes)
@@ -171,6 +166,8 @@ class _ChunkCheck:
             self._fault("bloom.check", "the Bloom filter does not know a value that is there")
         self._counts(chunk, order, entries, nulls, nans)
         self._claims(claims.of_levels(chunk.metadata, found))
+        if is_byte_array_decimal(chunk.node) and has_empty(self._file, self._group, self._leaf, chunk):
+            self._fault("logical.decimal.byte-array", "a decimal has no bytes, so that it is no number")
         if not outside:
             self._claims(claims.of_exactness(chunk.metadata, order, _extreme(min, lows), _extreme(max, highs)))
         if known is not None and offsets is not None:
@@ -186,10 +183,24 @@ class _ChunkCheck:
             self._fault("bloom.header", error.message, error.offset)
         return None
 
-    def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: IndexedPages | None) -> Iterator[Piece]:
-        """The rows of each page, where an index tells them, else runs of rows."""
+    def _by_headers(self, stored: Sequence[PageExtent]) -> list[int] | None:
+        """The rows of each page by their headers, where all tell them."""
+        rows = self._group.num_rows
+        counts = page_headers.row_counts(stored, rows, is_flat=not self._leaf.node.max_repetition_level)
+        if counts is None:
+            for page, message in page_headers.implausible(stored, rows):
+                self._fault("page.v2.counts", message, page.offset)
+        return counts
+
+    def _header(self, page: PageExtent, piece: Piece) -> None:
+        message = page_headers.contradicted(page, piece.entries, piece.sizes.repetition[0], piece.nulls)
+        if message is not None:
+            self._fault("page.v2.counts", message, page.offset)
+
+    def _pieces(self, chunk: ColumnChunk, order: BoundOrder, counts: Sequence[int] | None) -> Iterator[Piece]:
+        """The rows of each page, where ``counts`` tells them, else runs of rows."""
         row = self._first_row
-        for column in runs(self._file, self._group, self._leaf, chunk, known):
+        for column in runs(self._file, self._group, self._leaf, chunk, counts):
             if chunk.node.leaf_type.member == "JSON":
                 self._documents(column, row)
             row += column.rows

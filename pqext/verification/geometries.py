@@ -202,8 +202,8 @@ class _ChunkCheck:
         self, chunk: ColumnChunk, pages: IndexedPages | None, claims: Sequence[_Claim],
         boxes: page_boxes.PageBoxes | None,
     ) -> None:
-        start = 0
-        for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, pages)):
+        start, counts = 0, None if pages is None else pages.row_counts
+        for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, counts)):
             rows = _rows_of(column, self._leaf.slot_level) + start
             start += column.rows
             values = self._sound(column.array, rows)

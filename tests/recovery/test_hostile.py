@@ -92,7 +92,7 @@ def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -
         (b"PAR1" + DICTIONARY * 100_000, "c " + "STRUCT<a: " * 16 + "DECIMAL(9,2)" + ">" * 16),
         (b"PAR1" + EIGHT_BYTES * 20_000, ", ".join(f"c{number} BIGINT NOT NULL" for number in range(50))),
         (bombs(100, 1_000_000), "d DECIMAL(9,2)"),
-        (b"PAR1" + EIGHT_BYTES, "x STRUCT<" + ", ".join(f"c{number}: {INNER}" for number in range(3000)) + ">"),
+        (b"PAR1" + EIGHT_BYTES, "x STRUCT<" + ", ".join(f"c{number}: {INNER}" for number in range(4000)) + ">"),
     ],
     ids=["dictionaries", "columns", "bombs", "leaves"],
 )

@@ -1,0 +1,109 @@
+"""What strict reading lets pass: headers that count wrongly, decimals that are no numbers, values of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from core.raw_files import OPTIONAL, Column, leaf, write
+from odd_files import empty_decimals, with_header
+from recovery.cut_files import by_pqext, by_pyarrow, footer_of, recovered, without_footer
+
+from pqext.core.metadata import DataPageHeaderV2
+
+TABLE = pa.table({
+    "flat": pa.array([1, None, 3] * 10, pa.int32()),
+    "list": pa.array([[1, None], [], None] * 10, pa.list_(pa.int32())),
+    "text": pa.array(["a", "bb", None] * 10),
+})
+
+
+def minus_rows(header: DataPageHeaderV2) -> None:
+    header.num_rows = -1
+
+
+def more_rows(header: DataPageHeaderV2) -> None:
+    header.num_rows += 1
+
+
+def minus_nulls(header: DataPageHeaderV2) -> None:
+    header.num_nulls = -1
+
+
+def less_nulls(header: DataPageHeaderV2) -> None:
+    header.num_nulls -= 1
+
+
+@pytest.mark.parametrize("column", range(TABLE.num_columns))
+@pytest.mark.parametrize("change", [minus_rows, more_rows, minus_nulls, less_nulls])
+@pytest.mark.parametrize("made_by", [by_pqext, by_pyarrow])
+@pytest.mark.spec("recovery.counts")
+def test_pages_whose_headers_count_wrongly_are_written_anew(
+    made_by: Callable[..., bytes], change: Callable[[DataPageHeaderV2], None], column: int
+) -> None:
+    versions = {"page_version": 2, "row_group_rows": 15} if made_by is by_pqext else {
+        "data_page_version": "2.0", "row_group_size": 15,
+    }  # fmt: skip
+    data = with_header(made_by(TABLE, **versions), change, column)
+    for damaged in (data, data[:-8]):
+        report, found = recovered(damaged)
+        assert found == TABLE, report
+        assert [group.rows for group in report.row_groups] == [15, 15]
+        assert not report.losses
+        (note,) = report.notes
+        assert note.startswith(f"column {TABLE.column_names[column]}: ")
+        assert " header" in note
+        assert note.endswith("; 1 row group written anew, with the same values")
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.spec("recovery.counts")
+def test_decimals_of_no_bytes_are_written_anew(dictionary: bool) -> None:
+    report, found = recovered(empty_decimals(dictionary=dictionary)[:-8])
+    assert found is not None, report
+    assert found["d"].to_pylist() == [Decimal("0.01"), Decimal(0), Decimal("5.12"), None] * 5
+    assert "a decimal has no bytes" in report.notes[0]
+
+
+@pytest.mark.parametrize("precision", [9, 18, 38])
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.spec("recovery.forms")
+def test_text_without_bytes_is_no_decimal(dictionary: bool, precision: int) -> None:
+    table = pa.table({"id": range(300), "s": pa.array(["a", "", None] * 100)})
+    options = {"use_dictionary": dictionary, "compression": "none"}
+    report, found = without_footer(by_pyarrow(table, **options), schema=f"id BIGINT, s DECIMAL({precision},2)")
+    assert found is None, report
+    full = pa.table({"id": range(300), "s": pa.array(["a", "b", None] * 100)})
+    report, found = without_footer(by_pyarrow(full, **options), schema=f"id BIGINT, s DECIMAL({precision},2)")
+    assert found is not None, report
+
+
+@pytest.mark.parametrize("ddl", ["INT", "FLOAT", "DATE", "DECIMAL(9,2)"])
+@pytest.mark.spec("recovery.types")
+def test_a_column_whose_pages_all_leave_bytes_over_is_of_another_type(ddl: str) -> None:
+    table = pa.table({"s": pa.array(["a", "", None] * 100)})
+    data = by_pyarrow(table, row_group_size=150, use_dictionary=False, compression="none")
+    assert without_footer(data, schema="s STRING")[1] == table
+    report, found = without_footer(data, schema=f"s {ddl}")
+    assert found is None, report
+    assert "the schema may not be that of the file" in str(report)
+
+
+@pytest.mark.parametrize("first", [b"", b"xx"])
+@pytest.mark.spec("recovery.types")
+def test_a_page_that_leaves_bytes_over_is_kept_where_another_does_not(first: bytes) -> None:
+    """Readers pass over what is behind values: where one page has no such bytes, the type is right."""
+    numbers = pa.array([1, None, 3] * 100, pa.int32())
+    values = numbers.drop_null().to_numpy().tobytes()
+    data = b"PAR1"
+    for behind in (first, b"xx"):
+        whole = write([leaf("n", OPTIONAL)], [Column(values + behind, 300, [1, 0, 1] * 100)], 300)
+        data += whole[4 : footer_of(whole)]
+    report, found = recovered(data, schema="n INT")
+    if first:
+        assert found is None, report
+    else:
+        assert found is not None, report
+        assert found["n"].combine_chunks() == pa.concat_arrays([numbers, numbers])
