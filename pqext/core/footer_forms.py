@@ -18,17 +18,20 @@ _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+fl
 """Extensions of the footer that are made from its other fields."""
 
 
-def tail(metadata: FileMetaData, form: FooterForm) -> bytes:
-    """The bytes that end a file of this metadata.
+def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
+    """The bytes that end a file of this metadata, and a warning for when it is whole: what was left out, and why.
 
     Raises ``ValueError`` for metadata that the form has no place for.
     """
     plain = without_copies(metadata)
     if form == "flatbuffers":
-        return alone(tables_of(encode(plain)))
+        return alone(tables_of(encode(plain))), None
+    made: tuple[FileMetaData | bytes, str | None] = plain, None
     if form == "thrift+index":
-        return serialise_footer(with_jump_table(plain))
-    return serialise_footer(with_flat_footer(plain) if form == "thrift+flatbuffers" else plain)
+        made = with_jump_table(plain)
+    elif form == "thrift+flatbuffers":
+        made = with_flat_footer(plain)
+    return serialise_footer(made[0]), made[1]
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:

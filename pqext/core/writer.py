@@ -39,6 +39,7 @@ from pqext.core.row_group_writer import BegunRowGroup
 from pqext.core.sink import Sink
 from pqext.core.suggest import Suggesting, answering
 from pqext.core.turns import in_turn
+from pqext.core.warn import warn
 
 if TYPE_CHECKING:
     from pqext.core.files.append import AppendedFile
@@ -215,7 +216,7 @@ class ParquetWriter(Suggesting):
                 return
             self._start()
             self._indexes.finish(self._sink)
-            tail = self._tail()
+            tail, told = self._tail()
             if self._appended is not None:
                 self._sink.flush()  # no footer comes to the disk before what it speaks of
             self._sink.write(tail)
@@ -224,6 +225,8 @@ class ParquetWriter(Suggesting):
             self._give_up(error)
             raise
         self._closed = True
+        if told is not None:
+            warn(told, UserWarning)
 
     @in_turn
     def abort(self) -> None:
@@ -372,11 +375,10 @@ class ParquetWriter(Suggesting):
 
     @property
     def _magic(self) -> bytes:
-        hidden = self._encryptor is not None and self._encryptor.footer_is_encrypted
-        return ENCRYPTED_MAGIC if hidden else MAGIC
+        return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.footer_is_encrypted else MAGIC
 
-    def _tail(self) -> bytes:
-        """The end of the file: the footer as it is stored, its length and the magic number."""
+    def _tail(self) -> tuple[bytes, str | None]:
+        """The end of the file, the footer as it is stored, its length and the magic number; and a warning for then."""
         footer = self._footer()
         if self._encryptor is None:
             form = self.options.footer
@@ -384,7 +386,7 @@ class ParquetWriter(Suggesting):
                 footer, form = self._appended.merged(footer), self._appended.form if form == "thrift" else form
             return tail(footer, form)
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
-        return serialise_footer(self._encryptor.footer(footer), self._magic)
+        return serialise_footer(self._encryptor.footer(footer), self._magic), None
 
     def _footer(self) -> FileMetaData:
         footer = self._metadata(self._row_groups)
@@ -418,10 +420,8 @@ class ParquetWriter(Suggesting):
 
     def _described(self, groups: list[RowGroup]) -> dict[str, str]:
         """The key-value metadata that the handlers of the columns give, of these row groups."""
-        known = self._known
-        return file_metadata.pairs(
-            known.schema, known.plan, groups, known.derived.names, self._encryptor, self.options
-        )
+        known, names = self._known, self._known.derived.names
+        return file_metadata.pairs(known.schema, known.plan, groups, names, self._encryptor, self.options)
 
 
 def write_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -192,6 +193,25 @@ def test_a_second_footer_that_arrow_would_refuse_is_left_out_with_a_warning(
     with pqext.open(made.getvalue()) as file:
         assert extensions(file.footer.metadata) is None
         assert file.read() == table
+
+
+@pytest.mark.spec("extension.ignored")
+@pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
+def test_where_that_warning_is_an_error_the_file_is_whole(
+    form: FooterForm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(structure, "MOST_READ", 1000)
+    table, path = pa.table({f"c{number}": [number] for number in range(100)}), tmp_path / "wide.parquet"
+    with pytest.raises(UserWarning, match="the file is written without"):
+        pqext.write_table(table, path, footer=form)
+    assert pqext.read_table(path) == table
+    with pytest.raises(UserWarning, match="the file is written without"):
+        pqext.write_table(table, path, footer=form, append=True)
+    assert pqext.read_table(path) == pa.concat_tables([table, table])
+    with pytest.raises(UserWarning, match="the file is written without"):
+        pqext.rewrite_footer(path, lambda metadata: None, footer=form)
+    assert pqext.read_table(path) == pa.concat_tables([table, table])
+    assert [one.name for one in tmp_path.iterdir()] == ["wide.parquet"]
 
 
 @pytest.mark.spec("extension.append")

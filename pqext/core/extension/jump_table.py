@@ -201,8 +201,8 @@ def build(serialised: bytes) -> bytes | None:
     return sections + listed + root.encode()
 
 
-def with_jump_table(metadata: FileMetaData) -> bytes:
-    """The serialised footer with its jump table; without one if it is unusual or the table very long.
+def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
+    """The serialised footer with its jump table; without one if it is unusual, or very long, of which it is told then.
 
     Raises ``ValueError`` where it has another extension: the table is found from the file's end, so it stands alone.
     """
@@ -210,7 +210,9 @@ def with_jump_table(metadata: FileMetaData) -> bytes:
         raise ValueError('footer="thrift+index" takes the place of another extension of the footer: leave out one')
     serialised = encode(metadata)
     table = build(serialised)
-    return serialised if table is None else append_readable(serialised, frame(table, JUMP_TABLE), "a jump table")
+    if table is None:
+        return serialised, None
+    return append_readable(serialised, frame(table, JUMP_TABLE), "a jump table")
 
 
 def _index(structures: Sequence[object] | None) -> StructIndex | None:

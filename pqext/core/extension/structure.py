@@ -14,7 +14,6 @@ from pqext.core.kernels.thrift import scan_fields
 from pqext.core.leb128 import uleb
 from pqext.core.limits import OWN_METADATA
 from pqext.core.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField
-from pqext.core.warn import warn
 
 HeaderForm = Literal["spec", "thrift"]
 HEADERS: dict[HeaderForm, bytes] = {"spec": b"\x08\xff\xff\x01", "thrift": b"\x08\xfe\xff\x03"}
@@ -53,13 +52,12 @@ def append_extension(
     return b"".join([*parts, HEADERS[header], uleb(len(payload)), payload, b"\x00"])
 
 
-def append_readable(serialised: bytes, payload: bytes, name: str) -> bytes:
-    """``serialised`` with ``payload`` as its extension; if Arrow could not read it then, with a warning without."""
+def append_readable(serialised: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
+    """``serialised`` with ``payload`` as its extension; if Arrow could not read it then, without, and why."""
     if len(payload) > MOST_READ:
         told = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
-        warn(f"the file is written without {name}: it would take {told}", UserWarning)
-        return serialised
-    return append_extension(serialised, payload)
+        return serialised, f"the file is written without {name}: it would take {told}"
+    return append_extension(serialised, payload), None
 
 
 def set_extension(

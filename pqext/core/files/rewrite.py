@@ -23,6 +23,7 @@ from pqext.core.sink import Sink
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode, encode
+from pqext.core.warn import warn
 
 COPIED_BYTES = 8 << 20
 """Bytes of a file that are in memory at a time while it is copied."""
@@ -50,7 +51,7 @@ def rewrite_footer(
         found = plain_footer(opened, limits)
         changed = None if change is None else change(found.metadata)
         serialised = _checked(found.metadata if changed is None else changed, limits)
-        ending = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
+        ending, told = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(source if dest is None else dest) as sink:
             copy_bytes(opened, 0, found.offset, sink)
             sink.write(ending)
@@ -62,6 +63,8 @@ def rewrite_footer(
     finally:
         if opened is not source:
             opened.close()
+    if told is not None:
+        warn(told, UserWarning)
 
 
 def drop_extensions(metadata: FileMetaData) -> None:

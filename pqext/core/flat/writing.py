@@ -36,8 +36,8 @@ def tables_of(serialised: bytes) -> bytes:
     return b"".join([tables[:at], distance, tables[at + 4 :], size, extension])
 
 
-def with_flat_footer(metadata: FileMetaData) -> bytes:
-    """The serialised footer with a FlatBuffers one in its extension; without it if that is very long.
+def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
+    """The serialised footer with a FlatBuffers one in its extension; if that is very long, without, and why.
 
     Raises ``ValueError`` where it has another extension, or no place in FlatBuffers.
     """
