@@ -91,6 +91,7 @@ def command(
 
 def _in_options(text: str) -> str:
     """Text about parameters, about the options in their place."""
+    text = re.sub(r"^dest (?=is)", "OUT ", text)
     text = re.sub(r"^schema (?=is|needs)|\bschema=", "--schema ", text)
     text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)
     text = re.sub(r"\b(drop|null)_columns\b", r"--\1-columns", text)

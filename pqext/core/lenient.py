@@ -7,7 +7,6 @@ header, takes the rest of the chunk's rows with it (Error Recovery).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,9 +17,11 @@ from pqext.core.column import TOO_MANY, ColumnReader
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.metadata import Encoding
 from pqext.core.page import RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
+_INDICES = (int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY))
 Lose = Callable[[int, int, ParquetError], None]
 """Is told the first row that is lost, the row behind the last, and the error."""
 
@@ -61,6 +62,7 @@ class LenientDecoder(PageDecoder):
         super().__init__(*arguments, **options)
         self._lose = lose
         self._is_given_up = False
+        self._dictionary_fault: CorruptFileError | None = None
 
     def pass_page(self, rows: int) -> int | None:
         """None: all pages are opened."""
@@ -106,15 +108,18 @@ class LenientDecoder(PageDecoder):
     def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
         try:
             return super()._decode_run([raw])
-        except CorruptFileError as error:
+        except CorruptFileError as fault:
+            error = self._dictionary_fault if self._dictionary_fault and raw.form[1] in _INDICES else fault
             rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
             if rows is None or not 0 <= rows <= self._rows - self.decoded_rows:
                 return self.lose_rest(error)
             return self._lost(rows, error, torn=False)
 
     def _read_dictionary(self, raw: RawPage) -> None:
-        with suppress(CorruptFileError):  # the pages that refer to it are lost, each when it is read
+        try:
             super()._read_dictionary(raw)
+        except CorruptFileError as error:  # the pages that refer to it are lost, each when it is read
+            self._dictionary_fault = error
 
     def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
         """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""

@@ -103,7 +103,7 @@ class ColumnChunk:
         if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
             raise CorruptFileError(
                 f"the column chunk in this column's place is of {'.'.join(metadata.path_in_schema)!r} with physical "
-                f"type {metadata.type!r}", column=self.node.dotted,
+                f"type {getattr(metadata.type, 'name', metadata.type)}", column=self.node.dotted,
             )
         if self.structure.file_path and self.structure.crypto_metadata is not None:
             raise UnsupportedError(

@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 from pqext.core import shape
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.extension.jump_table import fits
+from pqext.core.extension.jump_table import JUMP_TABLE, fits
+from pqext.core.extension.structure import extensions
 from pqext.core.flat.comparing import contradicts_itself, differences
-from pqext.core.flat.framing import agrees, is_beside
+from pqext.core.flat.framing import FLATBUFFERS, agrees, is_beside
 from pqext.core.flat.lookup import FlatFooter
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
@@ -95,6 +96,7 @@ def verify(
     with file:
         _check_jump_table(file, findings)
         _check_flat_footer(file, findings)
+        _check_marks(file, findings)
         tops = _chosen(file, columns)
         try:
             rows: int | None = file.num_rows
@@ -178,6 +180,24 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
 
 _DIFFERENCES = 100
 """Places that are told."""
+
+
+def _check_marks(file: ParquetFile, findings: Findings) -> None:
+    """Note an extension whose UUID is nearly one of ours: readers pass over it as over any that they do not know."""
+    stored = extensions(file.metadata) or b""
+    for name, mark, rule in _MARKS:
+        others = sum(one != other for one, other in zip(stored[-len(mark) :], mark, strict=False))
+        if len(stored) >= len(mark) and 0 < others <= _DAMAGED:
+            message = f"the mark of a {name} is damaged, so that readers pass over it"
+            findings.add(Fault(rule, message, offset=file.footer.offset))
+
+
+_MARKS = (
+    ("FlatBuffers footer", FLATBUFFERS.bytes, "extension.flatbuffers.verified"),
+    ("jump table", JUMP_TABLE.bytes, "extension.jump-table.verified"),
+)
+_DAMAGED = 4
+"""Bytes in which a damaged mark differs from ours at most; of another one nearly all differ."""
 
 
 def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:

@@ -85,6 +85,21 @@ def test_a_damaged_page_costs_its_rows_in_every_column(version: int, leaf: str, 
 
 
 @pytest.mark.spec("layout.page-lost")
+def test_a_damaged_dictionary_costs_the_rows_of_its_row_group_and_is_named() -> None:
+    made = io.BytesIO()
+    table = pa.table({"id": range(300), "name": [f"name {row % 9}" for row in range(300)]})
+    pqext.write_table(table, made, row_group_rows=100)
+    damaged = bytearray(made.getvalue())
+    start = damaged.index(b"name 0")
+    damaged[start : start + 6] = bytes(6)
+    with pytest.warns(CorruptDataWarning), pqext.open(bytes(damaged), on_corrupt="skip") as file:
+        assert file.read() == table.slice(100)
+        (damage,) = file.damage
+    assert (damage.column, damage.start, damage.stop) == ("name", 0, 100)
+    assert "checksum" in damage.error.message
+
+
+@pytest.mark.spec("layout.page-lost")
 def test_a_damaged_page_whose_rows_cannot_be_counted_costs_what_follows() -> None:
     data = written(1)
     _, body, _ = pages(data, 0, "tags.list.element")[2]

@@ -356,6 +356,11 @@ def test_the_thrift_footer_rules_and_both_say_where_they_disagree() -> None:
         assert pqext.open(file).read().equals(SMALL)
     assert pqext.verify(file).ok
     assert pqext.inspect(file).footer.agrees is True
+    for at in range(1, 17):
+        footer = bytearray(footer_of(file))
+        footer[-1 - at] ^= 0x81  # the UUID, by which readers know the second footer
+        faults = pqext.verify(with_footer(file, bytes(footer))).faults
+        assert [(one.rule, "mark" in one.message) for one in faults] == [("extension.flatbuffers.verified", True)]
     fields = slowly.payload_of(footer_of(file))[1][:-1]
     changed = with_footer(file, fields.replace(b"number", b"nUmber") + footer_of(file)[len(fields) :])
     with pytest.warns(DamagedIndexWarning, match="disagree; the Thrift footer is read"):

@@ -195,7 +195,7 @@ def add_root(count: int) -> Callable[[FileMetaData], None]:
 REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
     "chunks in another order": (swap, "in this column's place is of 'b'"),
     "a chunk's path": (lambda m: setattr(chunk(m).meta_data, "path_in_schema", ["a", "x"]), "is of 'a.x'"),
-    "a chunk's type": (lambda m: setattr(chunk(m).meta_data, "type", 1), "physical type"),
+    "a chunk's type": (lambda m: setattr(chunk(m).meta_data, "type", 1), "with physical type INT32 ["),
     "no metadata in a chunk": (lambda m: setattr(chunk(m), "meta_data", None), "has no metadata"),
     "a row group without columns": (lambda m: m.row_groups[1].columns.clear(), "0 column chunks for 2 columns"),
     "a row group too many": (
