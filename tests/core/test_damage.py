@@ -92,8 +92,9 @@ def test_a_damaged_dictionary_costs_the_rows_of_its_row_group_and_is_named() -> 
     damaged = bytearray(made.getvalue())
     start = damaged.index(b"name 0")
     damaged[start : start + 6] = bytes(6)
-    with pytest.warns(CorruptDataWarning), pqext.open(bytes(damaged), on_corrupt="skip") as file:
-        assert file.read() == table.slice(100)
+    with pqext.open(bytes(damaged), on_corrupt="skip") as file:
+        with pytest.warns(CorruptDataWarning):
+            assert file.read() == table.slice(100)
         (damage,) = file.damage
     assert (damage.column, damage.start, damage.stop) == ("name", 0, 100)
     assert "checksum" in damage.error.message
