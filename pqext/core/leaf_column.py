@@ -178,6 +178,7 @@ class LeafColumnBuilder:
         elif pages.definition is not None and self._definition is not None:
             levels = allocate(pages.definition.total * 2).view(np.int16)
             rle.decode_levels(pages.definition, highest, levels)
+            self._check_lists(repetition, levels)
             room = count if repetition is None else len(levels)
             present, places = allocate(room), allocate(8 * room).view(np.int64)
             chosen = self._definition[start : start + room]
@@ -208,10 +209,18 @@ class LeafColumnBuilder:
         rle.decode_levels(levels, highest, definition)
         if len(definition) and definition.min() == highest:
             return entries, entries, EMPTY
+        self._check_lists(None if self._repetition is None else self._repetition[start : self._at], definition)
         flags = allocate(levels.total)
         slots, values = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
         level_kernel.present_slots(definition, entries, self._shape.slot_level, highest, flags, slots, values)
         return slots, values, flags[: slots.sum()]
+
+    def _check_lists(self, repetition: Levels | None, definition: Levels) -> None:
+        least = self._shape.element_levels
+        if repetition is None or len(least) != self._shape.node.max_repetition_level:
+            return
+        if not level_kernel.continue_lists(repetition, definition, np.array([0, *least], np.int16)):
+            raise CorruptFileError("a list goes on with an entry that is no element of it")
 
     def finish(self) -> LeafColumn:
         """The column of all pages."""

@@ -96,8 +96,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class LeafShape(Shape):
-    """Values of one column; ``encoded``: shown as a dictionary and indices into it, ``viewed``: as views."""
+    """Values of one column; ``encoded``: shown as a dictionary and indices into it, ``viewed``: as views.
 
+    ``element_levels`` are the definition levels from which an entry is an element of each list around it, the outermost
+    first.
+    """
+
+    element_levels: tuple[int, ...] = ()
     encoded: bool = field(default=False, kw_only=True)
     viewed: bool = field(default=False, kw_only=True)
 
@@ -209,26 +214,37 @@ def bare(shape: Shape) -> Shape:
     return replace(shape, annotation=None, original=None)
 
 
-def of(node: SchemaNode, slot_level: int = 0) -> Shape:
-    """The shape of a node whose nearest repeated ancestor has definition level ``slot_level``."""
+def of(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
+    """The shape of a node whose repeated ancestors have the definition levels ``above``, the outermost first."""
     if node.repetition == FieldRepetitionType.REPEATED:
         # A repeated field outside LIST and MAP is a required list of required elements.
-        return _list(node, node, slot_level, _element(node), is_map=False)
+        return _list(node, node, above, _element(node, above), is_map=False)
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
-        return LeafShape(node, slot_level, level, repetition, for_logical(node.leaf_type.member))
+        return _leaf(node, above)
     if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
         repeated = node.children[0]
         if repeated.repetition == FieldRepetitionType.REPEATED:
             if node.logical_name == "MAP" and len(repeated.children) == 2:
-                return _list(node, repeated, slot_level, _entries(repeated), is_map=True)
+                return _list(node, repeated, above, _entries(repeated, above), is_map=True)
             # A map without values is the list of its keys, by the same rules.
             if _is_element(node, repeated):
-                return _list(node, repeated, slot_level, _element(repeated))
-            return _list(node, repeated, slot_level, of(repeated.children[0], repeated.max_definition_level))
+                return _list(node, repeated, above, _element(repeated, above))
+            within = *above, repeated.max_definition_level
+            return _list(node, repeated, above, of(repeated.children[0], within))
     annotation = _of_group(node)
-    children = tuple(of(child, slot_level) for child in node.children)
-    return GroupShape(node, slot_level, level, repetition, annotation, children)
+    children = tuple(of(child, above) for child in node.children)
+    return GroupShape(node, _slot_level(above), level, repetition, annotation, children)
+
+
+def _slot_level(above: tuple[int, ...]) -> int:
+    return above[-1] if above else 0
+
+
+def _leaf(node: SchemaNode, above: tuple[int, ...]) -> LeafShape:
+    level, repetition = node.max_definition_level, node.max_repetition_level
+    annotation = for_logical(node.leaf_type.member)
+    return LeafShape(node, _slot_level(above), level, repetition, annotation, element_levels=above)
 
 
 def _of_group(node: SchemaNode) -> Annotation | None:
@@ -236,12 +252,12 @@ def _of_group(node: SchemaNode) -> Annotation | None:
 
 
 def _list(
-    node: SchemaNode, repeated: SchemaNode, slot_level: int, element: Shape, *, is_map: bool = False
+    node: SchemaNode, repeated: SchemaNode, above: tuple[int, ...], element: Shape, *, is_map: bool = False
 ) -> ListShape:
     alone = node is repeated
     return ListShape(
         node=node,
-        slot_level=slot_level,
+        slot_level=_slot_level(above),
         value_level=node.max_definition_level - alone,
         repetition_level=node.max_repetition_level - alone,
         annotation=None,
@@ -263,18 +279,18 @@ def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
     )
 
 
-def _element(repeated: SchemaNode) -> Shape:
+def _element(repeated: SchemaNode, above: tuple[int, ...]) -> Shape:
     """A repeated field taken as a required element of its list."""
-    level, repetition = repeated.max_definition_level, repeated.max_repetition_level
     if repeated.is_leaf:
-        return LeafShape(repeated, level, level, repetition, for_logical(repeated.leaf_type.member))
+        return _leaf(repeated, (*above, repeated.max_definition_level))
     if repeated.logical_name in ("LIST", "MAP"):
-        return of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), level)
-    return _entries(repeated)
+        within = *above, repeated.max_definition_level
+        return of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), within)
+    return _entries(repeated, above)
 
 
-def _entries(repeated: SchemaNode) -> GroupShape:
+def _entries(repeated: SchemaNode, above: tuple[int, ...]) -> GroupShape:
     """A repeated group as a struct, whatever its annotation means elsewhere."""
     level, repetition = repeated.max_definition_level, repeated.max_repetition_level
-    children = tuple(of(child, level) for child in repeated.children)
+    children = tuple(of(child, (*above, level)) for child in repeated.children)
     return GroupShape(repeated, level, level, repetition, _of_group(repeated), children)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
 
+import pyarrow as pa
+
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
 from pqext.core.checkpoints import follows_its_data, told_end
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.metadata import (
+    ColumnChunk,
+    ColumnMetaData,
+    CompressionCodec,
+    FileMetaData,
+    KeyValue,
+    RowGroup,
+    SchemaElement,
+)
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
@@ -27,10 +38,12 @@ from pqext.recovery.report import Loss
 from pqext.recovery.searching import AMBIGUOUS, PageGroup
 from pqext.recovery.writing import moved, true_pairs
 from pqext.verification import verify
+from pqext.verification.annotations import implausible, without_implausible
 
 _FAULTS = 1 << 16
 _FIRST = 8
 """Column chunks of a row group that are looked at to see whether a footer is that of the file."""
+_CODECS = frozenset(int(one) for one in CompressionCodec)
 _LOOKED_AT = 4
 """Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
@@ -62,8 +75,13 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     """What a footer says, where pages lie as it says."""
     metadata = found.metadata
     distances = _distances(found)
+    notes = [
+        f"the schema element {element.name!r} has {what}, which is left out"
+        for element in metadata.schema
+        for what in implausible(element)
+    ]
     claims = Claims(
-        list(metadata.schema),
+        without_implausible(metadata.schema),
         f"the {found.name}",
         [],
         true_pairs(metadata.key_value_metadata),
@@ -89,7 +107,7 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         claimed.checksums = all(sound)
         claimed.assigned = "footer" if is_in_place else "moved"
     doubt(source, metadata, claims.groups, limits)
-    return Evidence(claims, found.name, losses, metadata=metadata)
+    return Evidence(claims, found.name, losses, notes, metadata=metadata)
 
 
 def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
@@ -181,14 +199,17 @@ def _distances(found: FoundFooter) -> list[int]:
 
 
 def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
-    """The key-value metadata, without a note of the Arrow schema that is damaged."""
+    """The key-value metadata, without a note of the Arrow schema that pqext or Arrow cannot read."""
     with catch_warnings():
         simplefilter("error")
         try:
             with ParquetFile(ClaimedSource(source, file_metadata(claims, []), limits), limits=limits) as file:
                 _ = file.arrow_schema
-                return claims.pairs
-        except (ParquetError, Warning):
+            for pair in claims.pairs or ():
+                if pair.key == ARROW_SCHEMA:
+                    pa.ipc.read_schema(pa.py_buffer(b64decode(pair.value or "", validate=True)))
+            return claims.pairs
+        except (ParquetError, Warning, ValueError, OSError):  # Arrow's errors are such
             return [pair for pair in claims.pairs or () if pair.key != ARROW_SCHEMA]
 
 
@@ -301,9 +322,16 @@ def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
     if pages is None:
         _leave_out_the_rest(source, chunk, limits)
         return False
+    if chunk.codec not in _CODECS and not any(_is_compressed(page) for page in pages):
+        chunk.codec = CompressionCodec.UNCOMPRESSED
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
     return all(page.checked is True for page in pages)
+
+
+def _is_compressed(page: Page) -> bool:
+    second = page.header.data_page_header_v2
+    return second is None or second.is_compressed is not False
 
 
 def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:

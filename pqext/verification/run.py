@@ -22,6 +22,7 @@ from pqext.core.sources.opening import open_source
 from pqext.core.suggest import did_you_mean, listed
 from pqext.verification import chunks, geometries, order, variants
 from pqext.verification.advice import ADVICE
+from pqext.verification.annotations import implausible
 from pqext.verification.model import Fault, Findings
 from pqext.verification.report import Report
 
@@ -97,6 +98,7 @@ def verify(
         _check_jump_table(file, findings)
         _check_flat_footer(file, findings)
         _check_marks(file, findings)
+        _check_annotations(file, findings)
         tops = _chosen(file, columns)
         try:
             rows: int | None = file.num_rows
@@ -198,6 +200,12 @@ _MARKS = (
 )
 _DAMAGED = 4
 """Bytes in which a damaged mark differs from ours at most; of another one nearly all differ."""
+
+
+def _check_annotations(file: ParquetFile, findings: Findings) -> None:
+    for element in file.metadata.schema:
+        for what in implausible(element):
+            findings.add(Fault("layout.file-metadata", f"the schema element {element.name!r} has {what}"))
 
 
 def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:

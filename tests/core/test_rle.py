@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from core.raw_files import OPTIONAL, Column, leaf, write
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import pqext
 from pqext.core.encodings.rle import decode_flags
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle, rle_encode
@@ -51,6 +56,23 @@ def test_foreign_runs_decode_to_their_values(case: tuple[int, list[int]], packed
 def test_a_last_group_without_its_padding_still_decodes() -> None:
     data = hybrid.encode_packed([1, 2, 3], 3)
     assert decode(data[:-1], 3, 3) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 40])
+@pytest.mark.parametrize("held", range(10))
+@pytest.mark.spec("encoding.hybrid.bit-order")
+def test_all_groups_of_a_run_but_the_padding_of_the_last_are_there(groups: int, held: int) -> None:
+    """Levels of an optional column: 8 values are wanted, one bit each, so that a group takes a byte."""
+    levels = bytes([groups << 1 | 1]) + b"\xff" * held
+    stored = len(levels).to_bytes(4, "little") + levels + bytes(32)
+    data = write([leaf("n", OPTIONAL)], [Column(b"", 8, stored=stored, claimed=len(stored))], 8)
+    if held >= groups:
+        assert pqext.read_table(data).to_pydict() == pq.read_table(io.BytesIO(data)).to_pydict() == {"n": [0] * 8}
+        return
+    with pytest.raises(OSError, match="Number of decoded rep / def levels do not match"):
+        pq.read_table(io.BytesIO(data))
+    with pytest.raises(CorruptFileError, match="run-length data ends before all values were read"):
+        pqext.read_table(data)
 
 
 @pytest.mark.spec("encoding.hybrid.repeated")

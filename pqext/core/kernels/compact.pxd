@@ -91,6 +91,8 @@ cdef inline int read_list(Cursor *c, int *wire, Py_ssize_t *count) noexcept nogi
         return TRUNCATED
     wire[0] = c.p[0] & 15
     count[0] = c.p[0] >> 4
+    if wire[0] > UUID:
+        return BAD_TYPE
     c.p += 1
     if count[0] == 15:
         status = read_size(c, count)

@@ -60,6 +60,37 @@ def present_slots(
             done += slots[i]
 
 
+def continue_lists(
+    const int16_t[::1] repetition, const int16_t[::1] definition, const int16_t[::1] least,
+):
+    """Is every entry that goes on with a list an element of it?
+
+    `least` has the lowest definition level for each repetition level, of which none is beyond it.
+    """
+    cdef Py_ssize_t i, count = repetition.shape[0]
+    cdef int highest = <int> least.shape[0] - 1
+    cdef int16_t others = 0, low
+    if definition.shape[0] != count or highest < 0:
+        raise ValueError("levels differ in length")
+    if count == 0:
+        return True
+    cdef const int16_t *repeats = &repetition[0]
+    cdef const int16_t *levels = &definition[0]
+    cdef const int16_t *lowest = &least[0]
+    with nogil:
+        if highest == 1:
+            low = lowest[1]
+            for i in range(count):
+                others |= (repeats[i] != 0) & (levels[i] < low)
+        else:
+            for i in range(count):
+                if repeats[i] < 0 or repeats[i] > highest:
+                    others = 1
+                    break
+                others |= levels[i] < lowest[repeats[i]]
+    return not others
+
+
 def count_rows(const int16_t[::1] repetition):
     """How many entries start a row, that is, have repetition level 0."""
     cdef Py_ssize_t i, rows = 0, count = repetition.shape[0]

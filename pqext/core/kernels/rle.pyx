@@ -51,17 +51,23 @@ cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
     cdef uint64_t header = 0
     cdef int status = read_leb128(runs.p, runs.size, &runs.at, 32, &header), i
     cdef Py_ssize_t count = header >> 1
+    cdef uint64_t least
     if status != OK:
         return status
     if count == 0:
         return EMPTY_RUN
     runs.packed = header & 1 and runs.width > 0
     if header & 1:
+        # Some writers cut the padding of the last group; all groups before it are there.
+        least = (<uint64_t> count - 1) * runs.width
         count *= 8
         if count > wanted:
             count = wanted
-        # Some writers cut the padding of the last group: what is needed must be there.
-        if (<uint64_t> count * runs.width + 7) // 8 > runs.size - runs.at:
+        if (<uint64_t> count * runs.width + 7) // 8 > least:
+            least = (<uint64_t> count * runs.width + 7) // 8
+        else:
+            least += runs.width > 0
+        if least > runs.size - runs.at:
             return TRUNCATED
         runs.value = 0
     else:

@@ -1,0 +1,98 @@
+"""Footers with a flipped bit that pqext reads in spite of it and Arrow does not: what is recovered, both read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from recovery.cut_files import by_pqext, by_pyarrow, recovered
+
+import pqext
+from pqext.core.files.rewrite import rewrite_footer
+from pqext.core.metadata import FileMetaData, LogicalType, StringType
+
+TABLE = pa.table({
+    "n": pa.array([1, None, 3] * 10, pa.int32()),
+    "list": pa.array([[1, None], [], None] * 10, pa.list_(pa.int32())),
+    "struct": pa.array([{"x": 1}, {"x": None}, None] * 10, pa.struct([("x", pa.int32())])),
+})
+NUMBER, LIST, STRUCT = 1, 2, 5
+
+
+def annotated(element: int, **fields: object) -> Callable[[FileMetaData], None]:
+    def change(metadata: FileMetaData) -> None:
+        for name, value in fields.items():
+            setattr(metadata.schema[element], name, value)
+
+    return change
+
+
+def changed(data: bytes, change: Callable[[FileMetaData], None]) -> bytes:
+    out = io.BytesIO()
+    rewrite_footer(io.BytesIO(data), change, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (annotated(NUMBER, converted_type=1349), "'n' has the converted type 1349"),
+        (annotated(LIST, logicalType=LogicalType(unknown=((0, 2, b""),))), "'list' has a logical type that is no str"),
+        (annotated(STRUCT, logicalType=LogicalType(STRING=StringType())), "'struct' has the logical type STRING of"),
+    ],
+)
+@pytest.mark.spec("recovery.annotations")
+def test_annotations_that_no_writer_makes_are_faults_and_left_out(
+    change: Callable[[FileMetaData], None], told: str
+) -> None:
+    data = changed(by_pyarrow(TABLE, store_schema=False), change)
+    with pytest.raises((OSError, ValueError)):
+        pq.read_table(io.BytesIO(data))
+    assert told in str(pqext.verify(data))
+    for damaged in (data, data[:-8]):
+        report, found = recovered(damaged)
+        assert found is not None, report
+        assert found.num_rows == 30
+        assert found["struct"] == TABLE["struct"]
+        assert any(told in note and note.endswith("which is left out") for note in report.notes)
+
+
+@pytest.mark.spec("recovery.annotations")
+def test_logical_types_of_later_versions_are_kept() -> None:
+    later = LogicalType(unknown=((30, 12, b"\x00"),))
+    data = changed(by_pyarrow(TABLE, store_schema=False), annotated(NUMBER, logicalType=later))
+    made = io.BytesIO()
+    assert not pqext.recover(data[:-8], made).notes
+    with pqext.open(made.getvalue()) as file:
+        assert file.metadata.schema[NUMBER].logicalType == later
+
+
+@pytest.mark.parametrize("stored", [None, "", "AAAA", "no base64", "/////w=="])
+@pytest.mark.spec("recovery.annotations")
+def test_a_note_of_the_arrow_schema_that_cannot_be_read_is_left_out(stored: str | None) -> None:
+    def change(metadata: FileMetaData) -> None:
+        (pair,) = metadata.key_value_metadata or ()
+        assert pair.key == "ARROW:schema"
+        pair.value = stored
+
+    _, found = recovered(changed(by_pyarrow(TABLE), change)[:-8])
+    assert found == TABLE
+
+
+@pytest.mark.spec("recovery.codec")
+def test_an_unknown_codec_of_pages_that_are_not_compressed_is_none() -> None:
+    table = pa.table({"n": pa.array([7, 8], pa.int64())})
+    data = by_pqext(table, page_version=2, compression="zstd", dictionary=False)
+
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        about.codec = 9
+
+    with pytest.raises(OSError, match="codec"):
+        pq.read_table(io.BytesIO(changed(data, change)))
+    _, found = recovered(changed(data, change)[:-8])
+    assert found == table
