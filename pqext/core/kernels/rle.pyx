@@ -60,14 +60,8 @@ cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
     if header & 1:
         # Some writers cut the padding of the last group; all groups before it are there.
         least = (<uint64_t> count - 1) * runs.width
-        count *= 8
-        if count > wanted:
-            count = wanted
-        if (<uint64_t> count * runs.width + 7) // 8 > least:
-            least = (<uint64_t> count * runs.width + 7) // 8
-        else:
-            least += runs.width > 0
-        if least > runs.size - runs.at:
+        count = min(count * 8, wanted)
+        if max(least + (runs.width > 0), (<uint64_t> count * runs.width + 7) // 8) > runs.size - runs.at:
             return TRUNCATED
         runs.value = 0
     else:
@@ -79,8 +73,7 @@ cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
         runs.at += (runs.width + 7) // 8
         if runs.value >= runs.limit:
             return TOO_LARGE
-        if count > wanted:
-            count = wanted
+        count = min(count, wanted)
     runs.left = count
     return OK
 
