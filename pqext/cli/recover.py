@@ -30,7 +30,9 @@ class Codec(StrEnum):
 
 def command(
     source: Annotated[str, Argument(metavar="FILE", help="The damaged file.", show_default=False)],
-    dest: Annotated[str, Option("--out", "-o", metavar="OUT", help="The file to write.", show_default=False)],
+    dest: Annotated[
+        str, Option("--out", "--output", "-o", metavar="OUT", help="The file to write.", show_default=False)
+    ],
     schema: Annotated[
         str | None,
         Option(
@@ -69,9 +71,14 @@ def command(
     from dataclasses import replace
 
     from pqext.recovery import recover
+    from pqext.recovery.places import refuse_same
 
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
+        try:
+            refuse_same(read, out)
+        except ValueError as error:
+            raise ValueError(_in_options(str(error))) from None
         check_new(out, force)
     try:
         done = recover(

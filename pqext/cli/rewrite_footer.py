@@ -45,6 +45,7 @@ def command(
     Example: pqext rewrite-footer wide.parquet --footer thrift+index
     """
     from pqext.core.files import rewrite
+    from pqext.core.footer_forms import form_of
     from pqext.core.footer_reading import read_footer
     from pqext.core.sources.opening import open_source
 
@@ -61,4 +62,13 @@ def command(
     out = dest[0] if dest else path
     rewrite.rewrite_footer(path, changed, dest[0] if dest else None, footer=footer.value)
     with open_source(out) as opened:
-        click.echo(f"{named(out)}: a footer of {size(read_footer(opened).length)}")
+        click.echo(f"{named(out)}: a footer of {size(read_footer(opened).length)}{_TOLD[form_of(opened)]}")
+
+
+_TOLD: dict[str, str] = {
+    "thrift": "",
+    "thrift+index": ", with a jump table",
+    "thrift+flatbuffers": ", with a second footer, in FlatBuffers",
+    "flatbuffers": ", in FlatBuffers: only pqext reads the file now, and --footer thrift turns it back",
+}
+"""What a footer is beyond an ordinary one, by its form."""

@@ -26,12 +26,10 @@ def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
     plain = without_copies(metadata)
     if form == "flatbuffers":
         return alone(tables_of(encode(plain))), None
-    made: tuple[FileMetaData | bytes, str | None] = plain, None
-    if form == "thrift+index":
-        made = with_jump_table(plain)
-    elif form == "thrift+flatbuffers":
-        made = with_flat_footer(plain)
-    return serialise_footer(made[0]), made[1]
+    if form == "thrift":
+        return serialise_footer(plain), None
+    serialised, told = with_jump_table(plain) if form == "thrift+index" else with_flat_footer(plain)
+    return serialise_footer(serialised), told
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:

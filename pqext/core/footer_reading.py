@@ -132,7 +132,8 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
         )
     if head != MAGIC:
         raise CorruptFileError(
-            f"the file starts with {head!r} instead of {MAGIC!r}: its beginning is damaged or missing",
+            f"the file starts with {head!r} instead of {MAGIC!r}: its beginning is damaged or missing; "
+            "`pqext recover` makes a whole file of what is left",
             path=source.path,
             offset=0,
         )

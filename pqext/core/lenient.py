@@ -7,7 +7,8 @@ header, takes the rest of the chunk's rows with it (Error Recovery).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pqext.core.column import TOO_MANY, ColumnReader
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
-from pqext.core.metadata import Encoding
+from pqext.core.metadata import Encoding, PageType
 from pqext.core.page import RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
@@ -89,10 +90,20 @@ class LenientDecoder(PageDecoder):
         rows = max(self._rows - self.decoded_rows, 0)
         return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
 
-    def _tells_rows(self, raw: RawPage) -> bool:
-        """As in :class:`PageDecoder`: where nothing else says that the levels are as they were written."""
-        has_checksum = self._checksums and raw.header.crc is not None
-        return not has_checksum and raw.num_rows is not None and raw.num_rows >= 0
+    def _believes_header(self, raw: RawPage) -> bool:
+        """As in :class:`PageDecoder`: where no checksum says that the levels are as they were written."""
+        return not (self._checksums and raw.header.crc is not None) and self._headers_add_up
+
+    @cached_property
+    def _headers_add_up(self) -> bool:
+        """Do the headers of version 2 count as many rows as there are? Arrow before 12 counted the entries of lists."""
+        told = 0
+        with suppress(CorruptFileError):  # what is behind a damaged header is not asked for
+            for raw in self._pages_again():
+                if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                    told += raw.num_rows if raw.num_rows is not None and raw.num_rows >= 0 else self._rows + 1
+            return told == self._rows
+        return told <= self._rows
 
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:
@@ -110,7 +121,9 @@ class LenientDecoder(PageDecoder):
             return super()._decode_run([raw])
         except CorruptFileError as fault:
             error = self._dictionary_fault if self._dictionary_fault and raw.form[1] in _INDICES else fault
-            rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
+            rows: int | None = raw.num_values
+            if self._shape.node.max_repetition_level:
+                rows = raw.num_rows if raw.num_rows is not None and self._headers_add_up else None
             if rows is None or not 0 <= rows <= self._rows - self.decoded_rows:
                 return self.lose_rest(error)
             return self._lost(rows, error, torn=False)

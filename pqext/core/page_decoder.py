@@ -5,6 +5,8 @@ What :class:`pqext.core.table_decoder.TableDecoder` declines comes here, so that
 
 from __future__ import annotations
 
+from functools import partial
+
 from pqext.core import long_runs, page, page_groups
 from pqext.core.budget import Account
 from pqext.core.encodings import plain
@@ -42,8 +44,9 @@ class PageDecoder:
         self._account = account
         self._dictionary: Dictionary | None = None
         has_dictionary = metadata.dictionary_page_offset is not None
+        self._pages_again = partial(pages.raw, limits, decryptor, has_dictionary=has_dictionary)
         # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
-        self._raw_pages = pages.raw(limits, decryptor, has_dictionary=has_dictionary)
+        self._raw_pages = self._pages_again()
         self._is_first = True
         self._unread: RawPage | None = None
 
@@ -133,8 +136,8 @@ class PageDecoder:
             error.locate(offset=raw.offset)
             raise
 
-    def _tells_rows(self, raw: RawPage) -> bool:
-        """Does the header say how many rows the page has, whatever its levels say?"""
+    def _believes_header(self, raw: RawPage) -> bool:
+        """Is the header right where it says other rows than the levels?"""
         return False
 
     def _verify(self, raw: RawPage) -> None:
@@ -151,7 +154,7 @@ class PageDecoder:
         except ParquetError:
             self._account.settle(before)
             raise
-        page_groups.check_rows(run, column.repetition, by_header=self._tells_rows)
+        page_groups.check_rows(run, column.repetition, believes_header=self._believes_header)
         self._account.decoded(len(run))
         return column
 

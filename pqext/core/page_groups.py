@@ -33,26 +33,27 @@ def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> 
     return unpacked + values * (width + 13 if encoding == Encoding.DELTA_BYTE_ARRAY else 1)
 
 
-def check_rows(run: Sequence[RawPage], repetition: Levels | None, *, by_header: Callable[[RawPage], bool]) -> None:
+def check_rows(
+    run: Sequence[RawPage], repetition: Levels | None, *, believes_header: Callable[[RawPage], bool]
+) -> None:
     """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says.
 
-    Pages that are in no index and of lists, and for which ``by_header`` holds: as many as their own header. Where
-    damage is passed over, others would move all rows behind them.
+    A page of lists that no index was asked of holds as many as its header says, if that is to be believed where the two
+    differ: where damage is passed over, others would move all rows behind them.
     """
     at = 0
     for raw in run:
         levels = None if repetition is None else repetition[at : at + raw.num_values]
         at += raw.num_values
-        expected = raw.indexed_rows
-        if expected is None and levels is not None and by_header(raw):
-            expected = raw.num_rows
+        is_indexed = raw.indexed_rows is not None
+        expected = raw.indexed_rows if is_indexed else raw.num_rows if levels is not None else None
         if expected is None:
             continue
         rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
         # Some old writers of version 2 cut rows in two.
-        is_torn = raw.indexed_rows is not None and levels is not None and len(levels) and levels[0]
-        if rows != expected or is_torn:
-            source = "its header" if raw.indexed_rows is None else "the offset index"
+        is_torn = is_indexed and levels is not None and len(levels) and levels[0]
+        if (rows != expected and (is_indexed or believes_header(raw))) or is_torn:
+            source = "the offset index" if is_indexed else "its header"
             raise CorruptFileError(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pqext.core.damage import Damage
 from pqext.core.errors import LimitError, ParquetError
@@ -67,9 +68,7 @@ def judge(source: Source, claims: Claims, limits: Limits) -> list[Verdict]:
     with quiet():
         if complete:
             _read_all(source, claims, complete, limits)
-            if any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _annotated(schema.root):
-                _verify(source, claims, complete, limits)
-            _count_again(source, claims, schema, complete, limits)
+            _verify(source, claims, complete, schema, limits)
         for verdict in verdicts:
             if None in verdict.group.chunks:
                 _judge_incomplete(source, claims, schema, verdict, limits)
@@ -149,42 +148,39 @@ def _fault(file: ParquetFile, top: Shape, group: int) -> str | None:
     return None
 
 
-def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> None:
-    sound = [one for one in verdicts if not one.damaged]
+def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema: Schema, limits: Limits) -> None:
+    """Note what verification finds in row groups that can be read.
+
+    All of it counts where values have a meaning that reading does not ask for. Of others only what is beside the values
+    is asked: no checksum covers the header of a page of version 2, and some decimals are no numbers.
+    """
+    has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _annotated(schema.root)
+    asked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
+    sound = [one for one in verdicts if not one.damaged and (asked or _counts_rows(source, one.group, limits))]
     if not sound:
         return
     claimed = ClaimedSource(source, file_metadata(claims, [one.group for one in sound]), limits)
-    report = verify(claimed, limit=_FAULTS, limits=limits)
+    checks: Sequence[Literal["chunks"]] | None = None if has_meaning else ["chunks"]
+    report = verify(claimed, checks=checks, limit=_FAULTS, limits=limits)
+    names = [node.name for node in schema.root.children]
     for fault in report.faults:
         for index, verdict in enumerate(sound):
-            if fault.row_group in (None, index):
-                top = (fault.column or "").split(".")[0]
+            if fault.row_group not in (None, index):
+                continue
+            top = _top(fault.column or "", names)
+            if fault.rule in _MISSTATED:
+                verdict.misstated.setdefault(top, fault.message)
+            elif has_meaning:
                 verdict.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
     if len(report.faults) < report.total:
         for verdict in sound:
             verdict.damaged.setdefault("", "too many values that break rules")
 
 
-def _count_again(
-    source: Source, claims: Claims, schema: Schema, verdicts: Sequence[Verdict], limits: Limits
-) -> None:
-    """Note of row groups that can be read where pages of version 2 count otherwise, and where decimals are no numbers.
-
-    No checksum covers a page header.
-    """
-    numbers = any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
-    told = [one for one in verdicts if not one.damaged and (numbers or _counts_rows(source, one.group, limits))]
-    if not told:
-        return
-    claimed = ClaimedSource(source, file_metadata(claims, [one.group for one in told]), limits)
-    report = verify(claimed, checks=["chunks"], limit=_FAULTS, limits=limits)
-    for fault in report.faults:
-        if fault.rule in _MISSTATED and fault.row_group is not None:
-            top = (fault.column or "").split(".")[0]
-            told[fault.row_group].misstated.setdefault(top, fault.message)
-    if len(report.faults) < report.total:
-        for verdict in told:
-            verdict.misstated.setdefault("", "more faults than can be listed")
+def _top(column: str, names: Sequence[str]) -> str:
+    """The top-level column that a dotted path leads into."""
+    found = [name for name in names if column == name or column.startswith(f"{name}.")]
+    return max(found, key=len, default=column)
 
 
 def _counts_rows(source: Source, group: ClaimedGroup, limits: Limits) -> bool:

@@ -22,6 +22,7 @@ from pqext.core.metadata import (
     KeyValue,
     RowGroup,
     SchemaElement,
+    Type,
 )
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
@@ -44,6 +45,8 @@ _FAULTS = 1 << 16
 _FIRST = 8
 """Column chunks of a row group that are looked at to see whether a footer is that of the file."""
 _CODECS = frozenset(int(one) for one in CompressionCodec)
+_WORD = 8
+"""Bytes to which writers of single bits may fill up."""
 _LOOKED_AT = 4
 """Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
@@ -88,6 +91,8 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         metadata.created_by,
     )
     claims.pairs = _readable(source, claims, limits)
+    if len(claims.pairs or ()) < len(true_pairs(metadata.key_value_metadata) or ()):
+        notes.append("the note of the Arrow schema cannot be read and is left out")
     leaves = len(from_elements(metadata.schema, limits).leaves)
     losses: list[Loss] = []
     for number, group in enumerate(metadata.row_groups):
@@ -247,7 +252,8 @@ def _are_others(number: int, leaf: SchemaNode, groups: Sequence[PageGroup], chun
     for group in groups[:_LOOKED_AT]:
         for page in [page for page in group.chunks[number] if not page.is_dictionary][:_LOOKED_AT]:
             over = chunks.left_over(leaf, page)
-            if over == 0:
+            is_padding = leaf.physical_type == Type.BOOLEAN and over is not None and over < _WORD
+            if over == 0 or is_padding:
                 return False
             found |= over is not None
     return found
@@ -281,8 +287,16 @@ def _claimed(
     for number, (leaf, pages) in enumerate(zip(leaves, group.chunks, strict=True)):
         codec = None if number in others else chunks.codec(leaf.leaf_start, pages)
         made.append(None if codec is None else metadata_of(leaf, codec, pages))
-    checksums = all(page.checked is True for pages in group.chunks for page in pages)
-    return ClaimedGroup(group.rows, made, "pages", checksums=checksums, assigned=group.way, extent=group.extent)
+    checked = {page.checked for pages in group.chunks for page in pages}
+    return ClaimedGroup(
+        group.rows,
+        made,
+        "pages",
+        checksums=None not in checked,
+        intact=checked <= {True},
+        assigned=group.way,
+        extent=group.extent,
+    )
 
 
 def end_of_claims(evidence: Evidence) -> int:
@@ -317,7 +331,7 @@ def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page
 
 
 def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
-    """Give the chunk the sizes and encodings that its pages have; do all of these have checksums that fit?"""
+    """Give the chunk the sizes and encodings that its pages have; do all of these have checksums?"""
     pages = pages_of(source, chunk, limits)
     if pages is None:
         _leave_out_the_rest(source, chunk, limits)
@@ -326,7 +340,7 @@ def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
         chunk.codec = CompressionCodec.UNCOMPRESSED
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
-    return all(page.checked is True for page in pages)
+    return all(page.checked is not None for page in pages)
 
 
 def _is_compressed(page: Page) -> bool:

@@ -32,7 +32,7 @@ from pqext.recovery.pages import Page, Segment
 from pqext.recovery.placing import alone, lines
 from pqext.recovery.walking import Column, Form, Walked, Walker, told_type
 
-_STEPS = 4_000_000
+_STEPS, _STEPS_PER_ELEMENT = 4_000_000, 1_500
 _READ, _ENTRIES = 2_000, 400
 """What it costs to read a page, and one step more for so many entries; to look at one costs a step."""
 _MADE = 30
@@ -64,7 +64,7 @@ def likely(
     ``may_fit``: nothing comes where the schema fits as it is.
     """
     effort = Effort(0)
-    effort.left = _STEPS
+    effort.left = _STEPS + _STEPS_PER_ELEMENT * len(schema.elements)
     columns = columns_of(source, schema.elements, codecs, limits, effort, vary=True)
     seen: list[dict[int, SchemaElement]] = []
     for segment in segments:

@@ -69,13 +69,17 @@ def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
         return page.unpacked <= size_of(count) + levels * (16 + 3 * count)
     repetition, definition = second.repetition_levels_byte_length, second.definition_levels_byte_length
     if (leaf.max_repetition_level == 0 and (repetition or second.num_rows != count)) or (
-        leaf.max_definition_level == 0 and (definition or second.num_nulls)
+        leaf.max_definition_level == 0 and (definition or second.num_nulls > 0)
     ):
         return False
     if count and ((leaf.max_repetition_level and not repetition) or (leaf.max_definition_level and not definition)):
         return False
     values = page.unpacked - repetition - definition
-    return not is_fixed or leaf.max_repetition_level > 0 or values == size_of(count - second.num_nulls)
+    if not is_fixed or leaf.max_repetition_level:
+        return True
+    if second.num_nulls < 0:  # parquet-java counts none where it writes no statistics
+        return values <= size_of(count) and (not width or values % width == 0)
+    return values == size_of(count - second.num_nulls)
 
 
 class Chunks:

@@ -39,6 +39,7 @@ def misstated(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def loss_of(group: ClaimedGroup, column: str, reason: str, rows: int) -> Loss:
+    """The loss of ``rows`` rows of a row group because of a top-level column."""
     start, stop = group.extent or (None, None)
     return Loss(reason, start, stop, group.number, column or None, rows)
 
@@ -52,8 +53,9 @@ def ordered(losses: Sequence[Loss], claims: Claims, limits: Limits) -> list[Loss
         reached = group.offset or reached  # of one without any chunk nothing tells where it was
         places[group.number] = reached
 
-    def place(loss: Loss) -> tuple[int, int]:
+    def place(loss: Loss) -> tuple[int, int, int]:
         start = places.get(loss.source_row_group, reached) if loss.start is None else loss.start
-        return start, columns.get((loss.column or "").split(".")[0], -1)
+        group = -1 if loss.source_row_group is None else loss.source_row_group
+        return start, group, columns.get((loss.column or "").split(".")[0], -1)
 
     return sorted(losses, key=place)

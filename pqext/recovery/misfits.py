@@ -50,7 +50,7 @@ def explained(
     misfit = walker.furthest
     if reached:
         misfit = _by_values(source, segment.pages, reached, effort, limits) if by_values else None
-    if misfit is None or (walker.breaks_off and not segment.at_end):
+    if effort.left < 0 or misfit is None or (walker.breaks_off and not segment.at_end):
         return list(losses)
     name = ".".join(schema.elements[at].name for at in lines(schema.elements)[misfit.leaf][1:])
     place = segment.pages[misfit.page].offset

@@ -120,8 +120,8 @@ class Segment:
 
 
 def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] | None:
-    """The pages that fill these bytes, ``None`` where others do, or none."""
-    walk, found = _Walk(source, stop, limits), list[Page]()
+    """The pages that fill these bytes, where a footer says that pages are; ``None`` where others do, or none."""
+    walk, found = _Walk(source, stop, limits, is_told=True), list[Page]()
     while start < stop:
         page = walk.page(start)
         if page is None:
@@ -132,8 +132,10 @@ def chain(source: Source, start: int, stop: int, limits: Limits) -> list[Page] |
 
 
 def page_at(source: Source, at: int, limits: Limits) -> Page | None:
-    """The page whose header is at ``at``, its checksum aside, if there is one."""
-    return _Walk(source, source.size, limits).page(at, check=False) if 0 <= at < source.size else None
+    """The page whose header is at ``at``, where a footer says that one is, its checksum aside, if there is one."""
+    if not 0 <= at < source.size:
+        return None
+    return _Walk(source, source.size, limits, is_told=True).page(at, check=False)
 
 
 def walk(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]:
@@ -148,7 +150,10 @@ def walk(source: Source, start: int, stop: int, limits: Limits) -> list[Segment]
 
 
 class _Walk:
-    def __init__(self, source: Source, stop: int, limits: Limits) -> None:
+    """``is_told``: a footer says where pages are, so that their headers are believed although they count wrongly."""
+
+    def __init__(self, source: Source, stop: int, limits: Limits, *, is_told: bool = False) -> None:
+        self._is_told = is_told
         self._source = source
         self._stop = stop
         self._limits = limits
@@ -212,7 +217,7 @@ class _Walk:
                 header, end = decode(PageHeader, self._source.read(at, length), 0, self._limits)
             except ParquetError:
                 return None
-        known = _content(header)
+        known = _content(header, is_told=self._is_told)
         stored, unpacked = header.compressed_page_size, header.uncompressed_page_size
         if known is None or not 0 <= stored <= self._stop - at - end or not 0 <= unpacked <= self._limits.page_bytes:
             return None
@@ -282,7 +287,7 @@ class _Walk:
         return None
 
 
-def _content(header: PageHeader) -> tuple[int, int] | None:
+def _content(header: PageHeader, *, is_told: bool) -> tuple[int, int] | None:
     """(entries, encoding) of a page whose header makes sense, ``None`` for others."""
     kind = header.type
     if kind == _DATA and header.data_page_header is not None:
@@ -297,8 +302,9 @@ def _content(header: PageHeader) -> tuple[int, int] | None:
     if kind == _DATA_V2 and header.data_page_header_v2 is not None:
         second = header.data_page_header_v2
         lengths = second.definition_levels_byte_length, second.repetition_levels_byte_length
-        fits = second.encoding in _ENCODINGS and min(*lengths, second.num_values, second.num_rows) >= 0
+        fits = second.encoding in _ENCODINGS and min(*lengths, second.num_values) >= 0
         fits = fits and sum(lengths) <= min(header.compressed_page_size, header.uncompressed_page_size)
-        fits = fits and 0 <= second.num_nulls <= second.num_values and second.num_rows <= second.num_values
+        counts = -1 <= second.num_nulls <= second.num_values and 0 <= second.num_rows <= second.num_values
+        fits = fits and (is_told or counts)
         return (second.num_values, int(second.encoding)) if fits else None
     return None

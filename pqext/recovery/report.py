@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pqext.core.damage import told_rows
 from pqext.recovery.claims import Assigned
 from pqext.text import counted, visible
 
@@ -15,7 +16,7 @@ class Recovered:
 
     ``source_row_group`` is its number in the footer that was found, ``None`` where pages told of it, and ``offset``
     where its first page begins in the damaged file. ``evidence`` says what told its place. ``checksums``: every page
-    has a checksum that fits, so that its bytes are those that were written.
+    has one, so that the bytes of those that were kept are those that were written.
 
     ``assigned`` is what told to which columns the pages belong: a ``"footer"``, one that does not stand where it says
     that the file ends (``"moved"``), or one that the values ``"contradicted"`` by its statistics. Otherwise the schema
@@ -130,7 +131,7 @@ class Recovery:
         first, lines = 0, []
         for number, group in enumerate(self.row_groups):
             if group.null_columns:
-                rows = f"rows {first:,} to {first + group.rows:,}"
+                rows = told_rows(first, first + group.rows)
                 lines.append(f"{', '.join(group.null_columns)} in row group {number} of the new file, {rows}")
             first += group.rows
         return lines

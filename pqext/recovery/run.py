@@ -199,10 +199,13 @@ class _Recovery:
             else:
                 dropped = []
         losses = losses + losses_of(verdicts)
-        evidence.notes += misstated(verdicts)
+        if self._schema is not None and evidence.metadata is not None:
+            evidence.notes.append(f"{self._schema.schema_from} was not needed: {claims.schema_from} tells the columns")
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
+        evidence.notes += misstated(kept)
         losses = ordered(losses, evidence.claims, self._limits)
-        return self._report(replace(evidence, losses=losses), kept, tuple(dropped))
+        groups = [_recovered(one.group, one.rows_left) for one in kept]
+        return self._report(replace(evidence, losses=losses), groups, tuple(dropped))
 
     def _in_other_forms(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
         """The evidence of pages, in other physical forms where these fit and the schema told logical types only.
@@ -250,7 +253,7 @@ class _Recovery:
         claims, losses = evidence.claims, evidence.losses
         extents = [one.group.extent for one in verdicts if one.group.extent is not None]
         # Row groups by the headers of pages that are as they were written, and cannot be read: they are none.
-        is_wrong = bool(extents) and all(one.group.checksums and not one.rows_left for one in verdicts)
+        is_wrong = bool(extents) and all(one.group.intact and not one.rows_left for one in verdicts)
         if is_wrong:
             losses = [Loss(UNPLACED, extents[0][0], extents[-1][1]), *losses]
         told = explained(
@@ -331,26 +334,28 @@ class _Recovery:
     def _pages(self, start: int, stop: int, schema: Claims) -> Evidence:
         return of_pages(self._source, start, stop, schema, self._hints, self._limits)
 
-    def _write(self, claims: Claims, verdicts: list[Verdict], dest: Any, losses: list[Loss]) -> list[Recovered]:
-        """Write what holds; gives the row groups that were written."""
-        damaged = [one for one in verdicts if not one.can_be_copied]
-        mended: Sequence[tuple[Source, ClaimedGroup]] = ()
-        if damaged and (again := self._rewritten(claims, damaged)) is not None:
-            mended = _alike(again, claims, damaged, self._limits)
+    def _write(self, claims: Claims, verdicts: list[Verdict], dest: Any, losses: list[Loss]) -> list[Verdict]:
+        """Write what holds; gives the verdicts on the row groups that were written."""
+        anew = [one for one in verdicts if not one.can_be_copied]
+        made: dict[int, tuple[Source, ClaimedGroup]] = {}
+        if anew and (again := self._rewritten(claims, anew)) is not None:
+            mended = _alike(again, claims, anew, self._limits)
             if not mended and (again := self._rewritten(claims, verdicts)) is not None:
                 with Sink(dest) as sink:
                     sink.write(again)
-                return [_recovered(one.group, one.rows_left) for one in verdicts]
-        if damaged and not mended:
-            for one in damaged:
+                return verdicts
+            made = {id(one): group for one, group in zip(anew, mended, strict=False)}
+        for one in anew if not made else ():  # one that cannot be written costs no other
+            if (again := self._rewritten(claims, [one])) is not None:
+                made |= {id(one): group for group in _alike(again, claims, [one], self._limits)}
+        for one in anew:
+            if id(one) not in made:
                 reason = "the rows outside its damaged pages cannot be told with certainty"
                 losses.append(Loss(reason, source_row_group=one.group.number, rows=one.rows_left))
-            verdicts = [one for one in verdicts if one.can_be_copied]
-        if not verdicts:
-            return []
-        anew = iter(mended)
-        write(dest, claims, [(self._source, one.group) if one.can_be_copied else next(anew) for one in verdicts])
-        return [_recovered(one.group, one.rows_left) for one in verdicts]
+        kept = [one for one in verdicts if one.can_be_copied or id(one) in made]
+        if kept:
+            write(dest, claims, [made.get(id(one), (self._source, one.group)) for one in kept])
+        return kept
 
     def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> Any:
         """The rows of some row groups outside damaged pages, as a file; ``None`` where verification refuses it."""

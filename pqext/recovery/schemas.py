@@ -18,6 +18,7 @@ from pqext.recovery.claims import Claims
 from pqext.recovery.ddl import columns
 from pqext.recovery.writing import true_pairs
 
+_MOST_TEXT = 1 << 20
 Given = tuple[Claims, list[int | None], bool]
 """A schema, the codec of each leaf where it is known, and are its physical types our own guess?"""
 
@@ -25,7 +26,8 @@ Given = tuple[Claims, list[int | None], bool]
 def given(schema: Any, limits: Limits) -> Given:
     """The schema that ``schema`` tells, and the codec of each of its leaves where it tells that too.
 
-    ``schema`` is a Parquet file, an Arrow schema or DDL. Raises ``ValueError`` for text that is neither a file nor DDL.
+    ``schema`` is a Parquet file, an Arrow schema, or DDL, which may be in a file. Raises ``ValueError`` for text that
+    is neither a file nor DDL.
     """
     if isinstance(schema, pa.Schema):
         return _of_arrow(schema, "the Arrow schema given")
@@ -35,6 +37,11 @@ def given(schema: Any, limits: Limits) -> Given:
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is neither a file that is there nor DDL: {error}") from None
         return _of_arrow(named, "the DDL given")
+    if (text := _text_of(schema)) is not None:
+        try:
+            return _of_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"schema is a text file, and its text is no DDL: {error}") from None
     with ParquetFile(schema, limits=limits) as file:
         metadata = file.metadata
         codecs: list[int | None] = [None] * len(file.schema.leaves)
@@ -48,6 +55,18 @@ def given(schema: Any, limits: Limits) -> Given:
 
 def _names_a_file(text: str) -> bool:
     return os.path.exists(text) or scheme_of(text) is not None or text.endswith((".parquet", ".parq"))
+
+
+def _text_of(schema: Any) -> str | None:
+    """The text of a short local file that is none of Parquet."""
+    if not isinstance(schema, str | os.PathLike) or scheme_of(os.fspath(schema)) is not None:
+        return None
+    try:
+        with open(schema, "rb") as file:
+            data = file.read(_MOST_TEXT + 1)
+        return None if len(data) > _MOST_TEXT or data[:3] == b"PAR" or b"\0" in data else data.decode().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def _of_arrow(schema: pa.Schema, told: str) -> Given:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pqext.core import storage
 from pqext.core.damage import Damage, told_rows
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptDataWarning, VariantError
+from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
@@ -122,7 +122,7 @@ def repair(
         What became of the file: ``rows`` and ``row_groups`` that were written, and in ``damage`` what was left out.
 
     Raises:
-        CorruptFileError: Where the footer or the schema is damaged.
+        CorruptFileError: Where the footer or the schema is damaged, or no row can be read.
         VariantError: For a value that cannot be read, with the row of the file.
         ValueError: Where ``dest`` is ``source``, something of it would be lost, and ``overwrite`` is not given.
 
@@ -257,6 +257,10 @@ def _rewrite(
                 groups += rows > before
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
+            if file.damage and not rows:
+                told = f"nothing of its {file.num_rows:,} rows can be read where the footer says"
+                advice = "`pqext recover` looks for pages by their headers"
+                raise CorruptFileError(f"{told}: {file.damage[0].error.message}; {advice}", path=file.path)
             if not overwrite and (job.invalid or any(one.stop > one.start for one in file.damage)):
                 _check_apart(source, dest, options)
             opened.close()  # Windows replaces no file that is open

@@ -10,13 +10,16 @@ _SCHEMA = "the schema is wrong, not a row: write the file again from its source,
 
 _WRONG = "readers that trust {} lose rows: read with trust_statistics=False; `pqext repair IN OUT` mends the file"
 _MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: `pqext repair` mends the file"
-_LOST = "fetch the file again; else `pqext repair IN OUT` keeps what is not damaged, as on_corrupt=\"skip\" reads it"
+_LOST = (
+    "fetch the file again; else `pqext repair IN OUT` keeps what is not damaged, as on_corrupt=\"skip\" reads it, and "
+    "`pqext recover IN -o OUT` keeps more where bytes are missing"
+)
 _BOXES = _WRONG.format("these statistics")
 _NO_ORDER = "readers that trust these bounds may lose rows; pqext never does: write the file again without them"
 
 ADVICE: tuple[tuple[str, str], ...] = (
-    ("layout.footer-lost", "the file is cut off or its end was overwritten: fetch it again, or write what is left with "
-                           "`pqext recover FILE -o OUT`"),
+    ("layout.footer-lost", "the file is cut off, or its beginning or end was overwritten: fetch it again, or write "
+                           "what is left with `pqext recover FILE -o OUT`"),
     ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
     ("extension.jump-table.", "what pqext reads by the table may be wrong: `pqext rewrite-footer FILE` drops it"),
     ("extension.flatbuffers.", "the two footers differ, or one is damaged: `pqext rewrite-footer FILE --footer "

@@ -147,10 +147,10 @@ class _ChunkCheck:
         lows: list[Value | None] = []
         highs: list[Value | None] = []
         outside = absent = False
-        counts = known.row_counts if known is not None else self._by_headers(stored)
-        for number, piece in enumerate(self._pieces(chunk, measured, counts)):
-            if counts is not None:
-                self._header(stored[number], piece)
+        counted = None
+        if any(page.rows is not None for page in stored):
+            counted = page_headers.Counted(stored, chunk.node.max_definition_level)
+        for number, piece in enumerate(self._pieces(chunk, measured, known, counted)):
             entries, nulls, nans = entries + piece.entries, nulls + piece.nulls, nans + (piece.nans or 0)
             outside = outside or _outside(piece, claimed)
             found.append(piece.sizes)
@@ -160,6 +160,8 @@ class _ChunkCheck:
                 self._page(known, columns, number, piece, stored[number])
             if filter is not None and piece.physical is not None and len(piece.physical):
                 absent = absent or not filter.contains_hashes(bloom.hash_values(piece.physical)).all()
+        for page, message in counted.contradicted() if counted is not None else ():
+            self._fault("page.v2.counts", message, page.offset)
         if outside:
             self._fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
         if absent:
@@ -183,24 +185,15 @@ class _ChunkCheck:
             self._fault("bloom.header", error.message, error.offset)
         return None
 
-    def _by_headers(self, stored: Sequence[PageExtent]) -> list[int] | None:
-        """The rows of each page by their headers, where all tell them."""
-        rows = self._group.num_rows
-        counts = page_headers.row_counts(stored, rows, is_flat=not self._leaf.node.max_repetition_level)
-        if counts is None:
-            for page, message in page_headers.implausible(stored, rows):
-                self._fault("page.v2.counts", message, page.offset)
-        return counts
-
-    def _header(self, page: PageExtent, piece: Piece) -> None:
-        message = page_headers.contradicted(page, piece.entries, piece.sizes.repetition[0], piece.nulls)
-        if message is not None:
-            self._fault("page.v2.counts", message, page.offset)
-
-    def _pieces(self, chunk: ColumnChunk, order: BoundOrder, counts: Sequence[int] | None) -> Iterator[Piece]:
-        """The rows of each page, where ``counts`` tells them, else runs of rows."""
+    def _pieces(
+        self, chunk: ColumnChunk, order: BoundOrder, known: IndexedPages | None, counted: page_headers.Counted | None
+    ) -> Iterator[Piece]:
+        """The rows of each page, where an index tells them, else runs of rows."""
         row = self._first_row
+        counts = None if known is None else known.row_counts
         for column in runs(self._file, self._group, self._leaf, chunk, counts):
+            if counted is not None:
+                counted.add(column)
             if chunk.node.leaf_type.member == "JSON":
                 self._documents(column, row)
             row += column.rows

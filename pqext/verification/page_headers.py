@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from pqext.core.leaf_column import LeafColumn
+
 
 @dataclass(frozen=True, slots=True)
 class PageExtent:
     """A data page by its header: offset in the file, stored size with the header, entries.
 
-    Headers of version 2 tell rows and nulls too.
+    Headers of version 2 tell rows and nulls too; nulls are -1 where parquet-java writes no statistics.
     """
 
     offset: int
@@ -20,31 +24,43 @@ class PageExtent:
     nulls: int | None
 
 
-def row_counts(pages: Sequence[PageExtent], rows: int, *, is_flat: bool) -> list[int] | None:
-    """The rows of each page of a chunk of ``rows`` rows, ``None`` where headers do not tell, or not truly."""
-    if all(page.rows is None for page in pages):
-        return None
-    told = [page.entries if is_flat else page.rows for page in pages]
-    counts = [one for one in told if one is not None and one >= 0]
-    return counts if len(counts) == len(pages) and sum(counts) == rows else None
+class Counted:
+    """Rows and nulls of each page of a chunk, by the runs of rows that are decoded one after another.
 
+    ``highest`` is the definition level of entries that have a value.
+    """
 
-def implausible(pages: Sequence[PageExtent], rows: int) -> Iterator[tuple[PageExtent, str]]:
-    """What headers say that cannot be right, whatever the levels are."""
-    told = 0
-    for page in pages:
-        for name, count in (("rows", page.rows), ("nulls", page.nulls)):
-            if count is not None and not 0 <= count <= page.entries:
-                yield page, f"the header of a page of {page.entries} entries counts {count} {name}"
-        told += max(page.rows or 0, 0)
-    if told > rows:
-        yield pages[-1], f"the headers of the pages count {told} rows, the row group has {rows}"
+    def __init__(self, pages: Sequence[PageExtent], highest: int) -> None:
+        self._pages = [page for page in pages if page.entries]
+        self._ends = np.cumsum([page.entries for page in self._pages], dtype=np.int64)
+        self._highest = highest
+        self._rows, self._nulls = np.zeros(len(self._pages), np.int64), np.zeros(len(self._pages), np.int64)
+        self._at = 0
 
+    def add(self, column: LeafColumn) -> None:
+        """Count the next run."""
+        begin, stop = self._at, self._at + column.entries
+        self._at = stop
+        first, last = np.searchsorted(self._ends, [begin, stop - 1], "right")
+        if begin == stop or last >= len(self._pages):
+            return
+        which = slice(first, last + 1)
+        ends = np.minimum(self._ends[which], stop)
+        starts = np.concatenate(([begin], ends[:-1])) - begin
+        if column.repetition is None:
+            self._rows[which] += ends - begin - starts
+        else:
+            self._rows[which] += np.add.reduceat(column.repetition == 0, starts, dtype=np.int64)
+        if column.definition is not None:
+            self._nulls[which] += np.add.reduceat(column.definition < self._highest, starts, dtype=np.int64)
+        elif column.array.null_count:
+            nulls = column.array.is_null().to_numpy(zero_copy_only=False)
+            self._nulls[which] += np.add.reduceat(nulls, starts, dtype=np.int64)
 
-def contradicted(page: PageExtent, entries: int, rows: int, nulls: int) -> str | None:
-    """How a page that holds so many entries, rows and nulls is not as its header says."""
-    counts = (("entries", entries, page.entries), ("rows", rows, page.rows), ("nulls", nulls, page.nulls))
-    for name, found, said in counts:
-        if said is not None and said != found:
-            return f"a page holds {found} {name} where its header says {said}"
-    return None
+    def contradicted(self) -> Iterator[tuple[PageExtent, str]]:
+        """Each page that holds other rows or nulls than its header says, and how."""
+        for page, rows, nulls in zip(self._pages, self._rows.tolist(), self._nulls.tolist(), strict=True):
+            if page.rows is not None and page.rows != rows:
+                yield page, f"a page holds {rows} rows where its header says {page.rows}"
+            if page.nulls not in (None, -1, nulls):
+                yield page, f"a page holds {nulls} nulls where its header says {page.nulls}"

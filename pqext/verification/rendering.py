@@ -59,7 +59,8 @@ def _rules(report: Verdict) -> Iterator[RenderableType]:
         table.add_row(f"{count.count:,}", Text(count.rule), _plain(count.message))
     yield Group(table, "")
     advice = list(dict.fromkeys(count.advice for count in report.counts if count.advice))
-    yield Group(Text("what to do", style="bold"), *(Text(f"- {text}") for text in advice), "")
+    if advice:
+        yield Group(Text("what to do", style="bold"), *(Text(f"- {text}") for text in advice), "")
 
 
 def _places(report: Verdict) -> RenderableType:

@@ -21,7 +21,11 @@ def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     table = pa.table({"id": range(100), "name": ["a"] * 100})
     pqext.write_table(table, whole, row_group_rows=50)
     cut.write_bytes(whole.read_bytes()[:-700])
-    for schema in ("id BIGINT, name STRING", whole):
+    ddl, text = tmp_path / "columns.ddl", tmp_path / "some.csv"
+    ddl.write_text("id BIGINT,\n  name STRING\n", "utf-8")
+    text.write_text("id,name\n1,a\n", "utf-8")
+    assert "its text is no DDL" in str(run("recover", cut, "-o", out, "--schema", text).exception)
+    for schema in ("id BIGINT, name STRING", ddl, whole):
         result = run("recover", cut, "-o", out, "--schema", schema, "--force")
         assert result.exit_code == 0, result.output
         assert "recovered  100 rows in 2 row groups" in result.output
@@ -56,7 +60,7 @@ def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> Non
     data[place : place + 4] = bytes(4)
     damaged.write_bytes(data)
     result = run("recover", damaged, "-o", out, "--null-columns")
-    assert "nulls      name in row group 0 of the new file, rows 0 to 50" in result.output
+    assert "nulls      name in row group 0 of the new file, rows 0 to 49" in result.output
     assert pqext.read_table(out)["name"].to_pylist() == [None] * 50 + ["some text"] * 50
     result = run("recover", damaged, "-o", out, "--null-columns", "--drop-columns", "--force")
     assert result.exit_code != 0
@@ -78,7 +82,10 @@ def test_an_output_that_is_there_is_not_replaced_unasked(tmp_path: Path) -> None
     out.write_bytes(b"mine")
     assert run("recover", whole, "-o", out).exit_code != 0
     assert out.read_bytes() == b"mine"
-    assert run("recover", whole, "-o", whole, "--force").exit_code != 0
+    for options in ((), ("--force",)):
+        result = run("recover", whole, "--output", whole, *options)
+        assert result.exit_code != 0
+        assert "OUT is the damaged file itself" in result.output + str(result.exception)
 
 
 def test_standard_output_is_no_file_to_recover_to(tmp_path: Path) -> None:

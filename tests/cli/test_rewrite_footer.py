@@ -24,7 +24,7 @@ def test_a_file_gets_a_jump_table_and_loses_it(tmp_path: Path) -> None:
     before = path.read_bytes()
     result = run("rewrite-footer", path, "--footer", "thrift+index", "-o", other)
     assert result.exit_code == 0, result.output
-    assert "a footer of" in result.output
+    assert result.output.endswith(", with a jump table\n")
     assert path.read_bytes() == before
     assert list(pqext.open(other).extensions) == ["file"]
     assert "jump table" in run("inspect", other).output

@@ -105,6 +105,7 @@ def test_broken_values_stop_the_work_or_become_null(tmp_path: Path) -> None:
 
 def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
     bad, mended = tmp_path / "bad.parquet", tmp_path / "mended.parquet"
+    pqext.write_table(pqext.read_table(source), source, append=True)  # a row group that is not damaged
     data = bytearray(source.read_bytes())
     data[60] ^= 255
     bad.write_bytes(data)
@@ -121,6 +122,20 @@ def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
         assert bad.read_bytes() == data
     assert run("repair", bad, bad, "--force").exit_code == 0
     assert pqext.verify(bad).ok
+
+
+def test_a_file_of_which_nothing_can_be_read_is_not_replaced_by_an_empty_one(source: Path, tmp_path: Path) -> None:
+    data = bytearray(source.read_bytes())
+    data[60] ^= 255
+    source.write_bytes(data)
+    for command in (["repair"], ["unshred", "--on-corrupt", "skip"], ["reshred", "--on-corrupt", "skip"]):
+        for dest in (source, tmp_path / "out.parquet"):
+            done = CliRunner().invoke(app, [*command, str(source), str(dest), "--force"])
+            assert done.exit_code == 1
+            assert "nothing of its 3 rows can be read where the footer says: " in str(done.exception)
+            assert "`pqext recover` looks for pages by their headers" in str(done.exception)
+            assert source.read_bytes() == data
+            assert [one.name for one in tmp_path.iterdir()] == [source.name]
 
 
 def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from core.raw_files import OPTIONAL, Column, leaf, write
 from odd_files import empty_decimals, with_header
-from recovery.cut_files import by_pqext, by_pyarrow, footer_of, recovered, without_footer
+from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered, without_footer
 
 from pqext.core.metadata import DataPageHeaderV2
 
@@ -18,10 +18,15 @@ TABLE = pa.table({
     "list": pa.array([[1, None], [], None] * 10, pa.list_(pa.int32())),
     "text": pa.array(["a", "bb", None] * 10),
 })
+DOCUMENTS = TABLE.append_column("json", pa.array(['{"a": 1}'] * 30, pa.json_()))
 
 
 def minus_rows(header: DataPageHeaderV2) -> None:
     header.num_rows = -1
+
+
+def less_rows(header: DataPageHeaderV2) -> None:
+    header.num_rows -= 1
 
 
 def more_rows(header: DataPageHeaderV2) -> None:
@@ -29,7 +34,7 @@ def more_rows(header: DataPageHeaderV2) -> None:
 
 
 def minus_nulls(header: DataPageHeaderV2) -> None:
-    header.num_nulls = -1
+    header.num_nulls = -2
 
 
 def less_nulls(header: DataPageHeaderV2) -> None:
@@ -37,25 +42,69 @@ def less_nulls(header: DataPageHeaderV2) -> None:
 
 
 @pytest.mark.parametrize("column", range(TABLE.num_columns))
-@pytest.mark.parametrize("change", [minus_rows, more_rows, minus_nulls, less_nulls])
+@pytest.mark.parametrize("change", [minus_rows, less_rows, more_rows, minus_nulls, less_nulls])
 @pytest.mark.parametrize("made_by", [by_pqext, by_pyarrow])
+@pytest.mark.parametrize("table", [TABLE, DOCUMENTS], ids=["plain", "json"])
+@pytest.mark.parametrize("options", ["checksums", "no checksums", "no dictionary"])
 @pytest.mark.spec("recovery.counts")
 def test_pages_whose_headers_count_wrongly_are_written_anew(
-    made_by: Callable[..., bytes], change: Callable[[DataPageHeaderV2], None], column: int
+    made_by: Callable[..., bytes], change: Callable[[DataPageHeaderV2], None], column: int, table: pa.Table,
+    options: str,
 ) -> None:
-    versions = {"page_version": 2, "row_group_rows": 15} if made_by is by_pqext else {
-        "data_page_version": "2.0", "row_group_size": 15,
-    }  # fmt: skip
-    data = with_header(made_by(TABLE, **versions), change, column)
+    if made_by is by_pqext:
+        chosen = {"no checksums": {"checksums": False}, "no dictionary": {"dictionary": False}}.get(options, {})
+        written = by_pqext(table, page_version=2, row_group_rows=15, **chosen)
+    else:
+        chosen = {"no checksums": {"write_page_checksum": False}, "no dictionary": {"use_dictionary": False}}
+        written = by_pyarrow(table, data_page_version="2.0", row_group_size=15, **chosen.get(options, {}))
+    data = with_header(written, change, column)
     for damaged in (data, data[:-8]):
         report, found = recovered(damaged)
-        assert found == TABLE, report
+        assert found is not None, report
+        assert found.to_pydict() == table.to_pydict()
         assert [group.rows for group in report.row_groups] == [15, 15]
         assert not report.losses
         (note,) = report.notes
         assert note.startswith(f"column {TABLE.column_names[column]}: ")
         assert " header" in note
         assert note.endswith("; 1 row group written anew, with the same values")
+
+
+@pytest.mark.spec("recovery.counts")
+def test_a_row_group_that_cannot_be_written_anew_costs_no_other() -> None:
+    """Of two without checksums, one has a header of Arrow before 12, which counts the entries of lists as rows."""
+    data = bytearray(by_pyarrow(
+        TABLE, data_page_version="2.0", row_group_size=10, write_page_checksum=False, compression="zstd",
+        use_dictionary=False,
+    ))  # fmt: skip
+    start, stop = extent(bytes(data), 2, 0)
+    data[stop - 12 : stop] = bytes(12)
+
+    def as_entries(header: DataPageHeaderV2) -> None:
+        header.num_rows = header.num_values
+
+    report, found = recovered(with_header(bytes(data), as_entries, 1))
+    assert found == TABLE.slice(0, 20), report
+    assert [loss.source_row_group for loss in report.losses] == [2]
+    assert start < stop
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.spec("recovery.counts")
+def test_headers_that_count_no_nulls_are_copied_and_found_without_footer(dictionary: bool, beside: bool) -> None:
+    table = DOCUMENTS if beside else TABLE
+    data = by_pyarrow(table, data_page_version="2.0", use_dictionary=dictionary)
+
+    def none(header: DataPageHeaderV2) -> None:
+        header.num_nulls = -1
+
+    for column in range(table.num_columns):
+        data = with_header(data, none, column)
+    for report, found in (recovered(data), recovered(data[:-8]), without_footer(data, schema=table.schema)):
+        assert found is not None, report
+        assert found.to_pydict() == table.to_pydict()
+        assert not report.losses
 
 
 @pytest.mark.parametrize("dictionary", [False, True])

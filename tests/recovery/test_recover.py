@@ -402,6 +402,32 @@ def test_encrypted_footers_are_refused() -> None:
         pqext.recover(b"PARE" + bytes(100), io.BytesIO())
 
 
+@pytest.mark.spec("recovery.certified")
+def test_rows_beside_a_page_whose_checksum_does_not_fit_are_certain() -> None:
+    data = bytearray(written(rows(300), page_rows=20, row_group_rows=100))
+    start, stop = extent(bytes(data), 1, 0)
+    data[(start + stop) // 2] ^= 0xFF
+    report, _ = recover(bytes(data))
+    assert report.rows == 280
+    assert [group.checksums for group in report.row_groups] == [True] * 3
+    assert report.certified
+    assert "bytes      certain" in str(report)
+
+
+def test_a_schema_that_is_not_needed_is_told_of() -> None:
+    report, _ = recover(written(rows(300))[:-1], schema="x BIGINT")
+    assert report.rows == 300
+    assert "the DDL given was not needed: the footer without its frame tells the columns" in report.notes
+
+
+def test_losses_are_told_row_group_by_row_group() -> None:
+    data = written(rows(300), row_group_rows=100)
+    report, _ = recover(data[extent(data, 2, 0)[0] :])
+    told = [(loss.source_row_group, loss.column) for loss in report.losses if loss.source_row_group is not None]
+    assert len({group for group, _ in told}) > 1
+    assert [group for group, _ in told] == sorted(group for group, _ in told)
+
+
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="neither a file that is there nor DDL"):
         pqext.recover(b"PAR1", io.BytesIO(), schema="no such thing <")

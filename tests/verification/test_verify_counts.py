@@ -45,18 +45,28 @@ FILES = {
 }
 
 
-def rows(by: int) -> Any:
-    def change(header: DataPageHeaderV2) -> None:
-        header.num_rows = -1 if by < 0 else header.num_rows + by
-
-    return change
+def rows(header: DataPageHeaderV2) -> None:
+    header.num_rows = -1
 
 
-def nulls(by: int) -> Any:
-    def change(header: DataPageHeaderV2) -> None:
-        header.num_nulls = -1 if by < 0 else header.num_nulls + by
+def more_rows(header: DataPageHeaderV2) -> None:
+    header.num_rows += 1
 
-    return change
+
+def less_rows(header: DataPageHeaderV2) -> None:
+    header.num_rows -= 1
+
+
+def nulls(header: DataPageHeaderV2) -> None:
+    header.num_nulls = -2
+
+
+def more_nulls(header: DataPageHeaderV2) -> None:
+    header.num_nulls += 1
+
+
+def no_nulls(header: DataPageHeaderV2) -> None:
+    header.num_nulls = -1
 
 
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
@@ -67,37 +77,59 @@ def test_headers_that_count_as_their_pages_do_are_no_faults(data: bytes) -> None
 
 
 @pytest.mark.parametrize("page", [0, 1])
-@pytest.mark.parametrize(
-    "change", [rows(-1), rows(1), nulls(-1), nulls(1)], ids=["rows=-1", "rows+1", "nulls=-1", "nulls+1"]
-)
+@pytest.mark.parametrize("change", [rows, more_rows, less_rows, nulls, more_nulls])
 @pytest.mark.parametrize("column", range(COLUMNS))
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
 @pytest.mark.spec("page.v2.counts")
 def test_a_header_that_counts_other_rows_or_nulls_is_a_fault(data: bytes, column: int, change: Any, page: int) -> None:
     damaged = with_header(data, change, column, page)
     report = verify(damaged)
-    assert {count.rule for count in report.counts} == {"page.v2.counts"}, str(report)
+    assert [fault.rule for fault in report.faults] == ["page.v2.counts"], str(report)
     with pqext.open(damaged) as file:
         assert file.read() == TABLE
 
 
+@pytest.mark.parametrize("column", range(COLUMNS))
+@pytest.mark.spec("page.v2.counts")
+def test_headers_of_parquet_java_that_count_no_nulls_are_no_fault(column: int) -> None:
+    """So it writes them where it writes no statistics."""
+    for data in FILES.values():
+        report = verify(with_header(data, no_nulls, column))
+        assert report.ok, str(report)
+
+
 @pytest.mark.spec("page.v2.counts")
 def test_rows_that_are_counted_in_another_page_of_lists_are_a_fault() -> None:
-    def less(header: DataPageHeaderV2) -> None:
-        header.num_rows -= 1
+    data = FILES["ours without index"]
+    report = verify(with_header(with_header(data, more_rows, 1, 0), less_rows, 1, 1))
+    assert [fault.message for fault in report.faults] == [
+        "a page holds 15 rows where its header says 16", "a page holds 15 rows where its header says 14",
+    ]
 
-    damaged = with_header(with_header(FILES["ours without index"], rows(1), 1, 0), less, 1, 1)
-    report = verify(damaged)
-    assert {fault.message.partition(" where")[0] for fault in report.faults} == {
-        "a page holds 22 entries", "a page holds 18 entries",
-    }
+
+@pytest.mark.spec("page.v2.counts")
+def test_pages_that_end_within_a_run_of_rows_are_counted() -> None:
+    """Runs are 65,536 rows at most, pages here 1,000 and one of many."""
+    count = 150_000
+    table = pa.table({"flat": pa.array([1, None, 3] * (count // 3)), "list": pa.array([[1, None], [], None] * 50_000)})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_version=2, page_rows=1000, page_index=False, dictionary=False)
+    assert verify(out.getvalue()).ok
+    for column in range(2):
+        for page in (0, 65, 66, 149):
+            for change in (more_rows, more_nulls):
+                (fault,) = verify(with_header(out.getvalue(), change, column, page)).faults
+                assert fault.rule == "page.v2.counts"
 
 
 @pytest.mark.parametrize("column", range(COLUMNS))
+@pytest.mark.parametrize("checksums", [False, True])
 @pytest.mark.spec("layout.page-lost")
-def test_damage_that_is_passed_over_is_none_where_a_checksum_says_so(column: int) -> None:
-    for change in (rows(-1), rows(1)):
-        with pqext.open(with_header(by_pqext(page_index=False), change, column), on_corrupt="skip") as file:
+def test_a_header_that_counts_wrongly_is_no_damage_that_is_passed_over(column: int, checksums: bool) -> None:
+    """Without checksums, headers are believed of lists whose pages are damaged, where they count all rows."""
+    data = by_pqext(page_index=False, checksums=checksums)
+    for change in (rows, more_rows, less_rows):
+        with pqext.open(with_header(data, change, column), on_corrupt="skip") as file:
             assert file.read() == TABLE
             assert not file.damage
 

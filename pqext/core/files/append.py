@@ -152,8 +152,9 @@ def _footer(source: Source) -> Footer:
     try:
         return plain_footer(source, DEFAULT_LIMITS)
     except CorruptFileError as error:
-        advice = "where a writer died, `pqext recover` makes a whole file of what is left"
-        raise CorruptFileError(f"{error.message}; {advice}", path=source.path) from error
+        advice = "; where a writer died, `pqext recover` makes a whole file of what is left"
+        advice = "" if "pqext recover" in error.message else advice
+        raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
 
 
 def _leaves(footer: FileMetaData) -> list[SchemaElement]:
