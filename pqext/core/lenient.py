@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pqext.core import page
 from pqext.core.column import TOO_MANY, ColumnReader
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.metadata import Encoding, PageType
-from pqext.core.page import RawPage
+from pqext.core.page import OpenedPages, RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
 _INDICES = (int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY))
@@ -73,6 +74,9 @@ class LenientDecoder(PageDecoder):
         """As in :class:`PageDecoder`, with other values for rows that are lost."""
         run: list[RawPage] = []
         damage: ParquetError | None = None
+        if self.decoded_rows == 0 and not self._is_given_up and not self._counts_add_up:
+            told = f"its pages do not hold the {self.entries_left} values of the column chunk"
+            return self.lose_rest(CorruptFileError(f"{told}: one of them counts wrongly"))
         try:
             self._gather(run, entries)
         except CorruptFileError as error:
@@ -95,6 +99,20 @@ class LenientDecoder(PageDecoder):
         return not (self._checksums and raw.header.crc is not None) and self._headers_add_up
 
     @cached_property
+    def _counts_add_up(self) -> bool:
+        """Do pages hold as many values as the chunk? Of which the count is damaged, nothing tells."""
+        told = 0
+        try:
+            for raw in self._pages_again():
+                if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                    told += raw.num_values
+                elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
+                    return True  # what is behind a damaged header is lost when it is reached
+        except CorruptFileError:
+            return True
+        return told == self.entries_left
+
+    @cached_property
     def _headers_add_up(self) -> bool:
         """Do the headers of version 2 count as many rows as there are? Arrow before 12 counted the entries of lists."""
         told = 0
@@ -115,6 +133,12 @@ class LenientDecoder(PageDecoder):
                 if self._is_given_up:
                     break
             return join(pieces)
+
+    def _open(self, group: list[RawPage]) -> OpenedPages:
+        node = self._shape.node
+        for raw in group:
+            page.check_levels(raw, node.max_repetition_level, node.max_definition_level)
+        return super()._open(group)
 
     def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
         try:

@@ -20,6 +20,7 @@ from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.kernels import run_ends
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
 from pqext.core.metadata import Encoding, PageHeader, PageType
@@ -196,13 +197,32 @@ def verify_checksum(page: RawPage) -> None:
         raise CorruptFileError("a page's bytes do not match its checksum; the file is damaged", offset=page.offset)
 
 
+def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> None:
+    """Raise ``CorruptFileError`` where the levels of a page of version 2 are not as long as its header says.
+
+    They lie in the page uncompressed, and no checksum covers the header, so that others would make values of them.
+    """
+    header = page.header.data_page_header_v2
+    if page.header.type != _V2 or header is None:
+        return
+    body, at = page.plaintext(), 0
+    for length, highest in (
+        (header.repetition_levels_byte_length, max_repetition), (header.definition_levels_byte_length, max_definition)
+    ):
+        levels = body[at : at + max(length, 0)]
+        count = page.num_values if highest else 0
+        if length != len(levels) or not run_ends.fill(levels, highest.bit_length(), count):
+            raise CorruptFileError("levels are not as long as the page's header says", offset=page.offset)
+        at += length
+
+
 def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     """(number of values, PLAIN bytes) of a dictionary page."""
     header = page.header.dictionary_page_header
     if header is None:
         raise CorruptFileError("a dictionary page lacks its header", offset=page.offset)
     if header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
-        raise UnsupportedError(f"a dictionary page in encoding {header.encoding!r}", feature="dictionary encoding")
+        raise CorruptFileError(f"a dictionary page in encoding {int(header.encoding)}", offset=page.offset)
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 

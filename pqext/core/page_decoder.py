@@ -110,7 +110,7 @@ class PageDecoder:
                 if self.entries_left < 0:
                     raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
                 return raw
-            if raw.header.type == PageType.DICTIONARY_PAGE:
+            if raw.header.type == PageType.DICTIONARY_PAGE and raw.header.dictionary_page_header is not None:
                 if not is_first:
                     raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
                 self._read_dictionary(raw)

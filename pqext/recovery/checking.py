@@ -170,7 +170,7 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema:
             top = _top(fault.column or "", names)
             if fault.rule in _MISSTATED:
                 verdict.misstated.setdefault(top, fault.message)
-            elif has_meaning:
+            elif has_meaning or fault.rule == "page.v2.levels":
                 verdict.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
     if len(report.faults) < report.total:
         for verdict in sound:

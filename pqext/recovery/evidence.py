@@ -199,8 +199,8 @@ def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
 
 def _distances(found: FoundFooter) -> list[int]:
     """How far chunks may lie from where the footer says."""
-    missing = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
-    return [0, missing] if missing < 0 else [0]
+    moved = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
+    return [0, moved] if moved else [0]
 
 
 def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
@@ -349,7 +349,10 @@ def _is_compressed(page: Page) -> bool:
 
 
 def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -> None:
-    """End the chunk with the page that has its last value: readers would pass over what is behind that."""
+    """End the chunk with the page that has its last value: readers would pass over what is behind that.
+
+    Where that is pages too, one of them counts wrongly.
+    """
     at, left = start_of(chunk), chunk.num_values
     while left > 0 and at < end_of(chunk):
         page = page_at(source, at, limits)
@@ -357,7 +360,7 @@ def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -
             return
         at = page.end
         left -= 0 if page.is_dictionary else page.count
-    if left == 0 and at < end_of(chunk):
+    if left == 0 and at < end_of(chunk) and page_at(source, at, limits) is None:
         chunk.total_compressed_size = at - start_of(chunk)
 
 

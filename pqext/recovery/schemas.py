@@ -70,8 +70,13 @@ def _text_of(schema: Any) -> str | None:
 
 
 def _of_arrow(schema: pa.Schema, told: str) -> Given:
+    if not schema.names:
+        raise ValueError("schema has no columns")
     made = io.BytesIO()
-    write_table(schema.empty_table(), made)
+    try:
+        write_table(schema.empty_table(), made)
+    except pa.ArrowNotImplementedError as error:
+        raise ValueError(f"schema has a column that Parquet cannot hold: {error}") from None
     with ParquetFile(made.getvalue()) as file:
         leaves = len(file.schema.leaves)
         claims = Claims(list(file.metadata.schema), told, [], file.metadata.key_value_metadata)

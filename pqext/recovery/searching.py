@@ -19,6 +19,8 @@ from pqext.recovery.pages import Page, Segment
 _PLAIN = int(Encoding.PLAIN)
 _SIZES = 4096
 """Sizes of one row group that are tried."""
+_OF_LISTS = 2
+"""Steps that a page of lists takes: its rows are counted."""
 _FULL_ROWS, _FULL_BYTES = 20_000, 1 << 16
 """Writers end a page within a chunk where it has so many rows, or bytes."""
 AMBIGUOUS = "pages that can be split into row groups in more than one way"
@@ -93,6 +95,7 @@ class Search:
         self._opens = False
         self._counts = [0, *accumulate(0 if page.is_dictionary else page.count for page in segment.pages)]
         self._unlike = [0, *accumulate(page.encoding != _PLAIN for page in segment.pages)]
+        self._ends = [page.end for page in segment.pages]
         self._alike = _runs_of([page.count for page in segment.pages])
         self._places = {total: place for place, total in reversed([*enumerate(self._counts)])}
         self._runs: dict[tuple[int, bool], dict[int, int]] = {}
@@ -204,9 +207,9 @@ class Search:
             leaf -= 1
         return True
 
-    def _take_step(self) -> None:
-        self._steps -= 1
-        if self._steps < 0 or not self._effort.take(1):
+    def _take_step(self, steps: int = 1) -> None:
+        self._steps -= steps
+        if self._steps < 0 or not self._effort.take(steps):
             raise _TooMany
 
     def _follow(self, at: int, kept: int) -> Parted:
@@ -353,9 +356,9 @@ class Search:
         while True:
             if at >= len(self._pages):
                 return -1
-            self._take_step()
+            self._take_step(_OF_LISTS)
             page = self._pages[at]
-            if at > begin and page.offset != self._pages[at - 1].end:
+            if at > begin and page.offset != self._ends[at - 1]:
                 return None
             if page.is_dictionary or not self._holds(leaf, at, has_dictionary):
                 return None

@@ -12,12 +12,16 @@ from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.forms import largest, other_types
 from pqext.recovery.placing import alone, lines
 
+_FAR = {4: 1 << 12, 8: 1 << 16}
+"""How many times smaller the largest value is in the other order, by the bytes of each, where that order is taken."""
+
 
 def decimals(source: Source, claims: Claims, limits: Limits) -> dict[int, SchemaElement]:
-    """The decimals that are smaller with their bytes in the other order, by their element's number.
+    """The decimals that are far smaller with their bytes in the other order, by their element's number.
 
-    Bytes in the wrong order are nearly always a very large number, or one of more digits than the decimals may have. A
-    row group of zeros says nothing of it, so that all are looked at.
+    Bytes in the wrong order are nearly always a very large number, or one of more digits than the decimals may have:
+    many times larger than what they are, where this is not itself close to the most digits. A row group of zeros says
+    nothing of it, so that all are looked at.
     """
     found: dict[int, SchemaElement] = {}
     for leaf, line in enumerate(lines(claims.elements)):
@@ -26,9 +30,14 @@ def decimals(source: Source, claims: Claims, limits: Limits) -> dict[int, Schema
         if not twins or own.logicalType is None or own.logicalType.DECIMAL is None:
             continue
         sizes = [(_largest(source, claims, leaf, line, element, limits), element) for element in (own, *twins)]
-        readable = [(size, element) for size, element in sizes if size is not None]
-        if readable and (best := min(readable, key=lambda one: one[0]))[1] is not own:
-            found[line[-1]] = best[1]
+        said = sizes[0][0]
+        smaller = [
+            (size, element)
+            for size, element in sizes[1:]
+            if size is not None and (said is None or size * _FAR[_bytes_of(own) or 0] < said)
+        ]
+        if smaller:
+            found[line[-1]] = min(smaller, key=lambda one: one[0])[1]
     return found
 
 

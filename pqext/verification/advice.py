@@ -27,6 +27,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("page.crc", "the bytes changed after they were written: fetch the file again; else `pqext repair IN OUT` "
                  'keeps the rows around the damage, as on_corrupt="skip" reads them'),
     ("page.v2.counts", _MISLED),
+    ("page.v2.levels", _LOST),
     ("layout.page-lost", _LOST),
     ("layout.chunk-lost", _LOST),
     ("statistics.sizes", _MISLED),

@@ -107,6 +107,10 @@ class _ChunkCheck:
                     sound = False
                     self._fault("page.crc", error.message, raw.offset)
                     self._findings.know_damage(self._group.index, chunk.node.dotted)
+                try:
+                    pages.check_levels(raw, chunk.node.max_repetition_level, chunk.node.max_definition_level)
+                except CorruptFileError as error:
+                    self._fault("page.v2.levels", error.message, raw.offset)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                     data.append((len(starts), (raw.num_values, raw.num_rows, raw.num_nulls)))
                 kinds.add(raw)

@@ -56,6 +56,25 @@ def test_decimals_of_as_many_bytes_in_another_order_are_told_apart(
         assert bool(report.notes) is not as_integer
 
 
+@pytest.mark.parametrize(
+    ("precision", "scale", "value"), [
+        (9, 2, "1000000.00"), (9, 2, "9999999.99"), (9, 2, "0.01"), (9, 2, "-2.50"), (18, 4, "99999999999999.9999"),
+        (18, 4, "1000000000.0000"), (18, 4, "1.0000"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("as_integer", [False, True])
+@pytest.mark.spec("recovery.forms.twins")
+def test_one_value_in_all_rows_keeps_the_order_that_it_was_given(
+    precision: int, scale: int, value: str, as_integer: bool
+) -> None:
+    table = pa.table({"d": pa.array([Decimal(value)] * 50, pa.decimal128(precision, scale))})
+    report, found = without_footer(
+        by_pyarrow(table, store_decimal_as_integer=as_integer), schema=f"d DECIMAL({precision},{scale})"
+    )
+    if as_integer or Decimal(value).scaleb(scale) < 1 << 16:
+        assert found == table, report
+
+
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.spec("recovery.forms")
 def test_timestamps_may_be_int96(version: str) -> None:

@@ -431,6 +431,11 @@ def test_losses_are_told_row_group_by_row_group() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="neither a file that is there nor DDL"):
         pqext.recover(b"PAR1", io.BytesIO(), schema="no such thing <")
+    with pytest.raises(ValueError, match="schema has no columns"):
+        pqext.recover(b"PAR1", io.BytesIO(), schema=pa.schema([]))
+    union = pa.dense_union([pa.field("a", pa.int8()), pa.field("b", pa.string())])
+    with pytest.raises(ValueError, match="union"):
+        pqext.recover(b"PAR1", io.BytesIO(), schema=pa.schema([("u", union)]))
     with pytest.raises(ValueError, match="needs the columns"):
         pqext.recover(b"PAR1", io.BytesIO(), schema="BIGINT")
     with pytest.raises(ValueError, match="row_group_rows"):

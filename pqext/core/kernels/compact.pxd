@@ -177,6 +177,7 @@ cdef inline const uint8_t *skip_binary(Cursor *c, const uint8_t *p) noexcept nog
 
 cdef inline const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) noexcept nogil:
     cdef uint8_t byte, wire
+    cdef const uint8_t *start
     cdef int64_t fields = 0
     if depth >= c.max_depth:
         return stop_at(c, p, TOO_DEEP)
@@ -191,9 +192,13 @@ cdef inline const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) n
         fields += 1
         wire = byte & 15
         if byte < 16:
+            # An id of 16 bits takes three bytes at most, in whose last no more than two bits are set.
+            start = p
             p = skip_varint(c, p)
             if p == NULL:
                 break
+            if p - start > 3 or (p - start == 3 and p[-1] > 3):
+                return stop_at(c, start, BAD_ID)
         if I16 <= wire <= I64:
             p = skip_varint(c, p)
         elif wire == BINARY:

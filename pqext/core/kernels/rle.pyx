@@ -216,12 +216,12 @@ cdef int open_part(const PagePart *part, int width, uint32_t limit, Runs *runs) 
     runs.packed = False
     runs.value = 0
     runs.width = width
-    if width < 0 and part.count:
+    if width < 0 and (part.count or part.size):
         if not part.size:
             return NO_WIDTH
         runs.width = part.data[0]
         runs.at = 1
-        if limit == 0:
+        if limit == 0 and part.count:
             return EMPTY_DICTIONARY
     return BAD_WIDTH if runs.width > 32 else OK
 
@@ -251,9 +251,9 @@ def decode_run(PageRun run not None, int width, uint32_t limit, value_t[::1] out
     cdef int status = OK
     if out.shape[0] != run.total or width > 32:
         raise ValueError("the output does not hold one value for each of the pages'")
-    if run.total:
-        with nogil:
-            status = decode_parts(run.parts, run.size, width, limit, &out[0])
+    cdef value_t unused
+    with nogil:
+        status = decode_parts(run.parts, run.size, width, limit, &out[0] if run.total else &unused)
     check(status)
 
 
@@ -286,11 +286,12 @@ def look_up_run(PageRun run not None, const uint8_t[::1] values, int value_width
         raise ValueError("the dictionary does not hold whole values")
     if out.shape[0] % value_width or out.shape[0] // value_width != run.total:
         raise ValueError("the output does not hold one value for each of the pages'")
-    if not run.total:
-        return
+    cdef uint8_t unused
     cdef const uint8_t *entry = &values[0] if values.shape[0] else NULL
     with nogil:
-        status = look_up_parts(run.parts, run.size, entries, entry, value_width, &out[0])
+        status = look_up_parts(
+            run.parts, run.size, entries, entry, value_width, &out[0] if run.total else &unused
+        )
     check(status)
 
 

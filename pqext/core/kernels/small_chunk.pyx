@@ -245,7 +245,7 @@ cdef class Decoding:
         elif page.encoding == RLE_DICTIONARY or page.encoding == PLAIN_DICTIONARY:
             if not self.has_dictionary:
                 return -1
-            if ones and page_values(
+            if (ones or size) and page_values(
                 body, size, <Py_ssize_t> ones, <uint32_t> self.entry_count, self.entries.data, width, target
             ) != OK:
                 return -1
@@ -264,7 +264,7 @@ cdef class Decoding:
             return -1
         if bytes_reserve(&self.indices, <size_t> ones * 4 + 4) != 0:
             return -1
-        if ones and page_indices(
+        if (ones or size) and page_indices(
             body, size, <Py_ssize_t> ones, <uint32_t> self.entry_count, <int32_t *> self.indices.data
         ) != OK:
             return -1

@@ -1,0 +1,3 @@
+from pqext.core.kernels import Readable
+
+def fill(data: Readable, width: int, count: int) -> bool: ...

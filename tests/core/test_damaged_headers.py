@@ -1,0 +1,148 @@
+"""Page headers with a flipped bit, which no checksum covers: no row is moved, no value is made of levels."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from odd_files import with_header
+
+import pqext
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import run_ends
+from pqext.core.metadata import DataPageHeaderV2, KeyValue
+from pqext.core.thrift import decode
+from reference import hybrid
+
+PAIRS = pa.table({"id": range(100), "v": range(1000, 1100)})
+LISTS = pa.array([[1, None], [], None, [2, 3], [4]] * 20, pa.list_(pa.int64()))
+PLAIN = {"page_index": False, "statistics": False, "compression": "uncompressed", "dictionary": False, "page_rows": 10}
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    made = io.BytesIO()
+    pqext.write_table(table, made, **{**PLAIN, **options})
+    return made.getvalue()
+
+
+def left(data: bytes) -> list[pa.Table]:
+    """What passing over damage, repair and recovery make of a file; those that refuse it make nothing."""
+    found = [pqext.read_table(data, on_corrupt="skip")]
+    for write in (pqext.repair, pqext.recover):
+        made = io.BytesIO()
+        try:
+            write(data, made)
+        except CorruptFileError:
+            continue
+        if made.getvalue():
+            assert pqext.verify(made.getvalue()).ok
+            found.append(pq.read_table(io.BytesIO(made.getvalue())))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("count", [8, 9, 11, 30])
+@pytest.mark.parametrize("page", [0, 1, 9])
+@pytest.mark.spec("layout.page-header-lost")
+def test_a_damaged_count_of_values_moves_no_rows(page: int, count: int, version: int) -> None:
+    data = bytearray(written(PAIRS, page_version=version))
+    about = b"\x15\x14\x15\x00" if version == 1 else b"\x15\x14\x15\x00\x15\x14"  # ten values, rows
+    at = [at for at in range(len(data)) if data.startswith(about, at)][page] + 1
+    data[at] = 2 * count
+    assert not pqext.verify(bytes(data)).ok
+    for table in left(bytes(data)):
+        assert {row["v"] - row["id"] for row in table.to_pylist()} <= {1000}
+
+
+@pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
+@pytest.mark.spec("layout.page-header-lost")
+def test_a_data_page_that_calls_itself_a_dictionary_moves_no_rows() -> None:
+    data = bytearray(written(PAIRS))
+    assert data[4:6] == b"\x15\x00"
+    data[5] = 4
+    for table in left(bytes(data)):
+        assert table.num_rows == 0
+
+
+def longer_repetition(header: DataPageHeaderV2) -> None:
+    header.repetition_levels_byte_length += 2
+
+
+def shorter_definition(header: DataPageHeaderV2) -> None:
+    header.definition_levels_byte_length -= 1
+
+
+def longer_definition(header: DataPageHeaderV2) -> None:
+    header.definition_levels_byte_length += 4
+
+
+@pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
+@pytest.mark.parametrize("change", [longer_repetition, shorter_definition, longer_definition])
+@pytest.mark.parametrize("checksums", [False, True])
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize(
+    "column", [pa.array([*"abcdefghij"] * 10), pa.array([1, None] * 50), LISTS], ids=["text", "numbers", "lists"]
+)
+@pytest.mark.spec("page.v2.levels")
+def test_levels_that_are_not_as_long_as_their_header_says_become_no_values(
+    column: pa.Array, dictionary: bool, checksums: bool, change: Callable[[DataPageHeaderV2], None]
+) -> None:
+    table = pa.table({"id": range(100), "c": column})
+    data = with_header(written(table, page_version=2, checksums=checksums, dictionary=dictionary), change, 1, 3)
+    assert "page.v2.levels" in {fault.rule for fault in pqext.verify(data).faults}
+    rows = table.to_pylist()
+    for found in left(data):
+        assert found.num_rows in (0, 90)
+        assert all(row in rows for row in found.to_pylist())
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 9])
+@pytest.mark.spec("page.v2.levels")
+def test_runs_fill_their_bytes_or_do_not(width: int) -> None:
+    values = [0, 1] * 8 + [1] * 20
+    packed, runs = hybrid.encode_packed(values[:16], width), hybrid.encode_runs([(1, 20), (0, 3)], width)
+    for data, count in ((packed, 16), (packed, 9), (runs, 23), (runs, 22), (packed + runs, 39)):
+        assert run_ends.fill(data, width, count)
+        assert not run_ends.fill(data + b"\0", width, count)
+        assert not run_ends.fill(data[:-1], width, count)
+        assert not run_ends.fill(data, width, count + 8)
+    assert run_ends.fill(b"", width, 0)
+    assert not run_ends.fill(b"\2", width, 0)
+    assert not run_ends.fill(b"\0\0", width, 1)
+
+
+@pytest.mark.parametrize("rows", [10, 5000])
+@pytest.mark.spec("encoding.dictionary.width")
+def test_the_bit_width_of_a_page_of_nulls_is_checked_too(rows: int) -> None:
+    """Arrow refuses it although there is nothing to read."""
+    table = pa.table({"s": pa.array([None] * rows + ["ab", "cd"] * (rows // 2))})
+    data = bytearray(written(table, dictionary=True, page_rows=rows, checksums=False))
+    with pqext.open(bytes(data)) as file:
+        chunk = file.row_groups[0].chunk(0).metadata
+    at = data.index(b"\x00\x01", chunk.data_page_offset + 15)  # the last level and the bit width
+    data[at + 1] = 0x88
+    with pytest.raises(OSError, match="bit_width 136"):
+        pq.read_table(io.BytesIO(bytes(data)))
+    with pytest.raises(CorruptFileError, match="a bit width of more than 32"):
+        pqext.read_table(bytes(data))
+
+
+@pytest.mark.spec("layout.compact-protocol")
+def test_ids_of_fields_that_are_passed_over_have_16_bits() -> None:
+    for id, is_sound in ((32767, True), (65536 // 2, False)):
+        encoded, number = b"", 2 * id
+        while number >= 0x80:
+            encoded += bytes([number & 0x7F | 0x80])
+            number >>= 7
+        inner = b"\x05" + encoded + bytes([number]) + b"\x02" + b"\x00"
+        data = b"\x18\x01k\x0c" + b"\x64" + inner + b"\x00"
+        if is_sound:
+            assert decode(KeyValue, data)[0].key == "k"
+        else:
+            with pytest.raises(CorruptFileError, match="16 bits"):
+                decode(KeyValue, data)
