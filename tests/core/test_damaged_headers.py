@@ -81,8 +81,13 @@ def longer_definition(header: DataPageHeaderV2) -> None:
     header.definition_levels_byte_length += 4
 
 
+def all_but_a_byte(header: DataPageHeaderV2) -> None:
+    """Of ten indices, four bits each, the padding is left, which reads as a bit width of 0: all are the first value."""
+    header.definition_levels_byte_length += 9
+
+
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
-@pytest.mark.parametrize("change", [longer_repetition, shorter_definition, longer_definition])
+@pytest.mark.parametrize("change", [longer_repetition, shorter_definition, longer_definition, all_but_a_byte])
 @pytest.mark.parametrize("checksums", [False, True])
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize(
