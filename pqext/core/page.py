@@ -210,8 +210,8 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
         (header.repetition_levels_byte_length, max_repetition), (header.definition_levels_byte_length, max_definition)
     ):
         levels = body[at : at + max(length, 0)]
-        count = page.num_values if highest else 0
-        if length != len(levels) or not run_ends.fill(levels, highest.bit_length(), count):
+        is_full = run_ends.fill(levels, highest.bit_length(), page.num_values) or not (highest or len(levels))
+        if length != len(levels) or not is_full:
             raise CorruptFileError("levels are not as long as the page's header says", offset=page.offset)
         at += length
 

@@ -137,7 +137,7 @@ class PageDecoder:
             raise
 
     def _believes_header(self, raw: RawPage) -> bool:
-        """Is the header right where it says other rows than the levels?"""
+        """Is a header believed that says other rows than the levels?"""
         return False
 
     def _verify(self, raw: RawPage) -> None:

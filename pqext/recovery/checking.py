@@ -13,15 +13,14 @@ from pqext.core.damage import Damage
 from pqext.core.errors import LimitError, ParquetError
 from pqext.core.leaf_runs import is_byte_array_decimal
 from pqext.core.limits import Limits
-from pqext.core.metadata import PageType, SchemaElement
+from pqext.core.metadata import SchemaElement
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
-from pqext.recovery.pages import page_at
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.verification import verify
 
 _BATCH = 1 << 16
@@ -156,7 +155,7 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema:
     """
     has_meaning = any(_has_meaning(leaf) for leaf in schema.root.leaves()) or _annotated(schema.root)
     asked = has_meaning or any(is_byte_array_decimal(leaf) for leaf in schema.root.leaves())
-    sound = [one for one in verdicts if not one.damaged and (asked or _counts_rows(source, one.group, limits))]
+    sound = [one for one in verdicts if not one.damaged and (asked or one.group.may_count_rows)]
     if not sound:
         return
     claimed = ClaimedSource(source, file_metadata(claims, [one.group for one in sound]), limits)
@@ -174,26 +173,14 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema:
                 verdict.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
     if len(report.faults) < report.total:
         for verdict in sound:
-            verdict.damaged.setdefault("", "too many values that break rules")
+            noted = verdict.damaged if has_meaning else verdict.misstated
+            noted.setdefault("", "too many values that break rules")
 
 
 def _top(column: str, names: Sequence[str]) -> str:
     """The top-level column that a dotted path leads into."""
     found = [name for name in names if column == name or column.startswith(f"{name}.")]
     return max(found, key=len, default=column)
-
-
-def _counts_rows(source: Source, group: ClaimedGroup, limits: Limits) -> bool:
-    """Has it pages of version 2, or some that are none by their headers?"""
-    for chunk in group.chunks:
-        assert chunk is not None
-        at = start_of(chunk)
-        while at < end_of(chunk):
-            page = page_at(source, at, limits)
-            if page is None or page.header.type == PageType.DATA_PAGE_V2:
-                return True
-            at = page.end
-    return False
 
 
 class _Damages(list[Damage]):

@@ -23,9 +23,10 @@ class ClaimedGroup:
     """A row group of ``rows`` rows and its chunks, a leaf each; ``None`` for one whose place is not known.
 
     ``checksums``: every page has one, so that those which are kept are as they were written; ``intact``: all fit, where
-    pages told of the row group. ``assigned`` is what told to which columns its pages belong: a footer, or the schema,
-    in a way as :class:`~pqext.recovery.searching.PageGroup` has them. ``extent`` is where its pages lie, where they
-    told of it. ``nulls`` are top-level columns whose chunks are nulls in the place of lost ones, and why these are.
+    pages told of the row group. ``may_count_rows``: some page is of version 2, or not known. ``assigned`` is what told
+    to which columns its pages belong: a footer, or the schema, in a way as
+    :class:`~pqext.recovery.searching.PageGroup` has them. ``extent`` is where its pages lie, where they told of it.
+    ``nulls`` are top-level columns whose chunks are nulls in the place of lost ones, and why those are lost.
     """
 
     rows: int
@@ -34,6 +35,7 @@ class ClaimedGroup:
     number: int | None = None
     checksums: bool = False
     intact: bool = False
+    may_count_rows: bool = True
     assigned: Assigned = "footer"
     extent: tuple[int, int] | None = None
     nulls: dict[str, str] = field(default_factory=dict)

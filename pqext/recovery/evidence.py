@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
@@ -107,9 +107,8 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         _tell_apart(source, metadata, claims.groups, distances, limits)
     _refuse_overlaps(claims.groups, found.offset)
     is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
-    for claimed in claims.groups:  # no byte is in two chunks now
-        sound = [measure(source, chunk, limits) for chunk in claimed.chunks if chunk is not None]
-        claimed.checksums = all(sound)
+    measure(source, claims.groups, limits)  # no byte is in two chunks now
+    for claimed in claims.groups:
         claimed.assigned = "footer" if is_in_place else "moved"
     doubt(source, metadata, claims.groups, limits)
     return Evidence(claims, found.name, losses, notes, metadata=metadata)
@@ -199,8 +198,8 @@ def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
 
 def _distances(found: FoundFooter) -> list[int]:
     """How far chunks may lie from where the footer says."""
-    moved = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
-    return [0, moved] if moved else [0]
+    missing = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
+    return [0, missing] if missing < 0 else [0]
 
 
 def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
@@ -294,6 +293,7 @@ def _claimed(
         "pages",
         checksums=None not in checked,
         intact=checked <= {True},
+        may_count_rows=any(_is_second(page) for pages in group.chunks for page in pages),
         assigned=group.way,
         extent=group.extent,
     )
@@ -330,17 +330,31 @@ def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page
     return pages
 
 
-def measure(source: Source, chunk: ColumnMetaData, limits: Limits) -> bool:
-    """Give the chunk the sizes and encodings that its pages have; do all of these have checksums?"""
+def measure(source: Source, groups: Iterable[ClaimedGroup], limits: Limits) -> None:
+    """Give chunks the sizes and encodings that their pages have, and say of row groups what all their pages have."""
+    for group in groups:
+        group.checksums, group.may_count_rows = True, False
+        for chunk in group.chunks:
+            pages = None if chunk is None else _measured(source, chunk, limits)
+            if chunk is not None:
+                group.checksums &= pages is not None and all(page.checked is not None for page in pages)
+                group.may_count_rows |= pages is None or any(map(_is_second, pages))
+
+
+def _measured(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
     pages = pages_of(source, chunk, limits)
     if pages is None:
         _leave_out_the_rest(source, chunk, limits)
-        return False
+        return None
     if chunk.codec not in _CODECS and not any(_is_compressed(page) for page in pages):
         chunk.codec = CompressionCodec.UNCOMPRESSED
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
-    return all(page.checked is not None for page in pages)
+    return pages
+
+
+def _is_second(page: Page) -> bool:
+    return page.header.data_page_header_v2 is not None
 
 
 def _is_compressed(page: Page) -> bool:

@@ -22,8 +22,8 @@ class Recovered:
     that the file ends (``"moved"``), or one that the values ``"contradicted"`` by its statistics. Otherwise the schema
     did, in the ``"only"`` way in which the pages fit it, in the only ``"regular"`` one, with pages of one size, or
     where ``"told"`` rows of a row group decided.
-    ``null_columns`` names the top-level columns that hold nulls in the place of lost chunks. ``certified``: checksums
-    fit, a footer assigned the pages, and no nulls stand for lost values.
+    ``null_columns`` names the top-level columns that hold nulls in the place of lost chunks. ``certified``: every
+    page that was kept has a checksum that fits, a footer assigned the pages, and no nulls stand for lost values.
     """
 
     rows: int
@@ -104,7 +104,7 @@ class Recovery:
 
     def _assigned(self) -> list[str]:
         """How pages were assigned to columns, a line for each way."""
-        is_type_list = self.schema_from in ("the DDL given", "the Arrow schema given")
+        is_type_list = self.schema_from.startswith(("the DDL ", "the Arrow schema "))
         by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
         if is_type_list or self.schema_from.startswith("the file "):
             by += ", whose names and types no footer confirms"
@@ -148,7 +148,7 @@ class Recovery:
         ]
         if self.written:
             unsure = sum(not group.checksums for group in self.row_groups)
-            certain = "certain: every page has a checksum that fits"
+            certain = "certain: every page that is kept has a checksum that fits"
             guess = f"not certain in {counted(unsure, 'row group')}: pages without checksums were only decoded"
             lines.append(f"bytes      {guess if unsure else certain}")
             lines += [f"columns    {visible(line)}" for line in self._assigned()]

@@ -237,10 +237,15 @@ class _Recovery:
     def _settled(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
         """The evidence with decimals in the byte order that fits those of all row groups, and with what is a guess."""
         claims, limits = evidence.claims, self._limits
-        if changed := settling.decimals(self._source, claims, limits):
+        changed, unsure = settling.decimals(self._source, claims, limits)
+        if changed:
             other = self._all_pages(forms.with_elements(replace(claims, groups=[]), changed))
             other.notes += evidence.notes + forms.told(claims.elements, changed)
             evidence, verdicts = other, judge(self._source, other.claims, limits)
+        evidence.notes += [
+            f"column {name}: its values fit in either order of their bytes, and that of the schema was taken"
+            for name in unsure
+        ]
         evidence.notes += [
             f"column {name}: which of its levels may be null is a guess of several that fit, "
             "so that an empty list and NULL may stand for one another"
@@ -286,8 +291,7 @@ class _Recovery:
                         verdict.gone[chunk.path_in_schema[0]] = "its pages do not fill its chunk"
                 if verdict.is_whole and verdict.gone:
                     verdict.damaged, verdict.rows_left = dict(verdict.gone), 0
-                sound = [measure(source, chunk, limits) for chunk in placed]
-                group.checksums = all(sound)
+                measure(source, [group], limits)
                 if evidence.metadata is not None:
                     doubt(source, evidence.metadata, [group], limits)
                 verdicts[at] = verdict
@@ -345,7 +349,7 @@ class _Recovery:
                     sink.write(again)
                 return verdicts
             made = {id(one): group for one, group in zip(anew, mended, strict=False)}
-        for one in anew if not made else ():  # one that cannot be written costs no other
+        for one in anew if len(anew) > 1 and not made else ():  # one that cannot be written costs no other
             if (again := self._rewritten(claims, [one])) is not None:
                 made |= {id(one): group for group in _alike(again, claims, [one], self._limits)}
         for one in anew:

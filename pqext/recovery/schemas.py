@@ -64,7 +64,9 @@ def _text_of(schema: Any) -> str | None:
     try:
         with open(schema, "rb") as file:
             data = file.read(_MOST_TEXT + 1)
-        return None if len(data) > _MOST_TEXT or data[:3] == b"PAR" or b"\0" in data else data.decode().strip()
+        if len(data) > _MOST_TEXT or data[:3] == b"PAR" or b"\0" in data:
+            return None
+        return data.decode("utf-8-sig").strip().removesuffix(";")
     except (OSError, UnicodeDecodeError):
         return None
 

@@ -12,33 +12,38 @@ from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.forms import largest, other_types
 from pqext.recovery.placing import alone, lines
 
-_FAR = {4: 1 << 12, 8: 1 << 16}
+_FAR = {4: 1 << 8, 8: 1 << 16}
 """How many times smaller the largest value is in the other order, by the bytes of each, where that order is taken."""
 
 
-def decimals(source: Source, claims: Claims, limits: Limits) -> dict[int, SchemaElement]:
+def decimals(source: Source, claims: Claims, limits: Limits) -> tuple[dict[int, SchemaElement], list[str]]:
     """The decimals that are far smaller with their bytes in the other order, by their element's number.
+
+    And the paths of those that fit in both orders, in neither by far smaller.
 
     Bytes in the wrong order are nearly always a very large number, or one of more digits than the decimals may have:
     many times larger than what they are, where this is not itself close to the most digits. A row group of zeros says
     nothing of it, so that all are looked at.
     """
     found: dict[int, SchemaElement] = {}
+    unsure: list[str] = []
     for leaf, line in enumerate(lines(claims.elements)):
         own = claims.elements[line[-1]]
         twins = [one for one in other_types(own) if _are_twins(own, one)]
         if not twins or own.logicalType is None or own.logicalType.DECIMAL is None:
             continue
         sizes = [(_largest(source, claims, leaf, line, element, limits), element) for element in (own, *twins)]
-        said = sizes[0][0]
+        said, far = sizes[0][0], _FAR[_bytes_of(own) or 0]
         smaller = [
             (size, element)
             for size, element in sizes[1:]
-            if size is not None and (said is None or size * _FAR[_bytes_of(own) or 0] < said)
+            if size is not None and (said is None or size * far < said)
         ]
         if smaller:
             found[line[-1]] = min(smaller, key=lambda one: one[0])[1]
-    return found
+        elif said and any(size is not None and size < said * far for size, _ in sizes[1:]):
+            unsure.append(".".join(claims.elements[at].name for at in line[1:]))
+    return found, unsure
 
 
 def _largest(

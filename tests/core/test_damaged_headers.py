@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,9 +13,12 @@ import pytest
 from odd_files import with_header
 
 import pqext
+from pqext.core.buffers import view
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import run_ends
+from pqext.core.leaf_runs import span_of
 from pqext.core.metadata import DataPageHeaderV2, KeyValue
+from pqext.core.page import check_levels, raw_pages
 from pqext.core.thrift import decode
 from reference import hybrid
 
@@ -47,16 +51,19 @@ def left(data: bytes) -> list[pa.Table]:
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("count", [8, 9, 11, 30])
-@pytest.mark.parametrize("page", [0, 1, 9])
+@pytest.mark.parametrize("page", [0, 1, 4])
 @pytest.mark.spec("layout.page-header-lost")
 def test_a_damaged_count_of_values_moves_no_rows(page: int, count: int, version: int) -> None:
-    data = bytearray(written(PAIRS, page_version=version))
+    data = bytearray(written(PAIRS, page_version=version, row_group_rows=50))
     about = b"\x15\x14\x15\x00" if version == 1 else b"\x15\x14\x15\x00\x15\x14"  # ten values, rows
     at = [at for at in range(len(data)) if data.startswith(about, at)][page] + 1
     data[at] = 2 * count
     assert not pqext.verify(bytes(data)).ok
-    for table in left(bytes(data)):
-        assert {row["v"] - row["id"] for row in table.to_pylist()} <= {1000}
+    tables = left(bytes(data))
+    assert len(tables) == 3
+    for table in tables:
+        assert {row["v"] - row["id"] for row in table.to_pylist()} == {1000}
+        assert table["id"].to_pylist()[-50:] == list(range(50, 100))  # a row group that is not damaged
 
 
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
@@ -101,9 +108,28 @@ def test_levels_that_are_not_as_long_as_their_header_says_become_no_values(
     data = with_header(written(table, page_version=2, checksums=checksums, dictionary=dictionary), change, 1, 3)
     assert "page.v2.levels" in {fault.rule for fault in pqext.verify(data).faults}
     rows = table.to_pylist()
-    for found in left(data):
-        assert found.num_rows in (0, 90)
+    tables = left(data)
+    assert [found.num_rows for found in tables] == [90] * 3
+    for found in tables:
         assert all(row in rows for row in found.to_pylist())
+
+
+@pytest.mark.spec("page.v2.levels")
+def test_runs_of_no_bits_may_stand_where_no_levels_are() -> None:
+    """So one of the public files has them: as many as there are entries."""
+    data = with_header(written(PAIRS, page_version=2), lambda header: None, 0)
+    with pqext.open(data) as file:
+        (page, *_) = raw_pages(span_of(file, file.row_groups[0].chunk(0)), file.limits, None, has_dictionary=False)
+    header = page.header.data_page_header_v2
+    assert header is not None
+    header.repetition_levels_byte_length = 1
+    for runs, is_sound in ((bytes([10 << 1]), True), (bytes([9 << 1]), False), (bytes([0]), False)):
+        odd = replace(page, body=view(runs + bytes(page.body)))
+        if is_sound:
+            check_levels(odd, 0, 1)
+        else:
+            with pytest.raises(CorruptFileError, match="not as long"):
+                check_levels(odd, 0, 1)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 9])
