@@ -119,7 +119,8 @@ class LenientDecoder(PageDecoder):
         with suppress(CorruptFileError):  # what is behind a damaged header is not asked for
             for raw in self._pages_again():
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                    told += raw.num_rows if raw.num_rows is not None and raw.num_rows >= 0 else self._rows + 1
+                    rows = raw.num_rows if raw.num_values else 0
+                    told += rows if rows is not None and rows >= 0 else self._rows + 1
             return told == self._rows
         return told <= self._rows
 

@@ -29,6 +29,8 @@ _LENIENT = replace(_STRICT, on_corrupt="skip")
 _FAULTS = 1 << 20
 _MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
 """Rules that are broken by what is beside the values, or by another form of them: written again they are right."""
+_OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost"})
+"""Rules that are broken by a page header, so that values may be others than they seem, or in other rows."""
 _MOST_DAMAGES = 20_000
 """Damaged pages of a file; row groups that have more are given up."""
 
@@ -169,7 +171,7 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema:
             top = _top(fault.column or "", names)
             if fault.rule in _MISSTATED:
                 verdict.misstated.setdefault(top, fault.message)
-            elif has_meaning or fault.rule == "page.v2.levels":
+            elif has_meaning or fault.rule in _OF_HEADERS:
                 verdict.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
     if len(report.faults) < report.total:
         for verdict in sound:

@@ -64,7 +64,7 @@ def likely(
     ``may_fit``: nothing comes where the schema fits as it is.
     """
     effort = Effort(0)
-    effort.left = _STEPS + _STEPS_PER_ELEMENT * len(schema.elements)
+    effort.left = _STEPS + min(_STEPS_PER_ELEMENT * len(schema.elements), _STEPS // 4)
     columns = columns_of(source, schema.elements, codecs, limits, effort, vary=True)
     seen: list[dict[int, SchemaElement]] = []
     for segment in segments:

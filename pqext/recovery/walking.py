@@ -17,6 +17,8 @@ _SIZES = 4096
 """Pages of a row group's first chunk behind which that chunk is tried to end."""
 _OPENED, _BYTES = 100, 1000
 """What it costs to open a page, and one step more for so many bytes of it; to look at one costs a step."""
+_COUNTED = 3
+"""What it costs to count the rows of a page of lists."""
 _PLACED = 8
 """What it costs to place a chunk among pages that were looked at."""
 _KEPT = 64
@@ -187,7 +189,7 @@ class Walker:
         while found < rows or at == begin:
             if at >= size:
                 self.breaks_off = True
-            if at >= size or not self._effort.take(1):
+            if at >= size or not self._effort.take(_COUNTED):
                 return None
             if (self._pages[at].is_dictionary and at > begin) or not self._holds(form, at, has_dictionary):
                 self._note_within(at, leaf, form, has_dictionary, begin, rows, found)

@@ -28,6 +28,8 @@ def _misplaced(element: SchemaElement, logical: LogicalType) -> str | None:
     member = logical.member
     if member is not None and element.type is None and member not in GROUP_MEMBERS:
         return f"the logical type {member} of values, although it is a group"
+    if logical.INTEGER is not None and logical.INTEGER.bitWidth not in (8, 16, 32, 64):
+        return f"an integer type of {logical.INTEGER.bitWidth} bits"
     return None
 
 

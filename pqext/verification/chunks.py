@@ -119,6 +119,10 @@ class _ChunkCheck:
             with self._damage("layout.page-lost"):
                 raise
             return None
+        held = sum(entries for _, (entries, *_) in data)
+        if held != chunk.metadata.num_values and not chunk.uncounted:
+            message = f"the pages hold {held} values, the column chunk says {chunk.metadata.num_values}"
+            self._fault("layout.page-lost", message, span.offset)
         self._claims(claims.of_encodings(chunk.metadata, kinds))
         if chunk.decryptor is None and not chunk.uncounted:
             self._claims(claims.of_size(chunk.metadata, span.size, kinds))

@@ -67,6 +67,21 @@ def test_a_damaged_count_of_values_moves_no_rows(page: int, count: int, version:
 
 
 @pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.spec("layout.page-header-lost")
+def test_padding_of_levels_becomes_no_rows(index: bool) -> None:
+    """Five levels take a group of eight; with two more values in a page, two rows fall off the end unseen."""
+    table = pa.table({"id": range(37), "v": range(1000, 1037)})
+    data = bytearray(written(table, page_rows=5, page_index=index))
+    at = data.index(b"\x15\x0a\x15\x00") + 1
+    data[at] = 14
+    faults = pqext.verify(bytes(data)).faults
+    assert "the pages hold 39 values, the column chunk says 37" in {fault.message for fault in faults}
+    for found in left(bytes(data)):
+        assert all(row["v"] - row["id"] == 1000 for row in found.to_pylist())
+
+
+@pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
 @pytest.mark.spec("layout.page-header-lost")
 def test_a_data_page_that_calls_itself_a_dictionary_moves_no_rows() -> None:
     data = bytearray(written(PAIRS))

@@ -12,7 +12,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, recovered
 
 import pqext
 from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, LogicalType, StringType
+from pqext.core.metadata import FileMetaData, IntType, LogicalType, StringType
 
 TABLE = pa.table({
     "n": pa.array([1, None, 3] * 10, pa.int32()),
@@ -40,6 +40,7 @@ def changed(data: bytes, change: Callable[[FileMetaData], None]) -> bytes:
     ("change", "told"),
     [
         (annotated(NUMBER, converted_type=1349), "'n' has the converted type 1349"),
+        (annotated(NUMBER, logicalType=LogicalType(INTEGER=IntType(bitWidth=33, isSigned=True))), "type of 33 bits"),
         (annotated(LIST, logicalType=LogicalType(unknown=((0, 2, b""),))), "'list' has a logical type that is no str"),
         (annotated(STRUCT, logicalType=LogicalType(STRING=StringType())), "'struct' has the logical type STRING of"),
     ],
