@@ -6,7 +6,7 @@ Another writer stores decimals as other physical types, timestamps as INT96, and
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from decimal import Context
 from functools import cache, partial
@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core import shape
 from pqext.core.errors import ParquetError
 from pqext.core.leaf_runs import has_empty, is_byte_array_decimal
 from pqext.core.limits import Limits
@@ -27,14 +28,14 @@ from pqext.recovery.checking import opened, quiet
 from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.codecs import Codecs
 from pqext.recovery.footers import Effort
-from pqext.recovery.leaves import Chunks, metadata_of
+from pqext.recovery.leaves import Chunks, kind_of, metadata_of
 from pqext.recovery.pages import Page, Segment
 from pqext.recovery.placing import alone, lines
 from pqext.recovery.walking import Column, Form, Walked, Walker, told_type
 
-_STEPS, _STEPS_PER_ELEMENT = 4_000_000, 1_500
-_READ, _ENTRIES = 2_000, 400
-"""What it costs to read a page, and one step more for so many entries; to look at one costs a step."""
+_STEPS, _STEPS_PER_ELEMENT = 3_000_000, 1_500
+_READ, _READ_PAGE, _ENTRIES = 1_000, 100, 400
+"""What it costs to read a chunk, a page of it, and one step more for so many entries; to look at one costs a step."""
 _MADE = 30
 """What it costs to make a form, for each element that leads to its leaf."""
 _SHAPES = 16
@@ -65,14 +66,20 @@ def likely(
     """
     effort = Effort(0)
     effort.left = _STEPS + min(_STEPS_PER_ELEMENT * len(schema.elements), _STEPS // 4)
+    looks = Effort(0)
+    looks.left = effort.left // 4
     columns = columns_of(source, schema.elements, codecs, limits, effort, vary=True)
     seen: list[dict[int, SchemaElement]] = []
     for segment in segments:
         walker = Walker(segment.pages, columns, effort)
+        ahead = Walker(segment.pages, columns, looks)
         for at, page in enumerate(segment.pages):
             if known not in (None, page.offset):
                 continue
-            read = (_readable(source, segment.pages, walked, effort, limits) for walked in walker.groups(at))
+            read = (
+                _readable(source, segment.pages, walked, effort, limits)
+                for walked in _going_on(walker.groups(at), ahead, may_break_off=not segment.at_end)
+            )
             found = [
                 {number: element for form in forms for number, element in form.changed.items()}
                 for forms in islice((forms for forms in read if forms is not None), _READABLE)
@@ -89,11 +96,19 @@ def likely(
                 return
 
 
+def _going_on(found: Iterable[Walked], ahead: Walker, *, may_break_off: bool) -> Sequence[Walked]:
+    """The row groups behind which row groups go on, by the headers, or else all: few pages fit by chance, many do not.
+    """
+    every = list(found)
+    return [walked for walked in every if ahead.goes_on(walked.end, may_break_off=may_break_off)] or every
+
+
 def columns_of(
     source: Source, elements: Sequence[SchemaElement], codecs: Codecs, limits: Limits, effort: Effort, *, vary: bool
 ) -> list[Column]:
     """The top-level columns of a schema, with other forms where they may ``vary``, each made when it is asked for."""
     made: dict[tuple[int, ...], Form] = {}
+    kinds: dict[Hashable, int] = {}
 
     def form(line: Sequence[int], changed: Mapping[int, SchemaElement]) -> Form:
         # Shapes differ in groups that most leaves are not below.
@@ -101,11 +116,11 @@ def columns_of(
         key = (line[-1], *(id(element) for element in own.values()))
         if key not in made:
             effort.take(_MADE * len(line))
-            made[key] = _form(source, elements, line, own, codecs, limits)
+            made[key] = _form(source, elements, line, own, codecs, limits, kinds)
         return made[key]
 
-    def leaf_forms(line: Sequence[int], shape: dict[int, SchemaElement]) -> list[Form]:
-        return [form(line, ChainMap(leaf, shape)) for leaf in leaves(line[-1])]
+    def leaf_forms(line: Sequence[int], groups: dict[int, SchemaElement]) -> list[Form]:
+        return [form(line, ChainMap(leaf, groups)) for leaf in leaves(line[-1])]
 
     @cache
     def leaves(leaf: int) -> list[dict[int, SchemaElement]]:
@@ -116,7 +131,7 @@ def columns_of(
         of_column = list(group)
         groups = sorted({at for line in of_column for at in line[1:-1]})
         shapes = _shapes(elements, groups) if vary else [{}]
-        found.append([[cache(partial(leaf_forms, line, shape)) for line in of_column] for shape in shapes])
+        found.append([[cache(partial(leaf_forms, line, changed)) for line in of_column] for changed in shapes])
     return found
 
 
@@ -127,6 +142,7 @@ def _form(
     own: dict[int, SchemaElement],
     codecs: Codecs,
     limits: Limits,
+    kinds: dict[Hashable, int],
 ) -> Form:
     varied = alone([own.get(number, elements[number]) for number in line])
     tree = from_elements(varied, limits)
@@ -144,7 +160,9 @@ def _form(
         and own[number].repetition_type != elements[number].repetition_type
         and elements[above].repetition_type != FieldRepetitionType.REPEATED
     )
-    return Form(node, varied, Chunks(source, tree, codecs, [None], limits), path, own, contradicts)
+    chunks = Chunks(source, tree, codecs, [None], limits)
+    kind = kinds.setdefault((kind_of(next(shape.of(path[0]).leaves())), *(one.repetition for one in path)), len(kinds))
+    return Form(node, varied, chunks, path, kind, own, contradicts)
 
 
 def _shapes(elements: Sequence[SchemaElement], groups: Sequence[int]) -> list[dict[int, SchemaElement]]:
@@ -214,15 +232,15 @@ def _readable(
     found: list[Form] = []
     for shapes in walked.columns:
         best: tuple[int, list[Form]] | None = None
-        for shape in shapes:
+        for chunks in shapes:
             read = [
                 first_read(source, forms, pages[start:stop], walked.rows, effort, limits)
-                for forms, start, stop in shape
+                for forms, start, stop in chunks
             ]
             sound = [form for form in read if form is not None]
             if len(sound) < len(read):
                 continue
-            doubts = _doubts(sound, [pages[start:stop] for _, start, stop in shape])
+            doubts = _doubts(sound, [pages[start:stop] for _, start, stop in chunks])
             if doubts is not None and (best is None or doubts < best[0]):
                 best = doubts, sound
             if best is not None and not best[0]:
@@ -259,7 +277,7 @@ def first_read(
 ) -> Form | None:
     """The first form in which pages can be read."""
     for form in forms:
-        if not effort.take(_READ * len(pages) + sum(page.count for page in pages) // _ENTRIES):
+        if not effort.take(_READ + _READ_PAGE * len(pages) + sum(page.count for page in pages) // _ENTRIES):
             break
         if _largest(source, form, pages, rows, limits) is not None:
             return form

@@ -16,10 +16,9 @@ from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page, Segment
 from pqext.recovery.searching import AMBIGUOUS, PageGroup, Parted, Search, Unplaced, Way, is_ambiguous
 
-_STEPS = 4_000_000
+_STEPS, _STEPS_PER_PAGE = 1_500_000, 32
 """Pages that are looked at in one search for row groups; all searches of a small file together too."""
-_STEPS_PER_PAGE = 64
-_STEPS_OF_CHECKS = 500_000
+_STEPS_OF_CHECKS, _STEPS_OF_CHECKS_PER_PAGE = 300_000, 16
 """Pages that are looked at to learn whether other ways fit too."""
 MISFIT = "a page that no column can have"
 _OPENED = 100
@@ -34,7 +33,8 @@ def group(
     unplaced: list[Unplaced] = []
     effort, checks = Effort(0), Effort(0)
     pages = sum(len(segment.pages) for segment in segments)
-    effort.left, checks.left = _STEPS + _STEPS_PER_PAGE * pages, _STEPS_OF_CHECKS + _STEPS_PER_PAGE * pages
+    effort.left = _STEPS + _STEPS_PER_PAGE * pages
+    checks.left = _STEPS_OF_CHECKS + _STEPS_OF_CHECKS_PER_PAGE * pages
     for segment in segments:
         found, left = _parted(segment, leaves, chunks, row_group_rows, effort, checks)
         if not found:

@@ -99,7 +99,7 @@ class Chunks:
         self._known = known
         numbers: dict[Hashable, int] = {}
         self.kinds = [
-            numbers.setdefault(_kind(leaf, likely), number)
+            numbers.setdefault((kind_of(leaf), likely), number)
             for number, (leaf, likely) in enumerate(zip(self._shapes, known, strict=True))
         ]
         self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
@@ -215,12 +215,12 @@ class Chunks:
         return level_kernel.count_rows(found), not len(found) or found[0] == 0
 
 
-def _kind(leaf: LeafShape, codec: int | None) -> Hashable:
+def kind_of(leaf: LeafShape) -> Hashable:
     """What it depends on whether a page can be one of ``leaf``."""
     stored, node = leaf.node.leaf_type, leaf.node
     logical = None if stored.logical is None else encode(stored.logical)
     levels = leaf.slot_level, leaf.value_level, node.max_definition_level, node.max_repetition_level
-    return stored.physical, stored.length, logical, levels, codec
+    return stored.physical, stored.length, logical, levels
 
 
 def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:

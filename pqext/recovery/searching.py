@@ -19,7 +19,7 @@ from pqext.recovery.pages import Page, Segment
 _PLAIN = int(Encoding.PLAIN)
 _SIZES = 4096
 """Sizes of one row group that are tried."""
-_OF_LISTS = 3
+_OF_LISTS = 5
 """Steps that a page of lists takes: its rows are counted."""
 _FULL_ROWS, _FULL_BYTES = 20_000, 1 << 16
 """Writers end a page within a chunk where it has so many rows, or bytes."""

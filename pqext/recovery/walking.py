@@ -29,14 +29,16 @@ _KEPT = 64
 class Form:
     """A leaf in one of its physical forms: ``node`` is it in a schema of its own, ``elements``, which ``chunks`` opens.
 
-    ``path`` leads to it from its column. ``changed`` holds what is otherwise than in the schema that was given, by the
-    number of the element, ``contradicts`` what the schema could have told to be so: groups, and groups of leaves.
+    ``path`` leads to it from its column, ``kind`` is the same for all that can have the same pages. ``changed`` holds
+    what is otherwise than in the schema that was given, by the number of the element, ``contradicts`` what the schema
+    could have told to be so: groups, and groups of leaves.
     """
 
     node: SchemaNode
     elements: Sequence[SchemaElement]
     chunks: Chunks
     path: Sequence[SchemaNode]
+    kind: int
     changed: dict[int, SchemaElement]
     contradicts: frozenset[tuple[int, bool]]
 
@@ -82,8 +84,10 @@ class Walker:
         self._columns = columns
         self._effort = effort
         self._entries = [0, *accumulate(0 if page.is_dictionary else page.count for page in pages)]
-        self._opened: dict[tuple[Form, int], bool] = {}
-        self._runs: dict[tuple[Form, bool], tuple[int, int]] = {}
+        self._opened: dict[tuple[int, int], bool] = {}
+        self._runs: dict[tuple[int, bool], tuple[int, int]] = {}
+        self._followers: dict[int, tuple[list[int], bool]] = {}
+        self._lost: set[int] = set()
         self.furthest: Misfit | None = None
         self.breaks_off = False
 
@@ -93,6 +97,28 @@ class Walker:
             found = self._group(at, rows)
             if found is not None:
                 yield found
+
+    def goes_on(self, at: int, *, may_break_off: bool) -> bool:
+        """Do row groups follow one another from page ``at`` on, until the last page is the last of one?
+
+        ``may_break_off``: or is within one.
+        """
+        waiting = [at]
+        seen = {at}
+        while waiting:
+            begin = waiting.pop()
+            if begin not in self._followers:
+                self.breaks_off = False
+                ends = [walked.end for walked in self.groups(begin)] if begin < len(self._pages) else []
+                self._followers[begin] = ends, self.breaks_off
+            ends, breaks_off = self._followers[begin]
+            if begin == len(self._pages) or (breaks_off and may_break_off):
+                return True
+            new = [end for end in ends if end not in seen and end not in self._lost]
+            seen.update(new)
+            waiting += new
+        self._lost |= seen
+        return False
 
     def reach(self) -> list[Walked]:
         """Go as far as row groups from the first page on do: some of them where they end with the last page, else none.
@@ -219,14 +245,14 @@ class Walker:
             if not self._effort.take(1) or not self._holds(form, at, True):
                 return at
             at += 1
-        begin, end = self._runs.get((form, has_dictionary), (at, at))
+        begin, end = self._runs.get((form.kind, has_dictionary), (at, at))
         if not begin <= at <= end:
             begin = end = at
         while end < stop and self._effort.take(1):
             if self._pages[end].is_dictionary or not self._holds(form, end, has_dictionary):
                 break
             end += 1
-        self._runs[form, has_dictionary] = begin, end
+        self._runs[form.kind, has_dictionary] = begin, end
         return min(end, stop)
 
     def _holds(self, form: Form, at: int, has_dictionary: bool) -> bool:
@@ -234,11 +260,11 @@ class Walker:
         page = self._pages[at]
         if not may_hold(form.node, page, has_dictionary=has_dictionary):
             return False
-        found = self._opened.get((form, at))
+        found = self._opened.get((form.kind, at))
         if found is None:
             if not self._effort.take(_OPENED + page.unpacked // _BYTES):
                 return True
-            found = self._opened[form, at] = form.chunks.fits_exactly(form.node, page, form.path)
+            found = self._opened[form.kind, at] = form.chunks.fits_exactly(form.node, page, form.path)
         return found
 
     def _note_within(

@@ -41,6 +41,17 @@ def test_decimals_of_every_physical_type_are_found(precision: int, as_integer: b
         assert "column d was read as optional FIXED_LEN_BYTE_ARRAY(" in report.notes[0]
 
 
+@pytest.mark.parametrize("rows", [20_000, 20_050])
+@pytest.mark.spec("recovery.forms")
+def test_many_pages_of_numbers_before_decimals_hide_no_form_of_these(rows: int) -> None:
+    """The first pages fit many small row groups with the decimals as INT64, behind which nothing fits."""
+    columns = {f"c{number}": pa.array(range(rows)) for number in range(5)}
+    table = pa.table(columns | {"d": pa.array([Decimal(row).scaleb(-2) for row in range(rows)], pa.decimal128(9, 2))})
+    data = by_pyarrow(table, use_dictionary=False, data_page_size=1000, write_batch_size=200)
+    report, found = without_footer(data, schema=", ".join(f"{name} BIGINT" for name in columns) + ", d DECIMAL(9,2)")
+    assert found == table, report
+
+
 @pytest.mark.parametrize("as_integer", [False, True])
 @pytest.mark.parametrize("precision", [8, 9, 17, 18])
 @pytest.mark.parametrize("first", [1, 101, 30_000])

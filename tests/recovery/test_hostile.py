@@ -19,7 +19,11 @@ EMPTY = bytes.fromhex("1500150015002c15001500150615060000")
 """The header of a page without values."""
 EIGHT_BYTES = bytes.fromhex("1500151015102c15021500150615060000") + bytes(8)
 """A page of one value."""
+LISTS = bytes.fromhex("1500152815282c15021500150615060000" "020000000200" "020000000202") + bytes(8)
+"""A page of one value below any lists."""
 INNER = "STRUCT<y: STRUCT<z: DECIMAL(9,2)>>"
+ARRAYS = "ARRAY<DECIMAL(9,2)>"
+MAPS = "MAP<BIGINT, MAP<BIGINT, DECIMAL(18,2)>>"
 DICTIONARY = bytes.fromhex("1504150215004c1502150000" + "00")
 """The header of a dictionary whose value is missing."""
 HEADER = bytes.fromhex("1500150415042c15021500150615061c0000")
@@ -93,8 +97,13 @@ def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -
         (b"PAR1" + EIGHT_BYTES * 20_000, ", ".join(f"c{number} BIGINT NOT NULL" for number in range(50))),
         (bombs(100, 1_000_000), "d DECIMAL(9,2)"),
         (b"PAR1" + EIGHT_BYTES, "x STRUCT<" + ", ".join(f"c{number}: {INNER}" for number in range(4000)) + ">"),
+        (b"PAR1" + LISTS * 20_000, ", ".join(f"c{number} MAP<BIGINT, DECIMAL(18,2)>" for number in range(200))),
+        pytest.param(LISTS * 60_000, ", ".join(f"c{number} {MAPS}" for number in range(1000)), marks=pytest.mark.slow),
+        pytest.param(LISTS * 27_000, ", ".join(f"c{number} {ARRAYS}" for number in range(3000)), marks=pytest.mark.slow),
+        (b"PAR1" + LISTS * 20_000, "c " + "ARRAY<" * 20 + "DECIMAL(18,2)" + ">" * 20),
+        (bombs(200, 1_000_000), ", ".join(f"c{number} MAP<BIGINT, DECIMAL(18,2)>" for number in range(50))),
     ],
-    ids=["dictionaries", "columns", "bombs", "leaves"],
+    ids=["dictionaries", "columns", "bombs", "leaves", "maps", "nested maps", "arrays", "nested arrays", "list bombs"],
 )
 @pytest.mark.spec("recovery.bounded")
 def test_pages_that_many_columns_and_forms_may_have_take_bounded_time(data: bytes, schema: str) -> None:
