@@ -66,6 +66,10 @@ class Encoding(IntEnum):
     ALP = 10
 
 
+DICTIONARY_ENCODINGS = frozenset((Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY))
+"""Encodings of indices into a dictionary."""
+
+
 class CompressionCodec(IntEnum):
     """LZ4 is deprecated for LZ4_RAW, which has no framing of its own."""
 

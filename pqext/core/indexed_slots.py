@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings.decoding import Dictionary
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels import rle
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.metadata import Encoding
 from pqext.core.types import leaf
 from pqext.core.types.logical import LeafType
-
-DICTIONARY = frozenset((Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY))
-"""Encodings of indices into a dictionary."""
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class IndexedSlots:
 
         And for a dictionary with an entry that is not as its type demands: rows need not refer to it.
         """
-        if encoding not in DICTIONARY or dictionary is None or dictionary.offsets is None:
+        if encoding not in DICTIONARY_ENCODINGS or dictionary is None or dictionary.offsets is None:
             return False
         try:
             _shown(dictionary, kind)

@@ -7,23 +7,22 @@ header, takes the rest of the chunk's rows with it (Error Recovery).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from pqext.core import page
 from pqext.core.column import TOO_MANY, ColumnReader
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
-from pqext.core.metadata import Encoding, PageType
+from pqext.core.metadata import PageType
 from pqext.core.page import OpenedPages, RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
-_INDICES = (int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY))
 Lose = Callable[[int, int, ParquetError], None]
 """Is told the first row that is lost, the row behind the last, and the error."""
 
@@ -57,6 +56,16 @@ class LenientReader(ColumnReader):
         return [self._pages.lose_rest(CorruptFileError("a column chunk ends before its row group"))]
 
 
+class _Headers(NamedTuple):
+    """Do pages hold as many values as the chunk, and as many rows? Of which the count is damaged, nothing tells.
+
+    Rows are told by headers of version 2; in Arrow before 12 these counted the entries of lists.
+    """
+
+    values_add_up: bool
+    rows_add_up: bool
+
+
 class LenientDecoder(PageDecoder):
     """Decodes all pages of a chunk, and tells ``lose`` of those that it cannot decode."""
 
@@ -74,7 +83,7 @@ class LenientDecoder(PageDecoder):
         """As in :class:`PageDecoder`, with other values for rows that are lost."""
         run: list[RawPage] = []
         damage: ParquetError | None = None
-        if self.decoded_rows == 0 and not self._is_given_up and not self._counts_add_up:
+        if self.decoded_rows == 0 and not self._is_given_up and not self._headers.values_add_up:
             told = f"its pages do not hold the {self.entries_left} values of the column chunk"
             return self.lose_rest(CorruptFileError(f"{told}: one of them counts wrongly"))
         try:
@@ -96,33 +105,25 @@ class LenientDecoder(PageDecoder):
 
     def _believes_header(self, raw: RawPage) -> bool:
         """As in :class:`PageDecoder`: where no checksum says that the levels are as they were written."""
-        return not (self._checksums and raw.header.crc is not None) and self._headers_add_up
+        return not (self._checksums and raw.header.crc is not None) and self._headers.rows_add_up
 
     @cached_property
-    def _counts_add_up(self) -> bool:
-        """Do pages hold as many values as the chunk? Of which the count is damaged, nothing tells."""
-        told = 0
+    def _headers(self) -> _Headers:
+        """What the headers of all pages say together, asked before any page is decoded."""
+        values = rows = 0
+        is_data = True
         try:
             for raw in self._pages_again():
-                if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                    told += raw.num_values
-                elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
-                    return True  # what is behind a damaged header is lost when it is reached
-        except CorruptFileError:
-            return True
-        return told == self.entries_left
-
-    @cached_property
-    def _headers_add_up(self) -> bool:
-        """Do the headers of version 2 count as many rows as there are? Arrow before 12 counted the entries of lists."""
-        told = 0
-        with suppress(CorruptFileError):  # what is behind a damaged header is not asked for
-            for raw in self._pages_again():
-                if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                    rows = raw.num_rows if raw.num_values else 0
-                    told += rows if rows is not None and rows >= 0 else self._rows + 1
-            return told == self._rows
-        return told <= self._rows
+                header = raw.header
+                if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                    values += raw.num_values
+                    of_page = raw.num_rows if raw.num_values else 0
+                    rows += of_page if of_page is not None and of_page >= 0 else self._rows + 1
+                elif header.data_page_header is not None or header.data_page_header_v2 is not None:
+                    is_data = False
+        except CorruptFileError:  # what is behind a damaged header is lost when it is reached
+            return _Headers(True, rows <= self._rows)
+        return _Headers(values == self.entries_left or not is_data, rows == self._rows)
 
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:
@@ -145,10 +146,10 @@ class LenientDecoder(PageDecoder):
         try:
             return super()._decode_run([raw])
         except CorruptFileError as fault:
-            error = self._dictionary_fault if self._dictionary_fault and raw.form[1] in _INDICES else fault
+            error = self._dictionary_fault if self._dictionary_fault and raw.form[1] in DICTIONARY_ENCODINGS else fault
             rows: int | None = raw.num_values
             if self._shape.node.max_repetition_level:
-                rows = raw.num_rows if raw.num_rows is not None and self._headers_add_up else None
+                rows = raw.num_rows if raw.num_rows is not None and self._headers.rows_add_up else None
             if rows is None or not 0 <= rows <= self._rows - self.decoded_rows:
                 return self.lose_rest(error)
             return self._lost(rows, error, torn=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from pqext.core import compression
 from pqext.core.buffers import Bytes, view
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.leb128 import read_uleb, uleb
 from pqext.core.metadata import DataPageHeaderV2, Encoding, PageHeader, PageType
 from pqext.core.page import RawPage
@@ -81,7 +82,7 @@ def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
     """The bit width and the runs of values. Raises ``ValueError`` for values that are no runs."""
     if not count:
         return 0, []
-    if encoding in (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY):
+    if encoding in DICTIONARY_ENCODINGS:
         width = int(values[0])
         if len(values) == 1 and not width:
             return 0, [(count, 0)]
@@ -136,7 +137,7 @@ def _page(
     values = _written(runs[2], width)
     if encoding == Encoding.RLE:
         values = len(values).to_bytes(4, "little") + values
-    elif encoding in (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY):
+    elif encoding in DICTIONARY_ENCODINGS:
         values = bytes([width]) + values
     body = repetition + definition + values
     rows = sum(number for number, level in runs[0] if not level) if highest[0] else count

@@ -25,13 +25,13 @@ from pqext.core.budget import Account, Budget
 from pqext.core.checkpoints import footer_or_checkpoint, open_to_read
 from pqext.core.damage import Damage
 from pqext.core.display import as_html
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexed.footer import open_indexed
-from pqext.core.indexed_slots import DICTIONARY
 from pqext.core.indexes.gathering import Gathering
 from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.row_ranges import RowRanges, ranges_within
@@ -442,7 +442,7 @@ _Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]
 
 def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
     """Does the leaf's column chunk have pages of indices into a dictionary?"""
-    return not DICTIONARY.isdisjoint(group.chunk(leaf.node).metadata.encodings)
+    return not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).metadata.encodings)
 
 
 def _raw(text: str) -> bytes:

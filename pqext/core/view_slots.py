@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings.decoding import Counts, Decoder, Dictionary
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError
-from pqext.core.indexed_slots import DICTIONARY
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels import rle, views
 from pqext.core.kernels.byte_array import ByteArrayBuilder
@@ -69,7 +69,7 @@ class ViewSlots:
             self._take(sum(len(pages[place]) for place in found))
             self._buffers += [pages[place] for place in found]
             return
-        entries = self._entries(dictionary) if encoding in DICTIONARY and dictionary is not None else None
+        entries = self._entries(dictionary) if encoding in DICTIONARY_ENCODINGS and dictionary is not None else None
         if entries is not None and dictionary is not None:
             values = target[: run.total * WIDTH]
             rle.look_up_run(run, entries, WIDTH, dictionary.count, values)

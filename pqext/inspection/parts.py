@@ -10,6 +10,7 @@ from pqext.core.annotations import extension_name
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoints import CHECKPOINT
 from pqext.core.encryption.reading import MissingKeyError
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts as entries
 from pqext.core.extension.jump_table import JUMP_TABLE
@@ -18,7 +19,7 @@ from pqext.core.flat.framing import FLATBUFFERS
 from pqext.core.footer import MAGIC, TRAILER_BYTES
 from pqext.core.kernels.thrift import scan_fields
 from pqext.core.limits import Limits
-from pqext.core.metadata import BloomFilterHeader, ColumnMetaData, Encoding, PageHeader, PageType
+from pqext.core.metadata import BloomFilterHeader, ColumnMetaData, PageHeader, PageType
 from pqext.core.metadata import ColumnChunk as StoredChunk
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
@@ -38,7 +39,6 @@ _FIELDS = {
     7: "column orders", 8: "encryption algorithm", 9: "signing key",
 }  # fmt: skip
 _KNOWN = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table", FLATBUFFERS: "FlatBuffers footer"}
-_DICTIONARY = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
 _BINARY = 8
 _FIRST_READ = 256
 _LARGE_DICTIONARY = 1 << 14
@@ -145,7 +145,7 @@ class _Finder:
         ]
         first = min(offset for _, offset, _ in pages)
         # Some writers do not tell the dictionary's place.
-        if first > start and (chunk.has_dictionary or any(one in chunk.encodings for one in _DICTIONARY)):
+        if first > start and (chunk.has_dictionary or DICTIONARY_ENCODINGS & set(chunk.encodings)):
             pages.insert(0, ("dictionary", start, first - start))
         return pages
 

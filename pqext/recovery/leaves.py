@@ -12,6 +12,7 @@ from pqext.core import shape
 from pqext.core.budget import Account, Budget
 from pqext.core.buffers import allocate
 from pqext.core.encodings import rle
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import ParquetError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumnBuilder
@@ -26,7 +27,6 @@ from pqext.recovery import levels
 from pqext.recovery.codecs import Codecs, raw
 from pqext.recovery.pages import Page
 
-DICTIONARY = frozenset({int(Encoding.PLAIN_DICTIONARY), int(Encoding.RLE_DICTIONARY)})
 _PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
 _TYPES: dict[int, frozenset[int]] = {
     int(Encoding.RLE): frozenset({Type.BOOLEAN}),
@@ -46,7 +46,7 @@ def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
         if kind == Type.BOOLEAN:
             return False
         return page.unpacked == count * width if width else page.unpacked >= 4 * count
-    if page.encoding in DICTIONARY:
+    if page.encoding in DICTIONARY_ENCODINGS:
         if not has_dictionary:
             return False
     elif page.encoding != _PLAIN and kind not in _TYPES.get(page.encoding, ()):
@@ -131,7 +131,7 @@ class Chunks:
 
         None are where values are indices, or are known to be damaged.
         """
-        if page.is_dictionary or page.encoding in DICTIONARY or page.checked is False:
+        if page.is_dictionary or page.encoding in DICTIONARY_ENCODINGS or page.checked is False:
             return 0
         key = (page.offset, self.kinds[leaf.leaf_start])
         if key not in self._left_over:

@@ -8,13 +8,16 @@ import numpy as np
 
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings import rle
+from pqext.core.enums import DICTIONARY_ENCODINGS
+from pqext.core.kernels import run_ends
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.leb128 import read_uleb
 from pqext.core.metadata import Encoding, FieldRepetitionType
 from pqext.core.page import OpenedPages
 from pqext.core.schema import SchemaNode
 
-_INDICES = (Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY)
+_GROUP = 7
+"""Values that fill the last group of packed ones."""
 _DELTAS = (Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
 
 
@@ -39,10 +42,10 @@ def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int 
 
 def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:
     """Are these bytes so many values, as far as their encoding tells how many there are?"""
-    if encoding in _INDICES:
+    if encoding in DICTIONARY_ENCODINGS:
         return _are_indices(data, values)
     if encoding == Encoding.RLE:
-        return len(data) >= 4 and _is_filled(data[4:], 1, values)
+        return len(data) >= 4 and run_ends.fill(data[4:], 1, values, _GROUP)
     if encoding in _DELTAS:
         if not len(data):
             return not values
@@ -69,18 +72,4 @@ def _are_indices(data: Bytes, values: int) -> bool:
     if not values or not len(data):
         return len(data) <= 1 and not values
     width = int(data[0])
-    return width <= 32 and ((not width and len(data) == 1) or _is_filled(data[1:], width, values))
-
-
-def _is_filled(data: Bytes, width: int, count: int) -> bool:
-    """Do runs of so many values, of ``width`` bits each, take all these bytes?"""
-    raw, at, left = data.tobytes(), 0, count
-    while left > 0:
-        header, at = read_uleb(raw, at)
-        is_packed = header & 1
-        run = (header >> 1) * 8 if is_packed else header >> 1
-        if not run:
-            return False
-        at += run // 8 * width if is_packed else (width + 7) // 8
-        left -= run
-    return at == len(raw) and left > -8
+    return width <= 32 and ((not width and len(data) == 1) or run_ends.fill(data[1:], width, values, _GROUP))

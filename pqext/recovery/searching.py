@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.metadata import Encoding
 from pqext.core.schema import SchemaNode
 from pqext.recovery.footers import Effort
-from pqext.recovery.leaves import DICTIONARY, Chunks, may_hold
+from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page, Segment
 
 _PLAIN = int(Encoding.PLAIN)
@@ -182,7 +183,8 @@ class Search:
         if first.is_dictionary:
             return False
         counted = self._chunks.rows(self._leaves[0], first)
-        return counted is None or not counted[1] or any(one.encoding in DICTIONARY for one in self._pages[:stop])
+        lacks = (one.encoding in DICTIONARY_ENCODINGS for one in self._pages[:stop])
+        return counted is None or not counted[1] or any(lacks)
 
     def _precede(self, leaf: int, at: int, rows: int) -> bool:
         """Can the pages before ``at`` be chunks of ``leaf`` and of those before it, of ``rows`` rows each?"""
@@ -197,7 +199,7 @@ class Search:
                 if self._pages[at].is_dictionary or not self._holds(leaf, at, True) or counted is None:
                     return False
                 found += counted[0]
-                lacks = lacks or self._pages[at].encoding in DICTIONARY
+                lacks = lacks or self._pages[at].encoding in DICTIONARY_ENCODINGS
             if found > rows:
                 return False
             if at and self._pages[at - 1].is_dictionary and self._holds(leaf, at - 1, True):

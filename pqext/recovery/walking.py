@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
 from pqext.core.schema import SchemaNode
 from pqext.recovery.footers import Effort
-from pqext.recovery.leaves import DICTIONARY, Chunks, may_hold
+from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page
 
 _SIZES = 4096
@@ -308,9 +309,9 @@ def _difference(form: Form, page: Page, has_dictionary: bool) -> str:
     wanted, width = told_type(form.elements[-1]), form.node.leaf_type.width
     if page.is_dictionary:
         return f"a dictionary of {page.count} values in {page.unpacked} bytes, which are not of type {wanted}"
-    if page.encoding in DICTIONARY and not has_dictionary:
+    if page.encoding in DICTIONARY_ENCODINGS and not has_dictionary:
         return "values that are in a dictionary which is not there"
-    if page.encoding not in (*DICTIONARY, Encoding.PLAIN):
+    if page.encoding not in (*DICTIONARY_ENCODINGS, Encoding.PLAIN):
         known = {int(one): one.name for one in Encoding}
         return f"{_size(page)} encoded as {known.get(page.encoding)}, which are not of type {wanted}"
     each = f", of {width} bytes each" if width else ""

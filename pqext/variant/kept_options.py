@@ -7,6 +7,7 @@ from typing import Any
 
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.compression import WRITABLE
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import UnsupportedError
 from pqext.core.indexes.options import SortKey
 from pqext.core.metadata import ColumnMetaData, CompressionCodec, Encoding, PageType, Type
@@ -74,7 +75,7 @@ def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str
 def _has_dictionary(metadata: ColumnMetaData) -> bool:
     if metadata.dictionary_page_offset is not None:
         return True
-    return bool({Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY} & set(metadata.encodings))
+    return bool(DICTIONARY_ENCODINGS & set(metadata.encodings))
 
 
 def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pqext.core.buffers import EMPTY, allocate, view
 from pqext.core.encodings.decoding import Dictionary
 from pqext.core.encodings.table import decoder as find_decoder
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import UnsupportedError
 from pqext.core.kernels import rle, wanted
 from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
@@ -19,8 +20,6 @@ from pqext.core.kernels.page_run import PageRun
 from pqext.core.leb128 import uleb
 from pqext.core.metadata import Encoding, Type
 from pqext.core.types.logical import LeafType
-
-_INDICES = (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY)
 
 
 def select(
@@ -33,7 +32,7 @@ def select(
     count, width = len(places), kind.width
     if count == run.total and run.size == 1:
         return encoding, run
-    if encoding in _INDICES and dictionary is not None:
+    if encoding in DICTIONARY_ENCODINGS and dictionary is not None:
         indices = np.zeros((count + 7) // 8 * 8, np.int32)
         rle.indices_at(run, dictionary.count, places, indices[:count])
         packed = bytes([32]) + uleb(len(indices) // 8 << 1 | 1) + indices.astype("<i4", copy=False).tobytes()
