@@ -17,6 +17,7 @@ _PRECISE: dict[str, dict[int, pa.DataType]] = {
     "TIMESTAMP_NTZ": {digits: pa.timestamp(unit) for digits, unit in _UNITS.items()},
     "TIME": {0: pa.time32("ms"), 3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")},
 }
+_OTHERS = "ARRAY<type>, GEOGRAPHY, GEOMETRY, MAP<type, type>, STRUCT<name: type>, VARIANT"
 _CRS84 = 4326
 """Spark's number of OGC:CRS84, which pqext writes as the default of the format."""
 
@@ -76,7 +77,11 @@ def _type(parsed: DdlType, text: str) -> pa.DataType:
         return pa.binary(arguments[0])
     if name in ("CHAR", "VARCHAR") and len(arguments) == 1:
         return pa.string()
-    return target_type(f"{name}({','.join(map(str, arguments))})" if arguments else name)
+    try:
+        return target_type(f"{name}({','.join(map(str, arguments))})" if arguments else name)
+    except ValueError as error:
+        told = str(error).replace("is not a type of the variant encoding", "is no type of a column")
+        raise ValueError(told.replace("types are ", f"types are {_OTHERS}, ")) from None
 
 
 def _precise(name: str, digits: int, kinds: dict[int, pa.DataType]) -> pa.DataType:

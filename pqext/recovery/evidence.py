@@ -72,6 +72,8 @@ class Hints:
     row_group_rows: int | None = None
     is_logical: bool = False
     """Are physical types our own guess, as those of DDL and Arrow are?"""
+    codec: str | None = None
+    """The only one of ``codecs``, where it was given."""
 
 
 def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:

@@ -119,7 +119,7 @@ def recover(
             )
         told = None if schema is None else schemas.given(schema, limits)
         is_logical = told is not None and told[2]
-        hints = Hints(Codecs(read, tried), [] if told is None else told[1], row_group_rows, is_logical)
+        hints = Hints(Codecs(read, tried), [] if told is None else told[1], row_group_rows, is_logical, codec)
         recovery = _Recovery(read, limits, hints, None if told is None else told[0])
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
     finally:
@@ -201,6 +201,8 @@ class _Recovery:
         losses = losses + losses_of(verdicts)
         if self._schema is not None and evidence.metadata is not None:
             evidence.notes.append(f"{self._schema.schema_from} was not needed: {claims.schema_from} tells the columns")
+        if self._hints.codec is not None and evidence.metadata is not None:
+            evidence.notes.append(f"codec {self._hints.codec} was not needed: {claims.schema_from} tells the codecs")
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
         evidence.notes += misstated(kept)
         losses = ordered(losses, evidence.claims, self._limits)

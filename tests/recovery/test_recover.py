@@ -420,6 +420,14 @@ def test_a_schema_that_is_not_needed_is_told_of() -> None:
     assert "the DDL given was not needed: the footer without its frame tells the columns" in report.notes
 
 
+def test_a_codec_that_is_not_needed_is_told_of() -> None:
+    data = written(rows(300))
+    report, _ = recover(data[:-1], codec="gzip")
+    assert report.rows == 300
+    assert "codec gzip was not needed: the footer without its frame tells the codecs" in report.notes
+    assert "codec gzip" not in str(recover(data[: extent(data, 0, 0)[0]], codec="gzip", schema="id BIGINT")[0])
+
+
 def test_losses_are_told_row_group_by_row_group() -> None:
     data = written(rows(300), row_group_rows=100)
     report, _ = recover(data[extent(data, 2, 0)[0] :])

@@ -158,11 +158,21 @@ def test_ddl_tells_units_and_widths_that_spark_has_no_name_for() -> None:
         ("a INT, a INT", "the same name"),
         ("GEOMETRY(4326)", "needs the columns"),
         ("v STRING(ANY)", "expected a number"),
+        ("a LIST<INT>", "a list is an ARRAY"),
+        ("a BIGNT", "BIGNT is no type of a column; did you mean 'BIGINT'"),
+        ("a INT -- all of it\n- b INT", "unexpected '-'"),
     ],
 )
 def test_ddl_that_tells_no_columns_is_refused(schema: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         without_footer(by_pqext(pa.table({"a": [1]})), schema=schema)
+
+
+def test_ddl_may_have_comments_of_sql() -> None:
+    table = pa.table({"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"]})
+    text = "-- columns\na INT, -- the first\n/* the\nsecond */ b STRING -- and no more"
+    report, found = without_footer(by_pqext(table), schema=text)
+    assert found == table, report
 
 
 def test_ddl_of_variants_has_no_geometries() -> None:

@@ -12,8 +12,10 @@ MAX_DEPTH = 100
 MAX_ARGUMENTS = 2
 """Numbers after the name of a type: DECIMAL takes two."""
 
+_SPACE = re.compile(r"(?:\s++|--[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+"""Space and SQL's comments."""
 _TOKEN = re.compile(
-    r"\s*(?:(?P<word>[^\W\d]\w*|[0-9]+)|`(?P<quoted>(?:[^`]++|``)*+)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))"
+    r"(?:(?P<word>[^\W\d]\w*|[0-9]+)|`(?P<quoted>(?:[^`]++|``)*+)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))"
 )
 
 
@@ -76,11 +78,9 @@ class _Parser:
 
     def _tokens(self, text: str) -> Iterator[_Token]:
         at = 0
-        end = len(text.rstrip())
-        while at < end:
+        while (at := _ends(_SPACE, text, at)) < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
-                at = end - len(text[at:end].lstrip())
                 raise self.error(at, f"unexpected {text[at]!r}")
             kind = match.lastgroup or ""
             yield _Token(kind, match[kind], match.start(kind))
@@ -169,6 +169,8 @@ class _Parser:
             element = self.type(depth + 1)
             self.expect(">")
             return DdlType(name, token.position, element=element)
+        if name == "LIST" and self.next.text == "<":
+            raise self.error(token.position, "a list is an ARRAY, like ARRAY<INT>")
         if name in self.words and self.next.text == "(" and self.following.text.isidentifier():
             self.take()
             word = self.take().text
@@ -189,6 +191,11 @@ class _Parser:
                 break
         self.expect(")")
         return tuple(arguments)
+
+
+def _ends(pattern: re.Pattern[str], text: str, at: int) -> int:
+    match = pattern.match(text, at)
+    return at if match is None else match.end()
 
 
 def _found(token: _Token) -> str:
