@@ -14,7 +14,7 @@ from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
 
 Assigned = Literal["footer", "moved", "contradicted", "only", "regular", "told"]
-"""A footer, one before which bytes are missing or too many, one whose statistics do not hold, and the ways in which
+"""A footer, one before which bytes are missing or too many, one that values contradict, and the ways in which
 pages alone are parted."""
 
 

@@ -38,7 +38,7 @@ from pqext.recovery.pages import Page, Segment, chain, page_at, walk
 from pqext.recovery.report import Loss
 from pqext.recovery.searching import AMBIGUOUS, PageGroup
 from pqext.recovery.writing import moved, true_pairs
-from pqext.verification import verify
+from pqext.verification import Fault, verify
 from pqext.verification.annotations import implausible, without_implausible
 
 _FAULTS = 1 << 16
@@ -47,6 +47,7 @@ _FIRST = 8
 _CODECS = frozenset(int(one) for one in CompressionCodec)
 _WORD = 8
 """Bytes to which writers of single bits may fill up."""
+_OF_VALUES = placing.OF_VALUES | {"statistics.sizes"}
 _LOOKED_AT = 4
 """Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
@@ -117,29 +118,39 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
 
 
 def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
-    """Say of row groups that their values contradict the statistics: chunks may have changed places."""
+    """Say of row groups that their values contradict the statistics, or leave bytes over in all pages of a column.
+
+    Chunks may have changed places, and a column its type.
+    """
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
     said = [metadata.row_groups[group.number or 0].columns for group in complete]
     with_statistics = [
         replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
         for group, columns in zip(complete, said, strict=True)
     ]
-    if not any(chunk.statistics for group in with_statistics for chunk in group.chunks if chunk is not None):
-        return
-    claims = Claims(list(metadata.schema), "", created_by=metadata.created_by)
-    made = file_metadata(claims, with_statistics)
-    made.column_orders = metadata.column_orders
-    with catch_warnings():
-        simplefilter("ignore")
-        report = verify(ClaimedSource(source, made, limits), checks=["chunks"], limit=_FAULTS, limits=limits)
-    contradicted: dict[int, list[str]] = {}
-    for fault in report.faults:
-        if fault.rule in placing.OF_VALUES and fault.row_group is not None and fault.column is not None:
+    contradicted = _leaving_bytes(source, metadata, complete, limits)
+    said_of_values = (
+        chunk.statistics or chunk.size_statistics for group in with_statistics for chunk in group.chunks if chunk
+    )
+    for fault in _faults(source, metadata, with_statistics, limits) if any(said_of_values) else ():
+        if fault.rule in _OF_VALUES and fault.row_group is not None and fault.column is not None:
             names = contradicted.setdefault(fault.row_group, [])
             names += [fault.column] * (fault.column not in names)
     for number, names in contradicted.items():
-        complete[number].evidence = f"footer, but values of {listed(names)} contradict its statistics"
+        complete[number].evidence = f"footer, but values of {listed(names)} contradict it"
         complete[number].assigned = "contradicted"
+
+
+def _faults(
+    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
+) -> Sequence[Fault]:
+    """What verification finds in the chunks of ``groups``, with the statistics that they have."""
+    claims = Claims(list(metadata.schema), "", created_by=metadata.created_by)
+    made = file_metadata(claims, groups)
+    made.column_orders = metadata.column_orders
+    with catch_warnings():
+        simplefilter("ignore")
+        return verify(ClaimedSource(source, made, limits), checks=["chunks"], limit=_FAULTS, limits=limits).faults
 
 
 def narrowed(metadata: FileMetaData, elements: Sequence[SchemaElement], dropped: Collection[str]) -> FileMetaData:
@@ -165,8 +176,26 @@ def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: Column
     if chunk is None or said.meta_data is None or chunk.path_in_schema[0] in group.nulls:
         return chunk
     made = copy(chunk)
-    made.statistics = said.meta_data.statistics
+    made.statistics, made.size_statistics = said.meta_data.statistics, said.meta_data.size_statistics
     return made
+
+
+def _leaving_bytes(
+    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
+) -> dict[int, list[str]]:
+    """By the place of each row group in ``groups``, the leaves of which all pages have bytes behind their values."""
+    looked = groups[:_LOOKED_AT]
+    if not looked:
+        return {}
+    tree = from_elements(metadata.schema, limits)
+    known = [None if chunk is None else int(chunk.codec) for chunk in looked[0].chunks]
+    chunks = Chunks(source, tree, Codecs(source), known, limits)
+    names = []
+    for number, leaf in enumerate(tree.leaves):
+        of_leaf = (one for group in looked if (one := group.chunks[number]) is not None)
+        if _are_others(leaf, (pages_of(source, chunk, limits) or [] for chunk in of_leaf), chunks):
+            names.append(leaf.dotted)
+    return {number: [*names] for number in range(len(groups))} if names else {}
 
 
 def _tell_apart(
@@ -242,16 +271,20 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
         losses.append(Loss("no pages are recognised there", at, stop))
     groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
     losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
-    others = {number for number, leaf in enumerate(leaves) if _are_others(number, leaf, groups, chunks)}
+    others = {
+        number
+        for number, leaf in enumerate(leaves)
+        if _are_others(leaf, (group.chunks[number] for group in groups[:_LOOKED_AT]), chunks)
+    }
     claims = replace(schema, groups=[_claimed(group, leaves, chunks, others) for group in groups])
     return Evidence(claims, "pages", losses, _notes(groups, hints), segments)
 
 
-def _are_others(number: int, leaf: SchemaNode, groups: Sequence[PageGroup], chunks: Chunks) -> bool:
+def _are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
     """Do all pages of a leaf that are looked at have values of another type? They leave bytes over."""
     found = False
-    for group in groups[:_LOOKED_AT]:
-        for page in [page for page in group.chunks[number] if not page.is_dictionary][:_LOOKED_AT]:
+    for pages in of_leaf:
+        for page in [page for page in pages if not page.is_dictionary][:_LOOKED_AT]:
             over = chunks.left_over(leaf, page)
             is_padding = leaf.physical_type == Type.BOOLEAN and over is not None and over < _WORD
             if over == 0 or is_padding:

@@ -19,9 +19,9 @@ class Recovered:
     has one, so that the bytes of those that were kept are those that were written.
 
     ``assigned`` is what told to which columns the pages belong: a ``"footer"``, one that does not stand where it says
-    that the file ends (``"moved"``), or one that the values ``"contradicted"`` by its statistics. Otherwise the schema
-    did, in the ``"only"`` way in which the pages fit it, in the only ``"regular"`` one, with pages of one size, or
-    where ``"told"`` rows of a row group decided.
+    that the file ends (``"moved"``), or one that the values ``"contradicted"``, by its statistics or by bytes behind
+    them. Otherwise the schema did, in the ``"only"`` way in which the pages fit it, in the only ``"regular"`` one, with
+    pages of one size, or where ``"told"`` rows of a row group decided.
     ``null_columns`` names the top-level columns that hold nulls in the place of lost chunks. ``certified``: every
     page that was kept has a checksum that fits, a footer assigned the pages, and no nulls stand for lost values.
     """
@@ -112,7 +112,7 @@ class Recovery:
         ways = {
             "footer": ("certain", "as the footer says"),
             "moved": ("not certain", "as the footer says, before which bytes are missing or were added"),
-            "contradicted": ("not certain", "as the footer says, but values contradict its statistics"),
+            "contradicted": ("not certain", "as the footer says, but values contradict it"),
             "only": ("not certain", f"{schema} that fits"),
             "regular": ("not certain", f"{schema} with pages of one size; others fit too"),
             "told": ("not certain", f"assigned by {by}, and by the rows of row groups that were given; others fit too"),

@@ -12,7 +12,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, recovered
 
 import pqext
 from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, IntType, LogicalType, StringType
+from pqext.core.metadata import FieldRepetitionType, FileMetaData, IntType, LogicalType, StringType
 
 TABLE = pa.table({
     "n": pa.array([1, None, 3] * 10, pa.int32()),
@@ -97,3 +97,29 @@ def test_an_unknown_codec_of_pages_that_are_not_compressed_is_none() -> None:
         pq.read_table(io.BytesIO(changed(data, change)))
     _, found = recovered(changed(data, change)[:-8])
     assert found == table
+
+
+@pytest.mark.parametrize("write_statistics", [False, True])
+@pytest.mark.spec("recovery.types")
+def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_certain(write_statistics: bool) -> None:
+    """The levels in its pages become values, and the last values are left over."""
+    table = pa.table({"n": range(300), "f": [0.5] * 300})
+    data = by_pyarrow(
+        table, use_dictionary=False, row_group_size=100, write_page_checksum=True, write_statistics=write_statistics
+    )
+    report, found = recovered(data)
+    assert report.certified
+    assert found == table
+    flipped = changed(data, annotated(1, repetition_type=FieldRepetitionType.REQUIRED))
+    for metadata in (flipped, changed(flipped, without_size_statistics)):
+        report, _ = recovered(metadata)
+        assert [group.assigned for group in report.row_groups] == ["contradicted"] * 3
+        assert report.row_groups[2].evidence == "footer, but values of n contradict it"
+        assert not report.certified
+
+
+def without_size_statistics(metadata: FileMetaData) -> None:
+    for group in metadata.row_groups:
+        for chunk in group.columns:
+            assert chunk.meta_data is not None
+            chunk.meta_data.size_statistics = None

@@ -320,7 +320,7 @@ def test_chunks_that_changed_places_are_doubted_by_the_statistics() -> None:
     data[start:stop] = data[middle:stop] + data[start:middle]
     report, _ = recover(bytes(data))
     told = [one.evidence for one in report.row_groups]
-    assert told == ["footer", "footer, but values of low, high contradict its statistics", "footer"]
+    assert told == ["footer", "footer, but values of low, high contradict it", "footer"]
     assert not report.row_groups[1].certified
 
 
