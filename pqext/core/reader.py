@@ -23,6 +23,7 @@ from pqext.core.arrow_schema.strings import strings_as
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
 from pqext.core.checkpoints import footer_or_checkpoint, open_to_read
+from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.damage import Damage
 from pqext.core.display import as_html
 from pqext.core.enums import DICTIONARY_ENCODINGS
@@ -336,9 +337,9 @@ class ParquetFile(Suggesting):
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
             groups = ((self.row_groups[index], rows) for index, rows in chosen)
+            about = self.options, self.damage, budget, kept, ChunkPlaces(self.metadata)
             for group, rows, fetched in small.fetched(groups, batch_rows):
-                reader = RowGroupReader(group, small, fetched, arrow_schema, self.options, self.damage, budget, kept)
-                yield from reader.batches(batch_rows, rows)
+                yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
 
     def _small(self, shapes: Sequence[Shape]) -> SmallLeaves:
         return SmallLeaves(shapes, self.limits, self.options)

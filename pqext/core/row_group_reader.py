@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pqext.core import buffers
 from pqext.core.assemble import assemble, assembled_bytes
 from pqext.core.budget import Account, Budget
+from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
 from pqext.core.errors import ArrayLimitError, CorruptFileError, MemoryLimitError, ParquetError
@@ -49,14 +50,15 @@ class RowGroupReader:
 
     Decoded bytes count in ``budget`` until a batch is handed over, and in ``kept`` from then on where it is given.
     Those of their chunks that were ``fetched`` are decoded whole.
-    Damage that the options pass over is added to ``damage``.
+    Damage that the options pass over is added to ``damage``, chunks that lie where others do by ``places`` too.
     """
 
     def __init__(
         self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema,
-        options: ReadOptions, damage: list[Damage], budget: Budget, kept: Account | None,
+        options: ReadOptions, damage: list[Damage], budget: Budget, kept: Account | None, places: ChunkPlaces,
     ) -> None:
         self._group = group
+        self._places = places
         self._shapes = small.tops
         self._leaves = small.shapes
         self._schema = arrow_schema
@@ -90,6 +92,8 @@ class RowGroupReader:
             raise
 
     def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
+        if self._lost is not None and self._are_others(self._lost):
+            return
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
         whole: dict[int, LeafColumn] = {}
         if self._fetched is not None:
@@ -153,6 +157,19 @@ class RowGroupReader:
                     yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
             for reader in readers.values():
                 reader.check_end()
+
+    def _are_others(self, lost: Losses) -> bool:
+        """Do chunks lie where others do? Their values may be those of the others, and cost the row group."""
+        found = False
+        for leaf in self._leaves:
+            index = leaf.node.leaf_start
+            other = self._places.taken_by(self._group.index, index)
+            if other is not None:
+                name = self._group.schema.leaves[other[1]].dotted
+                message = f"the footer has its pages where those of {name} in row group {other[0]} are"
+                lost.add(leaf.node.dotted, 0, max(self._group.num_rows, 0), CorruptFileError(message))
+                found = True
+        return found
 
     def _assembled(self, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
         """The row group as one batch, of leaves that were ``found``; None where some are not, or take much memory."""

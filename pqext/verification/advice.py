@@ -30,6 +30,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("page.v2.levels", _LOST),
     ("layout.page-lost", _LOST),
     ("layout.chunk-lost", _LOST),
+    ("layout.chunks-apart", _LOST),
     ("statistics.sizes", _MISLED),
     ("page-index.histograms", _MISLED),
     ("layout.chunk-encoding", _MISLED),

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Literal, get_args
 
 from pqext.core import shape
+from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.extension.jump_table import JUMP_TABLE, fits
@@ -106,6 +107,7 @@ def verify(
             rows = None
             findings.add(Fault("layout.file-metadata", error.message, error.row_group))
         _check_row_groups(file, findings)
+        _check_places(file, findings)
         if rows is not None:
             if rows != file.metadata.num_rows:
                 message = f"the file claims {file.metadata.num_rows} rows, its row groups {rows}"
@@ -135,6 +137,15 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
         message = error.message
     if message is not None:
         findings.add(Fault("extension.jump-table.verified", message, offset=file.footer.offset))
+
+
+def _check_places(file: ParquetFile, findings: Findings) -> None:
+    """Note column chunks that share bytes."""
+    names = [leaf.dotted for leaf in file.schema.leaves]
+    for (group, leaf), (other_group, other) in ChunkPlaces(file.metadata).shared():
+        if max(leaf, other) < len(names):
+            message = f"the footer has its pages where those of {names[other]} in row group {other_group} are"
+            findings.add(Fault("layout.chunks-apart", message, group, column=names[leaf]))
 
 
 def _check_row_groups(file: ParquetFile, findings: Findings) -> None:

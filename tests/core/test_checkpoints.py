@@ -86,6 +86,7 @@ def test_a_finished_file_is_an_ordinary_one(options: dict[str, Any], tmp_path: P
     assert pqext.verify(path).ok
 
 
+@pytest.mark.spec("layout.repeated-metadata")
 @pytest.mark.spec("recovery.checkpoint")
 @pytest.mark.spec("recovery.checkpoint.frame")
 def test_a_checkpoint_is_a_footer_complete_in_itself() -> None:

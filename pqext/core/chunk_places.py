@@ -1,0 +1,76 @@
+"""Column chunks that share bytes: the footer is wrong about the place of one of them (File Layout)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.metadata import ColumnChunk, FileMetaData
+
+Place = tuple[int, int]
+"""(row group, leaf)."""
+_NOWHERE = (-1, -1)
+_FAR = 1 << 62
+
+
+class ChunkPlaces:
+    """Where the chunks of a file lie, as its footer says; those in other files or with hidden metadata aside."""
+
+    def __init__(self, metadata: FileMetaData) -> None:
+        self._metadata = metadata
+
+    def taken_by(self, group: int, leaf: int) -> Place | None:
+        """Another chunk that has bytes of this one, which joins neither the chunk before it nor the one behind.
+
+        Where it joins one, the other is out of place.
+        """
+        columns = self._metadata.row_groups[group].columns
+        if leaf >= len(columns):
+            return None
+        start, stop = _extent(columns[leaf])
+        before = _extent(columns[leaf - 1]) if leaf else _NOWHERE
+        behind = _extent(columns[leaf + 1]) if leaf + 1 < len(columns) else _NOWHERE
+        if start >= stop or before[1] == start or behind[0] == stop:
+            return None
+        starts, stops, places = self._sorted
+        found = np.flatnonzero((starts < stop) & (stops > start))
+        others = (places[at] for at in found.tolist())
+        return next((other for other in others if other != (group, leaf)), None)
+
+    def shared(self) -> Iterator[tuple[Place, Place]]:
+        """Chunks that begin within the one named behind them."""
+        starts, stops, places = self._sorted
+        if not len(starts):
+            return
+        reached = np.maximum.accumulate(stops)
+        furthest = np.maximum.accumulate(np.where(stops == reached, np.arange(len(stops)), 0))
+        for at in (np.flatnonzero(starts[1:] < reached[:-1]) + 1).tolist():
+            yield places[at], places[furthest[at - 1]]
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Place]]:
+        """The extents of all chunks that have bytes, by their starts, and whose they are."""
+        found: list[tuple[int, int, int, int]] = []
+        for group in range(len(self._metadata.row_groups)):
+            with suppress(CorruptFileError):  # damaged metadata says nothing of places
+                columns = self._metadata.row_groups[group].columns
+                found += [(*_extent(chunk), group, leaf) for leaf, chunk in enumerate(columns)]
+        found = sorted(one for one in found if one[0] < one[1])
+        extents = np.array([one[:2] for one in found], np.int64).reshape(-1, 2)
+        return extents[:, 0], extents[:, 1], [one[2:] for one in found]
+
+
+def _extent(chunk: ColumnChunk) -> tuple[int, int]:
+    """Where the chunk begins and ends, which says nothing where it has no values."""
+    about = chunk.meta_data
+    if about is None or chunk.file_path is not None or not about.num_values:
+        return _NOWHERE
+    start = about.data_page_offset
+    if about.dictionary_page_offset is not None and 0 < about.dictionary_page_offset < start:
+        start = about.dictionary_page_offset
+    return max(start, 0), min(start + about.total_compressed_size, _FAR)
