@@ -12,6 +12,7 @@ from pqext.core import shape
 from pqext.core.budget import Account, Budget
 from pqext.core.buffers import allocate
 from pqext.core.encodings import rle
+from pqext.core.encodings.choose import SUITABLE
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import ParquetError
 from pqext.core.kernels import levels as level_kernel
@@ -28,14 +29,6 @@ from pqext.recovery.codecs import Codecs, raw
 from pqext.recovery.pages import Page
 
 _PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
-_TYPES: dict[int, frozenset[int]] = {
-    int(Encoding.RLE): frozenset({Type.BOOLEAN}),
-    int(Encoding.DELTA_BINARY_PACKED): frozenset({Type.INT32, Type.INT64}),
-    int(Encoding.DELTA_LENGTH_BYTE_ARRAY): frozenset({Type.BYTE_ARRAY}),
-    int(Encoding.DELTA_BYTE_ARRAY): frozenset({Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY}),
-    _SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
-    int(Encoding.ALP): frozenset({Type.FLOAT, Type.DOUBLE}),
-}
 
 
 def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
@@ -49,7 +42,7 @@ def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
     if page.encoding in DICTIONARY_ENCODINGS:
         if not has_dictionary:
             return False
-    elif page.encoding != _PLAIN and kind not in _TYPES.get(page.encoding, ()):
+    elif page.encoding != _PLAIN and kind not in SUITABLE.get(page.encoding, ()):
         return False
     is_fixed = page.encoding in (_PLAIN, _SPLIT) and (width or kind == Type.BOOLEAN)
 

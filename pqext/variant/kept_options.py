@@ -7,6 +7,7 @@ from typing import Any
 
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.compression import WRITABLE
+from pqext.core.encodings.choose import SUITABLE
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import UnsupportedError
 from pqext.core.indexes.options import SortKey
@@ -80,9 +81,12 @@ def _has_dictionary(metadata: ColumnMetaData) -> bool:
 
 def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:
     for leaf, metadata in leaves:
-        used = [_ENCODINGS[Encoding(e)] for e in metadata.encodings if e in _ENCODINGS]
-        if used and metadata.type == leaf.physical_type:  # decimals and INT96 may be stored as another type now
-            yield leaf.dotted, used[0]
+        if metadata.type != leaf.physical_type:  # decimals and INT96 may be stored as another type now
+            continue
+        # A damaged list may have encodings of other types.
+        used = [one for one in metadata.encodings if one in _ENCODINGS and metadata.type in SUITABLE[one]]
+        if used:
+            yield leaf.dotted, _ENCODINGS[Encoding(used[0])]
 
 
 def _sorting(file: ParquetFile, kept: set[str]) -> Iterator[SortKey]:

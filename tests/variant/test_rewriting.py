@@ -20,9 +20,11 @@ from variant_cases import FOLDER, all_cases, may_fail, must_fail
 import pqext
 from pqext import geo, variant
 from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.footer import serialise_footer
 from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.metadata import FileMetaData
 from pqext.core.sources.opening import open_source
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
@@ -408,3 +410,22 @@ def test_a_file_without_variants_is_repaired(tmp_path: Path) -> None:
     with pqext.open(path) as one, pqext.open(mended) as other:
         assert [group.num_rows for group in other.row_groups] == [1, 1]
         assert one.arrow_schema.equals(other.arrow_schema, check_metadata=True)
+
+
+def test_encodings_of_other_types_in_a_damaged_list_are_not_kept(tmp_path: Path) -> None:
+    data, mended = io.BytesIO(), tmp_path / "a.parquet"
+    rows = pa.table({"n": range(100), "s": [str(row) for row in range(100)]})
+    pqext.write_table(rows, data, dictionary=False, encodings={"n": "delta_binary_packed", "s": "delta_byte_array"})
+
+    def exchanged(metadata: FileMetaData) -> None:
+        one, other = (column.meta_data for column in metadata.row_groups[0].columns)
+        assert one is not None
+        assert other is not None
+        one.encodings, other.encodings = other.encodings, [6, *one.encodings]
+
+    changed = io.BytesIO()
+    rewrite_footer(data, exchanged, changed)
+    pqext.repair(changed.getvalue(), mended)
+    assert pqext.read_table(mended) == rows
+    with pqext.open(mended) as file:
+        assert 6 in file.metadata.row_groups[0].columns[1].meta_data.encodings

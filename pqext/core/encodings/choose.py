@@ -33,7 +33,7 @@ NAMES = {
 }
 """The encodings that can be asked for by name; ``"auto"`` stands beside them."""
 
-SUITABLE = {
+SUITABLE: dict[int, frozenset[Type]] = {
     Encoding.PLAIN: frozenset(Type),
     Encoding.RLE: frozenset({Type.BOOLEAN}),
     Encoding.DELTA_BINARY_PACKED: frozenset({Type.INT32, Type.INT64}),
