@@ -1,11 +1,12 @@
 """Column chunks read past their damage: what of them is lost is told, and other values stand in its place.
 
 Damage costs no more than the rows of the pages that it is in. A page whose rows cannot be counted, or a damaged page
-header, takes the rest of the chunk's rows with it (Error Recovery).
+header, takes the rest of the chunk's rows with it, and one that counts other values all of them (Error Recovery).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from pqext.core.metadata import PageType
 from pqext.core.page import OpenedPages, RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
+_DATA = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 Lose = Callable[[int, int, ParquetError], None]
 """Is told the first row that is lost, the row behind the last, and the error."""
 
@@ -64,6 +66,8 @@ class _Headers(NamedTuple):
 
     values_add_up: bool
     rows_add_up: bool
+    encodings: frozenset[int] = frozenset()
+    """Those of pages that the metadata counts otherwise, and does not have."""
 
 
 class LenientDecoder(PageDecoder):
@@ -112,18 +116,29 @@ class LenientDecoder(PageDecoder):
         """What the headers of all pages say together, asked before any page is decoded."""
         values = rows = 0
         is_data = True
+        encodings: Counter[int] = Counter()
         try:
             for raw in self._pages_again():
                 header = raw.header
-                if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                if header.type in _DATA:
                     values += raw.num_values
+                    encodings[raw.form[1]] += 1
                     of_page = raw.num_rows if raw.num_values else 0
                     rows += of_page if of_page is not None and of_page >= 0 else self._rows + 1
                 elif header.data_page_header is not None or header.data_page_header_v2 is not None:
                     is_data = False
         except CorruptFileError:  # what is behind a damaged header is lost when it is reached
             return _Headers(True, rows <= self._rows)
-        return _Headers(values == self.entries_left or not is_data, rows == self._rows)
+        is_flat = not self._shape.node.max_repetition_level
+        values_add_up = values == self.entries_left or not is_data or (is_flat and values == self._rows)
+        return _Headers(values_add_up, rows == self._rows, self._odd(encodings))
+
+    def _odd(self, found: Counter[int]) -> frozenset[int]:
+        said = [one for one in self._metadata.encoding_stats or () if one.page_type in _DATA]
+        if sum(one.count for one in said) != found.total():
+            return frozenset()
+        known = {int(one.encoding) for one in said}
+        return frozenset(found) - known - (DICTIONARY_ENCODINGS if known & DICTIONARY_ENCODINGS else frozenset())
 
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:
@@ -140,6 +155,8 @@ class LenientDecoder(PageDecoder):
         node = self._shape.node
         for raw in group:
             page.check_levels(raw, node.max_repetition_level, node.max_definition_level)
+            if raw.form[1] in self._headers.encodings:
+                raise CorruptFileError("the page's encoding is none of those of its column chunk", offset=raw.offset)
         return super()._open(group)
 
     def _decode_or_lose(self, raw: RawPage) -> LeafColumn:

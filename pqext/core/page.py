@@ -19,6 +19,7 @@ from pqext.core.encodings import bit_packed, rle
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.kernels import run_ends
 from pqext.core.kernels.page_run import PageRun
@@ -28,6 +29,8 @@ from pqext.core.source import Span
 from pqext.core.thrift import decode
 
 _V1, _V2 = PageType.DATA_PAGE, PageType.DATA_PAGE_V2
+_WIDEST = 32
+"""Bits of an index into a dictionary at most."""
 
 
 @dataclass(slots=True)
@@ -211,6 +214,8 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
     ):
         levels = body[at : at + max(length, 0)]
         is_full = run_ends.fill(levels, highest.bit_length(), page.num_values) or not (highest or len(levels))
+        if not highest and len(levels) and header.encoding in DICTIONARY_ENCODINGS and levels[0] <= _WIDEST:
+            is_full = False  # it may be the bit width of the indices too
         if length != len(levels) or not is_full:
             raise CorruptFileError("levels are not as long as the page's header says", offset=page.offset)
         at += length

@@ -31,12 +31,12 @@ from pqext.core.source import Source
 from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
-from pqext.recovery.codecs import Codecs
+from pqext.recovery.codecs import CODECS, Codecs
 from pqext.recovery.footers import FoundFooter
-from pqext.recovery.leaves import Chunks, metadata_of
+from pqext.recovery.leaves import Chunks, metadata_of, tells_no_type
 from pqext.recovery.pages import Page, Segment, chain, page_at, walk
 from pqext.recovery.report import Loss
-from pqext.recovery.searching import AMBIGUOUS, PageGroup
+from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, PageGroup
 from pqext.recovery.writing import moved, true_pairs
 from pqext.verification import Fault, verify
 from pqext.verification.annotations import implausible, without_implausible
@@ -44,10 +44,9 @@ from pqext.verification.annotations import implausible, without_implausible
 _FAULTS = 1 << 16
 _FIRST = 8
 """Column chunks of a row group that are looked at to see whether a footer is that of the file."""
-_CODECS = frozenset(int(one) for one in CompressionCodec)
 _WORD = 8
 """Bytes to which writers of single bits may fill up."""
-_OF_VALUES = placing.OF_VALUES | {"statistics.sizes"}
+_OF_VALUES = placing.OF_VALUES | {"statistics.sizes", "layout.chunk-encoding"}
 _LOOKED_AT = 4
 """Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
@@ -129,9 +128,8 @@ def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup]
         for group, columns in zip(complete, said, strict=True)
     ]
     contradicted = _leaving_bytes(source, metadata, complete, limits)
-    said_of_values = (
-        chunk.statistics or chunk.size_statistics for group in with_statistics for chunk in group.chunks if chunk
-    )
+    chunks = (chunk for group in with_statistics for chunk in group.chunks if chunk is not None)
+    said_of_values = (chunk.statistics or chunk.size_statistics or chunk.encoding_stats for chunk in chunks)
     for fault in _faults(source, metadata, with_statistics, limits) if any(said_of_values) else ():
         if fault.rule in _OF_VALUES and fault.row_group is not None and fault.column is not None:
             names = contradicted.setdefault(fault.row_group, [])
@@ -177,6 +175,7 @@ def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: Column
         return chunk
     made = copy(chunk)
     made.statistics, made.size_statistics = said.meta_data.statistics, said.meta_data.size_statistics
+    made.encoding_stats = said.meta_data.encoding_stats
     return made
 
 
@@ -229,8 +228,8 @@ def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
 
 def _distances(found: FoundFooter) -> list[int]:
     """How far chunks may lie from where the footer says."""
-    missing = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
-    return [0, missing] if missing < 0 else [0]
+    moved = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
+    return [0, moved] if moved else [0]
 
 
 def _readable(source: Source, claims: Claims, limits: Limits) -> Sequence[KeyValue] | None:
@@ -284,7 +283,7 @@ def _are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chu
     """Do all pages of a leaf that are looked at have values of another type? They leave bytes over."""
     found = False
     for pages in of_leaf:
-        for page in [page for page in pages if not page.is_dictionary][:_LOOKED_AT]:
+        for page in [page for page in pages if not tells_no_type(page)][:_LOOKED_AT]:
             over = chunks.left_over(leaf, page)
             is_padding = leaf.physical_type == Type.BOOLEAN and over is not None and over < _WORD
             if over == 0 or is_padding:
@@ -294,7 +293,7 @@ def _are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chu
 
 
 def _reason(reason: str, hints: Hints) -> str:
-    if reason != AMBIGUOUS:
+    if reason not in (AMBIGUOUS, GIVEN_UP):
         return reason
     rows = hints.row_group_rows
     told = "row_group_rows may tell which is right" if rows is None else f"row_group_rows={rows} does not settle it"
@@ -381,7 +380,7 @@ def _measured(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Pag
     if pages is None:
         _leave_out_the_rest(source, chunk, limits)
         return None
-    if chunk.codec not in _CODECS and not any(_is_compressed(page) for page in pages):
+    if chunk.codec not in CODECS and not any(_is_compressed(page) for page in pages):
         chunk.codec = CompressionCodec.UNCOMPRESSED
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)

@@ -34,8 +34,9 @@ from pqext.recovery.placing import alone, lines
 from pqext.recovery.walking import Column, Form, Walked, Walker, told_type
 
 _STEPS, _STEPS_PER_ELEMENT = 3_000_000, 1_500
-_READ, _READ_PAGE, _ENTRIES = 1_000, 100, 400
-"""What it costs to read a chunk, a page of it, and one step more for so many entries; to look at one costs a step."""
+_READ, _READ_PAGE, _ENTRIES, _BYTES = 1_000, 100, 400, 1000
+"""What it costs to read a chunk, a page of it, and one step more for so many entries and bytes; to look at one costs a
+step."""
 _MADE = 30
 """What it costs to make a form, for each element that leads to its leaf."""
 _SHAPES = 16
@@ -277,7 +278,8 @@ def first_read(
 ) -> Form | None:
     """The first form in which pages can be read."""
     for form in forms:
-        if not effort.take(_READ + _READ_PAGE * len(pages) + sum(page.count for page in pages) // _ENTRIES):
+        entries, unpacked = sum(page.count for page in pages), sum(page.unpacked for page in pages)
+        if not effort.take(_READ + _READ_PAGE * len(pages) + entries // _ENTRIES + unpacked // _BYTES):
             break
         if _largest(source, form, pages, rows, limits) is not None:
             return form

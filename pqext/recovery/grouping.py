@@ -16,9 +16,9 @@ from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page, Segment
 from pqext.recovery.searching import AMBIGUOUS, PageGroup, Parted, Search, Unplaced, Way, is_ambiguous
 
-_STEPS, _STEPS_PER_PAGE = 1_500_000, 32
+_STEPS, _STEPS_PER_PAGE = 2_000_000, 32
 """Pages that are looked at in one search for row groups; all searches of a small file together too."""
-_STEPS_OF_CHECKS, _STEPS_OF_CHECKS_PER_PAGE = 300_000, 16
+_STEPS_OF_CHECKS, _STEPS_OF_CHECKS_PER_PAGE = 400_000, 16
 """Pages that are looked at to learn whether other ways fit too."""
 MISFIT = "a page that no column can have"
 _OPENED = 100
@@ -98,6 +98,7 @@ def _apart(
     parts: list[Segment] = []
     misfits: list[Unplaced] = []
     begin = 0
+    leaves = [*dict(zip(chunks.kinds, leaves, strict=True)).values()]  # one of each kind
     for at, page in enumerate([*segment.pages, None]):
         if page is not None and (page.is_dictionary or _has_leaf(page, leaves, chunks, effort)):
             continue
@@ -112,6 +113,8 @@ def _apart(
 
 def _has_leaf(page: Page, leaves: Sequence[SchemaNode], chunks: Chunks, effort: Effort) -> bool:
     for leaf in leaves:
+        if not effort.take(1):
+            return True
         if not may_hold(leaf, page, has_dictionary=True):
             continue
         if not effort.take(_OPENED) or (chunks.rows(leaf, page) is not None and chunks.fits(leaf, page)):

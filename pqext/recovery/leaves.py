@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pqext.core import shape
 from pqext.core.budget import Account, Budget
-from pqext.core.buffers import allocate
-from pqext.core.encodings import rle
+from pqext.core.buffers import Bytes, allocate
+from pqext.core.encodings import plain, rle
 from pqext.core.encodings.choose import SUITABLE
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import ParquetError
@@ -19,7 +17,7 @@ from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumnBuilder
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, Encoding, Type
-from pqext.core.page import open_data
+from pqext.core.page import open_data, open_dictionary
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.shape import LeafShape
 from pqext.core.source import Source
@@ -124,14 +122,33 @@ class Chunks:
 
         None are where values are indices, or are known to be damaged.
         """
-        if page.is_dictionary or page.encoding in DICTIONARY_ENCODINGS or page.checked is False:
+        if tells_no_type(page):
             return 0
         key = (page.offset, self.kinds[leaf.leaf_start])
         if key not in self._left_over:
-            self._left_over[key] = self._decoded(leaf, page)
+            self._left_over[key] = (self._of_dictionary if page.is_dictionary else self._of_data)(leaf, page)
         return self._left_over[key]
 
-    def _decoded(self, leaf: SchemaNode, page: Page) -> int | None:
+    def _of_dictionary(self, leaf: SchemaNode, page: Page) -> int | None:
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None:
+            return None
+        try:
+            count, stored = open_dictionary(raw(self._source, page), codec)
+            return self._behind(stored, count, leaf)
+        except (ParquetError, ValueError):
+            return None
+
+    def _behind(self, stored: Bytes, count: int, leaf: SchemaNode) -> int:
+        """Bytes behind so many PLAIN values of ``leaf``."""
+        kind = leaf.leaf_type
+        if kind.width is not None:
+            return len(stored) - ((count + 7) // 8 if kind.physical == Type.BOOLEAN else count * kind.width)
+        found = plain.read_dictionary(stored, count, kind.physical, None, Account(Budget(self._limits, len(stored))))
+        assert found.offsets is not None
+        return len(stored) - 4 * count - int(found.offsets[count])
+
+    def _of_data(self, leaf: SchemaNode, page: Page) -> int | None:
         codec = self.codec(leaf.leaf_start, [page])
         if codec is None:
             return None
@@ -140,31 +157,25 @@ class Chunks:
             opened = open_data(
                 [raw(self._source, page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
             )
-            stored = sum(map(len, opened.values.pages))
             account = Account(Budget(self._limits, self._source.size))
             builder = LeafColumnBuilder(self._shapes[leaf.leaf_start], page.count, account)
             builder.append(opened, None, first=not leaf.max_repetition_level)
             column = builder.finish()
+            values = len(column.array) - column.array.null_count
+            if column.definition is not None:
+                values = int((column.definition == highest).sum())
+            return 0 if page.encoding != _PLAIN else self._behind(opened.values.pages[0], values, leaf)
         except (ParquetError, ValueError):
             return None
-        values = len(column.array) - column.array.null_count
-        if column.definition is not None:
-            values = int((column.definition == highest).sum())
-        if page.encoding != _PLAIN:
-            return 0
-        width = leaf.leaf_type.width
-        if leaf.leaf_type.physical == Type.BOOLEAN:
-            taken: int | None = (values + 7) // 8
-        else:
-            taken = _plain_size(column.array, values) if width is None else values * width
-        return 0 if taken is None else stored - taken
 
     def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
         """Is ``page`` one of ``leaf``, the last of ``path``, by its levels too, with as many values as they say?"""
-        if page.is_dictionary or page.checked is False:
+        if page.checked is False:
             return True
         if not self.fits(leaf, page):
             return False
+        if page.is_dictionary:
+            return True
         codec = self.codec(leaf.leaf_start, [page])
         if codec is None or page.count > 64 * 8 * (page.unpacked + 8):
             return False
@@ -208,6 +219,11 @@ class Chunks:
         return level_kernel.count_rows(found), not len(found) or found[0] == 0
 
 
+def tells_no_type(page: Page) -> bool:
+    """Are its values indices, or known to be damaged?"""
+    return page.checked is False or (not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS)
+
+
 def kind_of(leaf: LeafShape) -> Hashable:
     """What it depends on whether a page can be one of ``leaf``."""
     stored, node = leaf.node.leaf_type, leaf.node
@@ -232,13 +248,3 @@ def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMe
         data_page_offset=(data[0] if data else pages[0]).offset,
         dictionary_page_offset=pages[0].offset if has_dictionary else None,
     )
-
-
-def _plain_size(array: pa.Array, values: int) -> int | None:
-    """Bytes that the values of an array take as byte arrays; ``None`` where their lengths are not those of the file."""
-    if not values:
-        return 0
-    if pa.types.is_decimal(array.type):
-        return None
-    lengths = pc.sum(pc.binary_length(array)).as_py()
-    return 4 * values + int(lengths or 0)

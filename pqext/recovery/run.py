@@ -40,7 +40,7 @@ from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
 from pqext.recovery.report import Loss, Recovered, Recovery
-from pqext.recovery.searching import AMBIGUOUS, UNPLACED
+from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, UNPLACED
 from pqext.recovery.writing import write
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
@@ -392,7 +392,7 @@ class _Recovery:
 
 
 def _is_ambiguous(evidence: Evidence) -> bool:
-    return any(loss.reason.startswith(AMBIGUOUS) for loss in evidence.losses)
+    return any(loss.reason.startswith((AMBIGUOUS, GIVEN_UP)) for loss in evidence.losses)
 
 
 def _alike(data: Any, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> list[tuple[Source, ClaimedGroup]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -16,15 +17,17 @@ from pqext.core.schema import SchemaNode
 from pqext.recovery.footers import Effort
 from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page, Segment
+from pqext.recovery.stretches import Stretches
 
 _PLAIN = int(Encoding.PLAIN)
 _SIZES = 4096
 """Sizes of one row group that are tried."""
-_OF_LISTS = 5
-"""Steps that a page of lists takes: its rows are counted."""
+_OF_LISTS = 10
+"""Steps that a page takes whose rows are counted, the first time."""
 _FULL_ROWS, _FULL_BYTES = 20_000, 1 << 16
 """Writers end a page within a chunk where it has so many rows, or bytes."""
 AMBIGUOUS = "pages that can be split into row groups in more than one way"
+GIVEN_UP = "pages among which the search for row groups takes too long"
 UNPLACED = "pages that make no whole row group"
 Way = Literal["only", "regular", "told"]
 
@@ -66,8 +69,8 @@ _Group = tuple[int, int]
 
 
 def is_ambiguous(parted: Parted) -> bool:
-    """Was anything left because it can be parted in several ways?"""
-    return any(one.reason == AMBIGUOUS for one in parted[1])
+    """Was anything left because it can be parted in several ways, or nobody knows in how many?"""
+    return any(one.reason in (AMBIGUOUS, GIVEN_UP) for one in parted[1])
 
 
 class Search:
@@ -100,6 +103,7 @@ class Search:
         self._alike = _runs_of([page.count for page in segment.pages])
         self._places = {total: place for place, total in reversed([*enumerate(self._counts)])}
         self._runs: dict[tuple[int, bool], dict[int, int]] = {}
+        self._stretches: dict[tuple[int, bool], Stretches] = {}
         self._known: dict[Any, Any] = {}
         self._fits: dict[Any, bool] = {}
         self._goes_on: dict[Any, bool] = {}
@@ -113,12 +117,12 @@ class Search:
                 self._opens = opens
                 self._is_regular = regular
                 self._steps = self._most
-                for known in (self._known, self._goes_on, self._fits, self._runs):
+                for known in (self._known, self._goes_on, self._fits, self._runs, self._stretches):
                     known.clear()
                 try:
                     found = self._anchored() if self._segment.at_start else self._loose()
                 except _TooMany:
-                    found = [], [self._left(0, len(self._pages), AMBIGUOUS)]
+                    found = [], [self._left(0, len(self._pages), GIVEN_UP)]
                 if found is None:
                     break
                 best = found
@@ -234,7 +238,7 @@ class Search:
 
     def _explore(self, places: Sequence[int]) -> None:
         """Note from which places row groups go on to the end of the pages."""
-        waiting = list(places)
+        waiting = list(reversed(places))
         seen = set(waiting)
         while waiting:
             for _, end in self._options(waiting.pop())[0]:
@@ -354,25 +358,16 @@ class Search:
             if end is None or end < 0 or not self._is_regular or self._looks_regular(node, begin, end):
                 return end
             return None
-        found = 0
-        while True:
-            if at >= len(self._pages):
-                return -1
-            self._take_step(_OF_LISTS)
-            page = self._pages[at]
-            if at > begin and page.offset != self._ends[at - 1]:
-                return None
-            if page.is_dictionary or not self._holds(leaf, at, has_dictionary):
-                return None
-            counted = self._chunks.rows(node, page)
-            if counted is None:
-                return None
-            found += counted[0]
-            at += 1
-            if found > rows:
-                return None
-            if found == rows:
-                break
+        if at >= len(self._pages):
+            return -1
+        if has_dictionary and self._pages[at].offset != self._ends[begin]:
+            return None
+        self._take_step()
+        stretches = self._stretches.setdefault((self._chunks.kinds[leaf], has_dictionary), Stretches(len(self._pages)))
+        end = stretches.end(at, rows, partial(self._counted, leaf, has_dictionary))
+        if end is None or end < 0:
+            return end
+        at = end
         while at < len(self._pages) and not self._begins(node, at):
             counted = self._chunks.rows(node, self._pages[at])
             if counted is None or counted[0]:
@@ -381,6 +376,17 @@ class Search:
         if self._is_regular and not self._looks_regular(node, begin, at):
             return None
         return at
+
+    def _counted(self, leaf: int, has_dictionary: bool, place: int, follows: bool) -> int | None:
+        """Rows of page ``place``, were it one of a leaf, and did it follow the page before."""
+        self._take_step(_OF_LISTS)
+        page = self._pages[place]
+        if follows and page.offset != self._ends[place - 1]:
+            return None
+        if page.is_dictionary or not self._holds(leaf, place, has_dictionary):
+            return None
+        counted = self._chunks.rows(self._leaves[leaf], page)
+        return None if counted is None else counted[0]
 
     def _flat_end(self, leaf: int, at: int, rows: int, has_dictionary: bool) -> int | None:
         """As :meth:`_chunk_end`, of a leaf without lists, whose rows are the entries of its pages."""

@@ -12,7 +12,7 @@ from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.forms import largest, other_types
 from pqext.recovery.placing import alone, lines
 
-_FAR = {4: 1 << 8, 8: 1 << 16}
+_FAR = {4: 1 << 12, 8: 1 << 16}
 """How many times smaller the largest value is in the other order, by the bytes of each, where that order is taken."""
 
 
@@ -41,7 +41,7 @@ def decimals(source: Source, claims: Claims, limits: Limits) -> tuple[dict[int, 
         ]
         if smaller:
             found[line[-1]] = min(smaller, key=lambda one: one[0])[1]
-        elif said and any(size is not None and size < said * far for size, _ in sizes[1:]):
+        elif said and any(size is not None and size <= said * far for size, _ in sizes[1:]):
             unsure.append(".".join(claims.elements[at].name for at in line[1:]))
     return found, unsure
 

@@ -192,3 +192,43 @@ def test_ids_of_fields_that_are_passed_over_have_16_bits() -> None:
         else:
             with pytest.raises(CorruptFileError, match="16 bits"):
                 decode(KeyValue, data)
+
+
+@pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
+@pytest.mark.parametrize("name", ["repetition_levels_byte_length", "definition_levels_byte_length"])
+@pytest.mark.spec("page.v2.levels")
+def test_the_bit_width_of_indices_is_no_run_of_levels(name: str) -> None:
+    """Two rows a page and indices of four bits: their width reads as a run of two levels of no bits."""
+    values = [100 + row % 16 for row in range(64)]
+    table = pa.table({"v": pa.array(values, pa.int64())}, schema=pa.schema([pa.field("v", pa.int64(), nullable=False)]))
+    data = written(table, page_version=2, dictionary=True, page_rows=2, compression="uncompressed")
+
+    def change(header: DataPageHeaderV2) -> None:
+        setattr(header, name, 1)
+
+    flipped = with_header(data, change, 0, 3)
+    assert "page.v2.levels" in {fault.rule for fault in pqext.verify(flipped).faults}
+    kept = [*values[:6], *values[8:]]
+    assert [found["v"].to_pylist() for found in left(flipped)] == [kept] * 3
+
+
+@pytest.mark.filterwarnings("ignore::pqext.CorruptDataWarning")
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.spec("layout.page-lost")
+def test_a_page_in_an_encoding_that_its_chunk_has_not_is_lost(version: int) -> None:
+    """Two indices of six bits and their runs are as long as two numbers."""
+    values = [row % 40 * 1000 for row in range(80)]
+    table = pa.table({"v": pa.array(values, pa.int32())}, schema=pa.schema([pa.field("v", pa.int32(), nullable=False)]))
+    data = written(
+        table, page_version=version, dictionary=True, page_rows=2, compression="uncompressed", statistics=False
+    )
+    about = b"\x15\x04\x15\x10\x15\x06" if version == 1 else b"\x15\x04\x15\x00\x15\x04\x15\x10"
+    at = data.index(about, data.index(about) + 1) + about.index(b"\x10")
+    flipped = data[:at] + b"\x00" + data[at + 1 :]
+    assert "layout.chunk-encoding" in {fault.rule for fault in pqext.verify(flipped).faults}
+    with pqext.open(flipped, on_corrupt="skip") as file:
+        assert file.read()["v"].to_pylist() == [*values[:2], *values[4:]]
+    made = io.BytesIO()
+    report = pqext.recover(flipped, made)
+    assert not report.certified
+    assert report.row_groups[0].assigned == "contradicted"

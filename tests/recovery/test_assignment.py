@@ -139,9 +139,14 @@ def test_a_footer_that_stands_elsewhere_than_it_says_certifies_no_columns() -> N
     data = by_pqext(pa.table({"a": range(400), "b": range(400, 800)}), statistics=False, **PLAIN)
     start, stop = extent(data, 1, 0)
     for again in (0, 2):  # chunks look alike, so that others come to lie where the footer says
-        report, _ = recovered(data[:start] + data[start:stop] * again + data[stop:])
+        report, found = recovered(data[:start] + data[start:stop] * again + data[stop:])
         assert not report.certified
         assert {group.assigned for group in report.row_groups} <= {"moved"}
+        assert found is None or {(row["b"] - row["a"]) for row in found.to_pylist()} == {400}
+    report, found = recovered(data[:start] + bytes(9) + data[start:])
+    assert found is not None
+    assert found["a"].to_pylist() == list(range(400))
+    assert not report.certified
     assert "before which bytes are missing or were added" in str(report)
 
 

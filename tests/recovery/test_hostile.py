@@ -79,7 +79,7 @@ def recovered(data: bytes, **options: object) -> bytes:
         random.Random(1).randbytes(1_000_000),
         many_trailers(20_000, 30),
         b"PAR1" + (ROOT + b"\x16\x00\x19\x0c\x00") * 60_000,
-        b"PAR1" + EIGHT_BYTES * 30_000,
+        b"PAR1" + EIGHT_BYTES * 10_000,
     ],
     ids=range(16),
 )
@@ -98,12 +98,17 @@ def test_bytes_that_look_like_pages_and_footers_take_bounded_time(data: bytes) -
         (bombs(100, 1_000_000), "d DECIMAL(9,2)"),
         (b"PAR1" + EIGHT_BYTES, "x STRUCT<" + ", ".join(f"c{number}: {INNER}" for number in range(4000)) + ">"),
         (b"PAR1" + LISTS * 20_000, ", ".join(f"c{number} MAP<BIGINT, DECIMAL(18,2)>" for number in range(200))),
-        pytest.param(LISTS * 60_000, ", ".join(f"c{leaf} {MAPS}" for leaf in range(1000)), marks=pytest.mark.slow),
+        pytest.param(LISTS * 30_000, ", ".join(f"c{leaf} {MAPS}" for leaf in range(1000)), marks=pytest.mark.slow),
         pytest.param(LISTS * 27_000, ", ".join(f"c{leaf} {ARRAYS}" for leaf in range(3000)), marks=pytest.mark.slow),
         (b"PAR1" + LISTS * 20_000, "c " + "ARRAY<" * 20 + "DECIMAL(18,2)" + ">" * 20),
+        (b"PAR1" + EIGHT_BYTES * 15_000, ", ".join(f"c{number} DECIMAL(9,2)" for number in range(1500))),
+        (bombs(50, 8_000_000), ", ".join(f"c{number} DECIMAL(9,2)" for number in range(50))),
         (bombs(200, 1_000_000), ", ".join(f"c{number} MAP<BIGINT, DECIMAL(18,2)>" for number in range(50))),
     ],
-    ids=["dictionaries", "columns", "bombs", "leaves", "maps", "nested maps", "arrays", "nested arrays", "list bombs"],
+    ids=[
+        "dictionaries", "columns", "bombs", "leaves", "maps", "nested maps", "arrays", "nested arrays", "no pages",
+        "large bombs", "list bombs",
+    ],
 )
 @pytest.mark.spec("recovery.bounded")
 def test_pages_that_many_columns_and_forms_may_have_take_bounded_time(data: bytes, schema: str) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pqext.core.errors import LimitError
 
 _MOST = 10_000
-_MOST_READ = 1 << 25
+_MOST_READ = 1 << 22
 """Characters that are looked through."""
 _MARKS = re.compile("[{},]")
 
