@@ -35,12 +35,13 @@ class Form(StrEnum):
     json = "json"
     arrow = "arrow"
     ddl = "ddl"
+    exact = "exact"
 
 
 def command(
     sources: Sources,
     form: Annotated[
-        Form, Option("--format", help="A tree for people, JSON, the Arrow schema, or DDL of Spark's types.")
+        Form, Option("--format", help="A tree for people, JSON, the Arrow schema, DDL of Spark's types, or exact DDL.")
     ] = Form.tree,
     as_json: Json = False,
     storage: Storage = None,
@@ -49,7 +50,8 @@ def command(
     """Show the columns of files with their logical types, and the shredding of VARIANT columns as DDL.
 
     Of several files the first one tells the columns, and folders named key=value add theirs. The shredding can be given
-    to --shredding as it is.
+    to --shredding as it is. Exact DDL also has units, widths and signs for which Spark has no names; pqext recover
+    takes it.
 
     Example: pqext schema logs.parquet --format ddl
     """
@@ -69,7 +71,8 @@ def command(
             for line in _arrow(opened, folders).to_string(show_field_metadata=False).splitlines():
                 click.echo(visible(line))
         else:
-            types = [f"{_quoted(one.name)} {ddl_type(one)}{_not_null(one)}" for one in _arrow(opened, folders)]
+            exact = form is Form.exact
+            types = [f"{_quoted(one.name)} {ddl_type(one, exact)}{_not_null(one)}" for one in _arrow(opened, folders)]
             click.echo(visible(",\n".join(types)).replace("\\n", "\n"))
 
 
@@ -221,8 +224,11 @@ def _not_null(field: pa.Field) -> str:
     return "" if field.nullable else " NOT NULL"
 
 
-def ddl_type(field: pa.Field) -> str:
-    """The type of a column in Spark's DDL, for those that it has no name for the nearest one that holds all values."""
+def ddl_type(field: pa.Field, exact: bool = False) -> str:
+    """The type of a column in Spark's DDL, for those that it has no name for the nearest one that holds all values.
+
+    ``exact``: or one with the unit, width or sign that the file has.
+    """
     import pyarrow as pa
 
     from pqext.geo.types import type_of
@@ -238,11 +244,14 @@ def ddl_type(field: pa.Field) -> str:
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_struct(kind):
-        return "STRUCT<" + ", ".join(f"{_quoted(one.name)}: {ddl_type(one)}{_not_null(one)}" for one in kind) + ">"
+        fields = (f"{_quoted(one.name)}: {ddl_type(one, exact)}{_not_null(one)}" for one in kind)
+        return f"STRUCT<{', '.join(fields)}>"
     if types.is_map(kind):
-        return f"MAP<{ddl_type(kind.key_field)}, {ddl_type(kind.item_field)}>"
+        return f"MAP<{ddl_type(kind.key_field, exact)}, {ddl_type(kind.item_field, exact)}>"
     if types.is_nested(kind):
-        return f"ARRAY<{ddl_type(kind.value_field)}>"
+        return f"ARRAY<{ddl_type(kind.value_field, exact)}>"
+    if exact and (name := _exact(kind)) is not None:
+        return name
     if types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})" if kind.precision <= 38 else "STRING"
     if types.is_timestamp(kind):
@@ -252,6 +261,26 @@ def ddl_type(field: pa.Field) -> str:
     return _PLAIN.get(str(kind).removeprefix("large_").removesuffix("_view").partition("[")[0], "BINARY")
 
 
+def _exact(kind: pa.DataType) -> str | None:
+    """The type for which Spark has no name; None where it has one."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if types.is_timestamp(kind):
+        return f"TIMESTAMP{'_NTZ' * (kind.tz is None)}({_DIGITS[kind.unit]})"
+    if types.is_time(kind):
+        return f"TIME({_DIGITS[kind.unit]})"
+    if types.is_fixed_size_binary(kind):
+        return f"BINARY({kind.byte_width})"
+    if types.is_unsigned_integer(kind) or types.is_float16(kind):
+        return {"halffloat": "FLOAT16"}.get(str(kind), str(kind).upper())
+    return None
+
+
+_DIGITS = {"s": 3, "ms": 3, "us": 6, "ns": 9}
+"""Digits after the second, in the unit in which a file has them."""
 _PLAIN = {
     "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT",
     "uint8": "SMALLINT", "uint16": "INT", "uint32": "BIGINT", "uint64": "DECIMAL(20,0)",

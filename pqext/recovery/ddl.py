@@ -1,4 +1,4 @@
-"""The columns of a table in DDL: Spark's types, as ``pqext schema --format ddl`` prints them."""
+"""The columns of a table in DDL: Spark's types, as ``pqext schema --format exact`` prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ _PRECISE: dict[str, dict[int, pa.DataType]] = {
     "TIMESTAMP_NTZ": {digits: pa.timestamp(unit) for digits, unit in _UNITS.items()},
     "TIME": {0: pa.time32("ms"), 3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")},
 }
-_OTHERS = "ARRAY<type>, GEOGRAPHY, GEOMETRY, MAP<type, type>, STRUCT<name: type>, VARIANT"
+_OTHERS = (
+    "ARRAY<type>, BINARY(bytes), FLOAT16, GEOGRAPHY, GEOMETRY, MAP<type, type>, STRUCT<name: type>, UINT8 to UINT64, "
+    "VARIANT"
+)
+_SHORT, _LONG = 38, 76
+"""Digits of decimals at most that Spark and Arrow have."""
 _CRS84 = 4326
 """Spark's number of OGC:CRS84, which pqext writes as the default of the format."""
 
@@ -26,9 +31,11 @@ def columns(text: str) -> pa.Schema:
     """The Arrow schema of DDL. Columns and fields with NOT NULL are required, others may be null.
 
     Beyond the types of variants there are ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, in which ``ANY`` is an unknown
-    CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, and maps with keys
-    of any type. Raises ``ValueError`` for text that is no list of columns.
+    CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals of up to 76
+    digits, maps with keys of any type, and Arrow's names of types, like ``UINT32``. Raises ``ValueError`` for text that
+    is no list of columns.
     """
+    text = text.removeprefix("\ufeff").strip().removesuffix(";")
     parsed = parse_ddl(text, "schema", maps=True, words=_SPATIAL)
     if parsed.name != "STRUCT" or not parsed.fields:
         raise ValueError("schema needs the columns of the file, like 'id BIGINT, name STRING'")
@@ -75,6 +82,8 @@ def _type(parsed: DdlType, text: str) -> pa.DataType:
         return _precise(name, arguments[0], _PRECISE[name])
     if name == "BINARY" and len(arguments) == 1 and arguments[0]:
         return pa.binary(arguments[0])
+    if name == "DECIMAL" and len(arguments) == 2 and arguments[1] <= arguments[0] and _SHORT < arguments[0] <= _LONG:
+        return pa.decimal256(*arguments)
     if name in ("CHAR", "VARCHAR") and len(arguments) == 1:
         return pa.string()
     try:

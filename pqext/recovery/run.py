@@ -199,6 +199,8 @@ class _Recovery:
             else:
                 dropped = []
         losses = losses + losses_of(verdicts)
+        if not verdicts and not losses:
+            losses = [Loss("no pages are recognised" if self._source.size else "the file is empty")]
         if self._schema is not None and evidence.metadata is not None:
             evidence.notes.append(f"{self._schema.schema_from} was not needed: {claims.schema_from} tells the columns")
         if self._hints.codec is not None and evidence.metadata is not None:

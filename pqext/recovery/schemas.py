@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.errors import CorruptFileError
 from pqext.core.limits import Limits
 from pqext.core.local_paths import scheme_of
 from pqext.core.metadata import KeyValue, SchemaElement
@@ -19,6 +20,7 @@ from pqext.recovery.ddl import columns
 from pqext.recovery.writing import true_pairs
 
 _MOST_TEXT = 1 << 20
+_SUFFIXES = (".parquet", ".parq", ".ddl", ".sql", ".txt")
 Given = tuple[Claims, list[int | None], bool]
 """A schema, the codec of each leaf where it is known, and are its physical types our own guess?"""
 
@@ -42,7 +44,14 @@ def given(schema: Any, limits: Limits) -> Given:
             return _of_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
         except (ValueError, TypeError) as error:
             raise ValueError(f"schema is a text file, and its text is no DDL: {error}") from None
-    with ParquetFile(schema, limits=limits) as file:
+    if isinstance(schema, Mapping | list | tuple | set | int | float):
+        raise TypeError(f"schema is a Parquet file, an Arrow schema or the text of DDL, not a {type(schema).__name__}")
+    try:
+        file = ParquetFile(schema, limits=limits)
+    except CorruptFileError as error:
+        message = f"the file given as schema cannot be read: {error.message.partition(': ')[0]}"
+        raise CorruptFileError(message, path=error.path) from None
+    with file:
         metadata = file.metadata
         codecs: list[int | None] = [None] * len(file.schema.leaves)
         for group in file.row_groups:
@@ -54,7 +63,7 @@ def given(schema: Any, limits: Limits) -> Given:
 
 
 def _names_a_file(text: str) -> bool:
-    return os.path.exists(text) or scheme_of(text) is not None or text.endswith((".parquet", ".parq"))
+    return os.path.exists(text) or scheme_of(text) is not None or text.endswith(_SUFFIXES)
 
 
 def _text_of(schema: Any) -> str | None:
@@ -66,7 +75,7 @@ def _text_of(schema: Any) -> str | None:
             data = file.read(_MOST_TEXT + 1)
         if len(data) > _MOST_TEXT or data[:3] == b"PAR" or b"\0" in data:
             return None
-        return data.decode("utf-8-sig").strip().removesuffix(";")
+        return data.decode()
     except (OSError, UnicodeDecodeError):
         return None
 

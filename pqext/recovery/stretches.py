@@ -12,7 +12,7 @@ Count = Callable[[int, bool], int | None]
 
 @dataclass(slots=True)
 class _Stretch:
-    """``rows`` are those before each page from ``begin`` on. Where it ``is_ended`` the next page is none of the leaf."""
+    """``rows`` are those before each page from ``begin`` on. Where it ``is_ended`` no page of the leaf follows."""
 
     begin: int
     rows: list[int] = field(default_factory=lambda: [0])

@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Any, Literal, get_args
 
 from pqext.core import shape
+from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
+from pqext.core.arrow_schema.text import Unreadable, parse
 from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
@@ -214,6 +216,13 @@ _DAMAGED = 4
 
 
 def _check_annotations(file: ParquetFile, findings: Findings) -> None:
+    for pair in file.metadata.key_value_metadata or ():
+        if pair.key == ARROW_SCHEMA:
+            try:
+                parse(pair.value or "")
+            except Unreadable as error:
+                message = f"{ARROW_SCHEMA}, the note of the Arrow schema, cannot be read: {error}"
+                findings.add(Fault("layout.file-metadata", message, offset=file.footer.offset))
     for element in file.metadata.schema:
         for what in implausible(element):
             findings.add(Fault("layout.file-metadata", f"the schema element {element.name!r} has {what}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -19,6 +20,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, footer_of, without_footer
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
+from pqext.core.errors import CorruptFileError
 from reference.effort import share
 
 _POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")
@@ -32,10 +34,10 @@ _VALUES: list[tuple[pa.DataType, Any]] = [
 ]  # fmt: skip
 
 
-def ddl_of(data: bytes, folder: Path) -> str:
+def ddl_of(data: bytes, folder: Path, form: str = "ddl") -> str:
     """What the command prints of a file."""
     (folder / "whole.parquet").write_bytes(data)
-    done = CliRunner().invoke(app, ["schema", str(folder / "whole.parquet"), "--format", "ddl"])
+    done = CliRunner().invoke(app, ["schema", str(folder / "whole.parquet"), "--format", form])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -135,6 +137,36 @@ def test_every_type_of_arrow_gives_ddl_that_is_taken(tmp_path: Path) -> None:
     assert report.schema_from == "the DDL given"
 
 
+_NUMBERS = pa.array(range(300))
+EXACT = {
+    str(type): (_NUMBERS if type.bit_width == 64 else _NUMBERS.cast(pa.int32())).cast(type)
+    for type in (
+        pa.uint16(), pa.uint32(), pa.uint64(), pa.date32(), pa.duration("us"), pa.timestamp("ms"),
+        pa.timestamp("ns"), pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.timestamp("ns", "UTC"), pa.time64("us"),
+        pa.time64("ns"), pa.float32(),
+    )
+} | {
+    "float16": _NUMBERS.cast(pa.float32()).cast(pa.float16()),
+    "time32": _NUMBERS.cast(pa.int32()).cast(pa.time32("ms")),
+    "binary": pa.array([number.to_bytes(7, "big") for number in range(300)], pa.binary(7)),
+    "decimal": pa.array([Decimal(number).scaleb(-2) for number in range(300)], pa.decimal256(50, 2)),
+    "struct": pa.array([{"at": number, "n": number} for number in range(300)],
+                       pa.struct([("at", pa.timestamp("ms")), ("n", pa.uint16())])),
+    "list": pa.array([[number] for number in range(300)], pa.list_(pa.timestamp("ns"))),
+    "map": pa.array([[(number, number)] for number in range(300)], pa.map_(pa.uint32(), pa.time64("ns"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.spec("recovery.ddl")
+def test_exact_ddl_has_units_widths_and_signs(name: str, tmp_path: Path) -> None:
+    table = pa.table({"id": range(300), "c": EXACT[name], "z": ["q"] * 300})
+    for data in (by_pyarrow(table), by_pqext(table)):
+        report, found = without_footer(data, schema=ddl_of(data, tmp_path, "exact"))
+        assert found is not None, report
+        assert found["c"].to_pylist() == table["c"].to_pylist() or found["c"].cast(EXACT[name].type) == table["c"]
+
+
 @pytest.mark.spec("recovery.ddl")
 def test_ddl_tells_units_and_widths_that_spark_has_no_name_for() -> None:
     table = pa.table({
@@ -179,3 +211,29 @@ def test_ddl_of_variants_has_no_geometries() -> None:
     for spec in ("g GEOMETRY(ANY)", "g GEOMETRY(4326)"):
         with pytest.raises(ValueError, match=r"expected a number|not a type"):
             variant.shredding_schema(spec)
+
+
+@pytest.mark.parametrize(
+    ("schema", "error", "told"),
+    [
+        ({"a": "INT"}, TypeError, "schema is a Parquet file, an Arrow schema or the text of DDL, not a dict"),
+        (b"PAR1" + bytes(20), CorruptFileError, "the file given as schema cannot be read"),
+        ("nowhere.ddl", FileNotFoundError, r"nowhere\.ddl"),
+    ],
+)
+def test_a_schema_that_is_none_is_told_to_be_the_schema(schema: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        pqext.recover(by_pqext(pa.table({"a": [1]})), io.BytesIO(), schema=schema)
+
+
+@pytest.mark.parametrize("text", ["\ufeffa BIGINT", "a BIGINT;", " a BIGINT ; "])
+def test_ddl_is_the_same_as_text_and_in_a_file(text: str, tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2]})
+    (tmp_path / "a.ddl").write_text(text, encoding="utf-8")
+    for schema in (text, tmp_path / "a.ddl", str(tmp_path / "a.ddl")):
+        assert without_footer(by_pqext(table), schema=schema)[1] == table
+
+
+def test_a_file_without_pages_is_said_to_have_none() -> None:
+    for data, told in ((b"", "the file is empty"), (b"PAR1" + bytes(100), "no pages are recognised")):
+        assert told in str(pqext.recover(data, io.BytesIO(), schema="a BIGINT"))
