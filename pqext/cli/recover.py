@@ -86,8 +86,8 @@ def command(
             null_columns=null_columns, row_group_rows=row_group_rows,
         )
     except ValueError as error:
-        if type(error) is ValueError:
-            raise ValueError(_in_options(str(error))) from None
+        if type(error) is ValueError:  # all of these are arguments
+            raise click.BadParameter(_in_options(str(error))) from None
         raise
     losses = tuple(replace(loss, reason=_in_options(loss.reason)) for loss in done.losses)
     done = replace(done, losses=losses, notes=tuple(map(_in_options, done.notes)))

@@ -119,7 +119,8 @@ def recover(
             )
         told = None if schema is None else schemas.given(schema, limits)
         is_logical = told is not None and told[2]
-        hints = Hints(Codecs(read, tried), [] if told is None else told[1], row_group_rows, is_logical, codec)
+        known = [] if told is None or codec is not None else told[1]
+        hints = Hints(Codecs(read, tried), known, row_group_rows, is_logical, codec)
         recovery = _Recovery(read, limits, hints, None if told is None else told[0])
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
     finally:

@@ -16,6 +16,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def said(result: Result) -> str:
+    """What it prints, on lines of any width."""
+    return " ".join(result.output.replace("│", " ").split())
+
+
 def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     whole, cut, out = tmp_path / "whole.parquet", tmp_path / "cut.parquet", tmp_path / "out.parquet"
     table = pa.table({"id": range(100), "name": ["a"] * 100})
@@ -24,7 +29,9 @@ def test_a_cut_file_is_recovered_by_ddl_and_a_sibling(tmp_path: Path) -> None:
     ddl, text = tmp_path / "columns.ddl", tmp_path / "some.csv"
     ddl.write_text("id BIGINT,\n  name STRING\n", "utf-8")
     text.write_text("id,name\n1,a\n", "utf-8")
-    assert "its text is no DDL" in str(run("recover", cut, "-o", out, "--schema", text).exception)
+    refused = run("recover", cut, "-o", out, "--schema", text)
+    assert refused.exit_code == 2
+    assert "its text is no DDL" in said(refused)
     for schema in ("id BIGINT, name STRING", ddl, whole):
         result = run("recover", cut, "-o", out, "--schema", schema, "--force")
         assert result.exit_code == 0, result.output
@@ -49,7 +56,8 @@ def test_reports_and_errors_name_the_options_of_the_command(tmp_path: Path) -> N
         assert "row_group_rows" not in result.output
     for schema in ("no such file <", "BIGINT"):
         result = run("recover", cut, "-o", out, "--schema", schema)
-        assert "--schema " in str(result.exception)
+        assert result.exit_code == 2
+        assert "--schema " in said(result)
 
 
 def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -63,8 +71,8 @@ def test_lost_chunks_become_nulls_where_that_is_asked_for(tmp_path: Path) -> Non
     assert "nulls      name in row group 0 of the new file, rows 0 to 49" in result.output
     assert pqext.read_table(out)["name"].to_pylist() == [None] * 50 + ["some text"] * 50
     result = run("recover", damaged, "-o", out, "--null-columns", "--drop-columns", "--force")
-    assert result.exit_code != 0
-    assert "give one of them" in str(result.exception)
+    assert result.exit_code == 2
+    assert "give one of them" in said(result)
 
 
 def test_nothing_to_recover_has_status_1_and_writes_nothing(tmp_path: Path) -> None:

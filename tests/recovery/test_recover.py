@@ -420,6 +420,14 @@ def test_a_schema_that_is_not_needed_is_told_of() -> None:
     assert "the DDL given was not needed: the footer without its frame tells the columns" in report.notes
 
 
+def test_a_codec_that_is_given_counts_more_than_that_of_a_sibling() -> None:
+    whole = written(rows(300), compression="zstd")
+    cut = whole[: footer_of(whole)]
+    assert recover(cut, schema=whole)[0].rows == 300
+    assert recover(cut, schema=whole, codec="zstd")[0].rows == 300
+    assert recover(cut, schema=whole, codec="gzip")[0].rows == 0
+
+
 def test_a_codec_that_is_not_needed_is_told_of() -> None:
     data = written(rows(300))
     report, _ = recover(data[:-1], codec="gzip")
