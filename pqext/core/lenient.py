@@ -129,8 +129,7 @@ class LenientDecoder(PageDecoder):
                     is_data = False
         except CorruptFileError:  # what is behind a damaged header is lost when it is reached
             return _Headers(True, rows <= self._rows)
-        is_flat = not self._shape.node.max_repetition_level
-        values_add_up = values == self.entries_left or not is_data or (is_flat and values == self._rows)
+        values_add_up = values == self.entries_left or not is_data
         return _Headers(values_add_up, rows == self._rows, self._odd(encodings))
 
     def _odd(self, found: Counter[int]) -> frozenset[int]:

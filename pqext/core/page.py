@@ -204,9 +204,10 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
     """Raise ``CorruptFileError`` where the levels of a page of version 2 are not as long as its header says.
 
     They lie in the page uncompressed, and no checksum covers the header, so that others would make values of them.
+    Pages without values have none that could be wrong.
     """
     header = page.header.data_page_header_v2
-    if page.header.type != _V2 or header is None:
+    if page.header.type != _V2 or header is None or not page.num_values:
         return
     body, at = page.plaintext(), 0
     for length, highest in (

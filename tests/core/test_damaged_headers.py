@@ -147,6 +147,9 @@ def test_runs_of_no_bits_may_stand_where_no_levels_are() -> None:
                 check_levels(odd, 0, 1)
 
 
+    check_levels(replace(page, num_values=0, body=view(bytes(2))), 0, 1)  # none that could be wrong
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 9])
 @pytest.mark.spec("page.v2.levels")
 def test_runs_fill_their_bytes_or_do_not(width: int) -> None:
