@@ -293,9 +293,11 @@ def _are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chu
 
 
 def _reason(reason: str, hints: Hints) -> str:
-    if reason not in (AMBIGUOUS, GIVEN_UP):
-        return reason
     rows = hints.row_group_rows
+    if reason == GIVEN_UP and rows is None:
+        return f"{reason}; row_group_rows makes it shorter"
+    if reason != AMBIGUOUS:
+        return reason
     told = "row_group_rows may tell which is right" if rows is None else f"row_group_rows={rows} does not settle it"
     return f"{reason}; {told}"
 

@@ -49,6 +49,11 @@ def bombs(pages: int, size: int) -> bytes:
     return b"PAR1" + (head + bytes.fromhex("1500150615060000") + body) * pages
 
 
+def test_a_search_that_takes_too_long_says_so() -> None:
+    report = pqext.recover(b"PAR1" + EIGHT_BYTES * 4200, io.BytesIO(), schema="a BIGINT NOT NULL, b BIGINT NOT NULL")
+    assert "the search for row groups takes too long; row_group_rows makes it shorter" in str(report)
+
+
 def recovered(data: bytes, **options: object) -> bytes:
     """What ``recover`` writes of ``data``, soon."""
     made = io.BytesIO()
