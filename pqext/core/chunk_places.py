@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
+from pqext.core.footer import MAGIC
 from pqext.core.metadata import ColumnChunk, FileMetaData
 
 Place = tuple[int, int]
 """(row group, leaf)."""
 _NOWHERE = (-1, -1)
+_MAGIC = (0, len(MAGIC))
 _FAR = 1 << 62
 
 
@@ -27,20 +29,19 @@ class ChunkPlaces:
     def taken_by(self, group: int, leaf: int) -> Place | None:
         """Another chunk that has bytes of this one, which joins neither the chunk before it nor the one behind.
 
-        Where it joins one, the other is out of place.
+        Where it joins one, the other is out of place. Row groups that are the same one share all their chunks.
         """
         columns = self._metadata.row_groups[group].columns
         if leaf >= len(columns):
             return None
         start, stop = _extent(columns[leaf])
-        before = _extent(columns[leaf - 1]) if leaf else _NOWHERE
-        behind = _extent(columns[leaf + 1]) if leaf + 1 < len(columns) else _NOWHERE
+        before = self._at(group, leaf - 1) if leaf else self._at(group - 1, -1) if group else _MAGIC
+        behind = self._at(group, leaf + 1) if leaf + 1 < len(columns) else self._at(group + 1, 0)
         if start >= stop or before[1] == start or behind[0] == stop:
             return None
         starts, stops, places = self._sorted
-        found = np.flatnonzero((starts < stop) & (stops > start))
-        others = (places[at] for at in found.tolist())
-        return next((other for other in others if other != (group, leaf)), None)
+        found = (places[at] for at in np.flatnonzero((starts < stop) & (stops > start)).tolist())
+        return next((other for other in found if not self._are_same((group, leaf), other)), None)
 
     def shared(self) -> Iterator[tuple[Place, Place]]:
         """Chunks that begin within the one named behind them."""
@@ -50,7 +51,23 @@ class ChunkPlaces:
         reached = np.maximum.accumulate(stops)
         furthest = np.maximum.accumulate(np.where(stops == reached, np.arange(len(stops)), 0))
         for at in (np.flatnonzero(starts[1:] < reached[:-1]) + 1).tolist():
-            yield places[at], places[furthest[at - 1]]
+            if not self._are_same(places[at], other := places[furthest[at - 1]]):
+                yield places[at], other
+
+    def _are_same(self, one: Place, other: Place) -> bool:
+        """Are they the same leaf in row groups of which all chunks lie in the same places?"""
+        if one[1] != other[1]:
+            return False
+        columns, others = (self._metadata.row_groups[group].columns for group, _ in (one, other))
+        return len(columns) == len(others) and all(map(lambda a, b: _extent(a) == _extent(b), columns, others))
+
+    def _at(self, group: int, leaf: int) -> tuple[int, int]:
+        groups = self._metadata.row_groups
+        if not 0 <= group < len(groups):
+            return _NOWHERE
+        with suppress(CorruptFileError, IndexError):
+            return _extent(groups[group].columns[leaf])
+        return _NOWHERE
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Place]]:

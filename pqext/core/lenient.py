@@ -137,7 +137,8 @@ class LenientDecoder(PageDecoder):
         if sum(one.count for one in said) != found.total():
             return frozenset()
         known = {int(one.encoding) for one in said}
-        return frozenset(found) - known - (DICTIONARY_ENCODINGS if known & DICTIONARY_ENCODINGS else frozenset())
+        odd = frozenset(found) - known - (DICTIONARY_ENCODINGS if known & DICTIONARY_ENCODINGS else frozenset())
+        return frozenset() if odd == frozenset(found) else odd  # then the metadata is wrong
 
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Collection, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
 
@@ -22,7 +21,6 @@ from pqext.core.metadata import (
     KeyValue,
     RowGroup,
     SchemaElement,
-    Type,
 )
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
@@ -32,23 +30,18 @@ from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
 from pqext.recovery.codecs import CODECS, Codecs
+from pqext.recovery.doubting import LOOKED_AT, are_others, doubt
 from pqext.recovery.footers import FoundFooter
-from pqext.recovery.leaves import Chunks, metadata_of, tells_no_type
-from pqext.recovery.pages import Page, Segment, chain, page_at, walk
+from pqext.recovery.leaves import Chunks, metadata_of
+from pqext.recovery.pages import Page, Segment, page_at, walk
+from pqext.recovery.placing import pages_of
 from pqext.recovery.report import Loss
 from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, PageGroup
 from pqext.recovery.writing import moved, true_pairs
-from pqext.verification import Fault, verify
 from pqext.verification.annotations import implausible, without_implausible
 
-_FAULTS = 1 << 16
 _FIRST = 8
 """Column chunks of a row group that are looked at to see whether a footer is that of the file."""
-_WORD = 8
-"""Bytes to which writers of single bits may fill up."""
-_OF_VALUES = placing.OF_VALUES | {"statistics.sizes", "layout.chunk-encoding"}
-_LOOKED_AT = 4
-"""Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
 
 @dataclass(slots=True)
@@ -77,9 +70,32 @@ class Hints:
 
 
 def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
-    """What a footer says, where pages lie as it says."""
-    metadata = found.metadata
+    """What a footer says, where pages lie as it says, or less the bytes that are missing before it.
+
+    Bytes before it of which it says nothing may be row groups that were given up, or no pages at all. Where they are
+    other ones, or chunks are not where it says, they may have been added elsewhere.
+    """
     distances = _distances(found)
+    if max(distances) == 0:
+        return _at(source, found, distances, limits)
+    evidence = _at(source, found, [0], limits)
+    groups = evidence.claims.groups
+    if not all(None not in group.chunks and group.assigned != "contradicted" for group in groups):
+        return max(evidence, _at(source, found, distances, limits), key=_uncontradicted)
+    sizes = {sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None) for group in groups}
+    are_groups = not all(max(distances) % size for size in sizes if size)
+    is_told = are_groups or page_at(source, told_end(found.metadata), limits) is None
+    return evidence if is_told else _at(source, found, distances, limits)
+
+
+def _uncontradicted(evidence: Evidence) -> int:
+    """Rows of complete row groups that no values contradict."""
+    groups = evidence.claims.groups
+    return sum(one.rows for one in groups if None not in one.chunks and one.assigned != "contradicted")
+
+
+def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Limits) -> Evidence:
+    metadata = found.metadata
     notes = [
         f"the schema element {element.name!r} has {what}, which is left out"
         for element in metadata.schema
@@ -116,41 +132,6 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     return Evidence(claims, found.name, losses, notes, metadata=metadata)
 
 
-def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
-    """Say of row groups that their values contradict the statistics, or leave bytes over in all pages of a column.
-
-    Chunks may have changed places, and a column its type.
-    """
-    complete = [group for group in groups if None not in group.chunks and group.number is not None]
-    said = [metadata.row_groups[group.number or 0].columns for group in complete]
-    with_statistics = [
-        replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
-        for group, columns in zip(complete, said, strict=True)
-    ]
-    contradicted = _leaving_bytes(source, metadata, complete, limits)
-    chunks = (chunk for group in with_statistics for chunk in group.chunks if chunk is not None)
-    said_of_values = (chunk.statistics or chunk.size_statistics or chunk.encoding_stats for chunk in chunks)
-    for fault in _faults(source, metadata, with_statistics, limits) if any(said_of_values) else ():
-        if fault.rule in _OF_VALUES and fault.row_group is not None and fault.column is not None:
-            names = contradicted.setdefault(fault.row_group, [])
-            names += [fault.column] * (fault.column not in names)
-    for number, names in contradicted.items():
-        complete[number].evidence = f"footer, but values of {listed(names)} contradict it"
-        complete[number].assigned = "contradicted"
-
-
-def _faults(
-    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
-) -> Sequence[Fault]:
-    """What verification finds in the chunks of ``groups``, with the statistics that they have."""
-    claims = Claims(list(metadata.schema), "", created_by=metadata.created_by)
-    made = file_metadata(claims, groups)
-    made.column_orders = metadata.column_orders
-    with catch_warnings():
-        simplefilter("ignore")
-        return verify(ClaimedSource(source, made, limits), checks=["chunks"], limit=_FAULTS, limits=limits).faults
-
-
 def narrowed(metadata: FileMetaData, elements: Sequence[SchemaElement], dropped: Collection[str]) -> FileMetaData:
     """What a footer says of the columns that are left under a schema of these ``elements``."""
     tops = from_elements(metadata.schema).root.children
@@ -168,33 +149,6 @@ def narrowed(metadata: FileMetaData, elements: Sequence[SchemaElement], dropped:
         created_by=metadata.created_by,
         column_orders=[orders[leaf] for leaf in kept] if orders and max(kept, default=0) < len(orders) else None,
     )
-
-
-def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:
-    if chunk is None or said.meta_data is None or chunk.path_in_schema[0] in group.nulls:
-        return chunk
-    made = copy(chunk)
-    made.statistics, made.size_statistics = said.meta_data.statistics, said.meta_data.size_statistics
-    made.encoding_stats = said.meta_data.encoding_stats
-    return made
-
-
-def _leaving_bytes(
-    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
-) -> dict[int, list[str]]:
-    """By the place of each row group in ``groups``, the leaves of which all pages have bytes behind their values."""
-    looked = groups[:_LOOKED_AT]
-    if not looked:
-        return {}
-    tree = from_elements(metadata.schema, limits)
-    known = [None if chunk is None else int(chunk.codec) for chunk in looked[0].chunks]
-    chunks = Chunks(source, tree, Codecs(source), known, limits)
-    names = []
-    for number, leaf in enumerate(tree.leaves):
-        of_leaf = (one for group in looked if (one := group.chunks[number]) is not None)
-        if _are_others(leaf, (pages_of(source, chunk, limits) or [] for chunk in of_leaf), chunks):
-            names.append(leaf.dotted)
-    return {number: [*names] for number in range(len(groups))} if names else {}
 
 
 def _tell_apart(
@@ -273,23 +227,10 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
     others = {
         number
         for number, leaf in enumerate(leaves)
-        if _are_others(leaf, (group.chunks[number] for group in groups[:_LOOKED_AT]), chunks)
+        if are_others(leaf, (group.chunks[number] for group in groups[:LOOKED_AT]), chunks)
     }
     claims = replace(schema, groups=[_claimed(group, leaves, chunks, others) for group in groups])
     return Evidence(claims, "pages", losses, _notes(groups, hints), segments)
-
-
-def _are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
-    """Do all pages of a leaf that are looked at have values of another type? They leave bytes over."""
-    found = False
-    for pages in of_leaf:
-        for page in [page for page in pages if not tells_no_type(page)][:_LOOKED_AT]:
-            over = chunks.left_over(leaf, page)
-            is_padding = leaf.physical_type == Type.BOOLEAN and over is not None and over < _WORD
-            if over == 0 or is_padding:
-                return False
-            found |= over is not None
-    return found
 
 
 def _reason(reason: str, hints: Hints) -> str:
@@ -353,17 +294,6 @@ def _placed(source: Source, chunk: ColumnChunk, distances: Sequence[int], limits
         if start >= 0 and stop <= source.size and page_at(source, start, limits) is not None:
             return made
     return None
-
-
-def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
-    """The pages of a chunk, ``None`` where they do not fill it or have other values than it says."""
-    try:
-        pages = chain(source, start_of(chunk), end_of(chunk), limits)
-    except ParquetError:
-        return None
-    if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
-        return None
-    return pages
 
 
 def measure(source: Source, groups: Iterable[ClaimedGroup], limits: Limits) -> None:

@@ -81,11 +81,8 @@ def _fitting(source: Source, metadata: FileMetaData, chunk: Moved, limits: Limit
     """The distances at which pages and statistics are the chunk's, and those at which statistics contradict it."""
     fitting, contradicted = [], []
     for distance, found in chunk.places.items():
-        try:
-            pages = chain(source, start_of(found), end_of(found), limits)
-        except ParquetError:
-            pages = None
-        if pages is None or sum(page.count for page in pages if not page.is_dictionary) != found.num_values:
+        pages = pages_of(source, found, limits)
+        if pages is None:
             continue
         found = _with_statistics(found, chunk.said, pages)
         group = RowGroup(
@@ -104,6 +101,17 @@ def _fitting(source: Source, metadata: FileMetaData, chunk: Moved, limits: Limit
         elif not report.total:
             fitting.append(distance)
     return fitting, contradicted
+
+
+def pages_of(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Page] | None:
+    """The pages of a chunk, ``None`` where they do not fill it or have other values than it says."""
+    try:
+        pages = chain(source, start_of(chunk), end_of(chunk), limits)
+    except ParquetError:
+        return None
+    if pages is None or sum(page.count for page in pages if not page.is_dictionary) != chunk.num_values:
+        return None
+    return pages
 
 
 OF_VALUES = frozenset({"statistics.bounds", "statistics.null-count", "statistics.nan-count"})

@@ -22,23 +22,23 @@ from pqext.recovery import footers, forms, schemas, settling
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.codecs import CODECS, Codecs
+from pqext.recovery.doubting import doubt
 from pqext.recovery.evidence import (
     Evidence,
     Hints,
-    doubt,
     end_of_claims,
     likely_rows,
     measure,
     narrowed,
     of_footer,
     of_pages,
-    pages_of,
     worth,
 )
 from pqext.recovery.losses import loss_of, losses_of, misstated, ordered
 from pqext.recovery.misfits import blame, explained
 from pqext.recovery.nulls import Filling
 from pqext.recovery.places import refuse_same
+from pqext.recovery.placing import pages_of
 from pqext.recovery.report import Loss, Recovered, Recovery
 from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, UNPLACED
 from pqext.recovery.writing import write

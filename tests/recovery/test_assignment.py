@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered, without_footer
 
+import pqext
+from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.footer_choice import FooterForm
+from pqext.core.metadata import FileMetaData
 from pqext.recovery.searching import AMBIGUOUS
 
 
@@ -175,3 +178,41 @@ def test_columns_beside_dropped_ones_are_doubted_by_the_statistics_too() -> None
     assert report.dropped_columns == ("c",)
     assert report.row_groups[0].assigned == "contradicted"
     assert report.row_groups[1].certified
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.spec("recovery.moved.apart")
+def test_row_groups_that_a_footer_no_longer_names_are_left_alone(dictionary: bool) -> None:
+    """Chunks look alike, so that each could stand a row group behind its place."""
+    table = pa.table({"a": [row % 7 for row in range(400)], "b": [row % 5 for row in range(400)]})
+    data = by_pqext(table, **{**PLAIN, "dictionary": dictionary, "row_group_rows": 100, "statistics": False})
+
+    def forgetful(metadata: FileMetaData) -> None:
+        metadata.row_groups, metadata.num_rows = list(metadata.row_groups)[:3], 300
+
+    out = io.BytesIO()
+    rewrite_footer(io.BytesIO(data), forgetful, out)
+    for whole in (out.getvalue(), out.getvalue()[:-8]):
+        report, found = recovered(whole)
+        assert found == table.slice(0, 300), report
+    damaged = bytearray(out.getvalue())
+    stop = extent(data, 2, 0)[1]
+    damaged[stop - 1] ^= 1
+    report, found = recovered(bytes(damaged))
+    assert report.losses
+    assert found is not None
+    assert found == table.slice(0, found.num_rows)
+    assert found.num_rows < 300
+
+
+@pytest.mark.spec("layout.chunks-apart")
+def test_a_row_group_that_a_footer_names_twice_is_no_damage() -> None:
+    data = by_pqext(pa.table({"a": range(100)}), **PLAIN)
+
+    def doubled(metadata: FileMetaData) -> None:
+        metadata.row_groups, metadata.num_rows = [*metadata.row_groups, *metadata.row_groups], 2 * metadata.num_rows
+
+    out = io.BytesIO()
+    rewrite_footer(io.BytesIO(data), doubled, out)
+    assert pqext.verify(out.getvalue()).ok
+    assert pqext.read_table(out.getvalue(), on_corrupt="skip").num_rows == 200

@@ -1,0 +1,124 @@
+"""Doubts of what a footer says: values that its statistics do not bound, that are not so many, or leave bytes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+from warnings import catch_warnings, simplefilter
+
+from pqext.core.enums import DICTIONARY_ENCODINGS
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, PageType, Type
+from pqext.core.schema import SchemaNode
+from pqext.core.schema_tree import from_elements
+from pqext.core.source import Source
+from pqext.core.suggest import listed
+from pqext.recovery import placing
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.codecs import Codecs
+from pqext.recovery.leaves import Chunks, tells_no_type
+from pqext.recovery.pages import Page
+from pqext.recovery.placing import pages_of
+from pqext.verification import Fault, verify
+
+_FAULTS = 1 << 16
+_OF_VALUES = placing.OF_VALUES | {"statistics.sizes"}
+_OF_LEVELS = frozenset({int(Encoding.RLE), int(Encoding.BIT_PACKED)})
+_WORD = 8
+"""Bytes to which writers of single bits may fill up."""
+LOOKED_AT = 4
+"""Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
+
+
+def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
+    """Say of row groups that their values contradict the statistics, or leave bytes over in all pages of a column.
+
+    Chunks may have changed places, and a column its type.
+    """
+    complete = [group for group in groups if None not in group.chunks and group.number is not None]
+    said = [metadata.row_groups[group.number or 0].columns for group in complete]
+    with_statistics = [
+        replace(group, chunks=[_with_bounds(group, *chunks) for chunks in zip(group.chunks, columns, strict=True)])
+        for group, columns in zip(complete, said, strict=True)
+    ]
+    contradicted = _leaving_bytes(source, metadata, complete, limits)
+    for number, columns in enumerate(said):
+        both = zip(complete[number].chunks, columns, strict=True)
+        odd = [one for chunk, one in both if _has_odd_pages(source, chunk, one, limits)]
+        if odd:
+            names = [".".join(one.meta_data.path_in_schema) for one in odd if one.meta_data is not None]
+            contradicted.setdefault(number, []).extend(names)
+    chunks = (chunk for group in with_statistics for chunk in group.chunks if chunk is not None)
+    said_of_values = (chunk.statistics or chunk.size_statistics for chunk in chunks)
+    for fault in _faults(source, metadata, with_statistics, limits) if any(said_of_values) else ():
+        if fault.rule in _OF_VALUES and fault.row_group is not None and fault.column is not None:
+            names = contradicted.setdefault(fault.row_group, [])
+            names += [fault.column] * (fault.column not in names)
+    for number, names in contradicted.items():
+        complete[number].evidence = f"footer, but values of {listed(names)} contradict it"
+        complete[number].assigned = "contradicted"
+
+
+def _faults(
+    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
+) -> Sequence[Fault]:
+    """What verification finds in the chunks of ``groups``, with the statistics that they have."""
+    claims = Claims(list(metadata.schema), "", created_by=metadata.created_by)
+    made = file_metadata(claims, groups)
+    made.column_orders = metadata.column_orders
+    with catch_warnings():
+        simplefilter("ignore")
+        return verify(ClaimedSource(source, made, limits), checks=["chunks"], limit=_FAULTS, limits=limits).faults
+
+
+def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: ColumnChunk) -> ColumnMetaData | None:
+    if chunk is None or said.meta_data is None or chunk.path_in_schema[0] in group.nulls:
+        return chunk
+    made = copy(chunk)
+    made.statistics, made.size_statistics = said.meta_data.statistics, said.meta_data.size_statistics
+    return made
+
+
+def _has_odd_pages(source: Source, chunk: ColumnMetaData | None, said: ColumnChunk, limits: Limits) -> bool:
+    """Has some page an encoding that the footer counts none of, beside others that it counts?"""
+    about = said.meta_data
+    if chunk is None or about is None or not about.encoding_stats:
+        return False
+    known = {int(one.encoding) for one in about.encoding_stats if one.page_type != PageType.DICTIONARY_PAGE}
+    known |= DICTIONARY_ENCODINGS if known & DICTIONARY_ENCODINGS else frozenset()
+    if set(chunk.encodings) <= known | _OF_LEVELS:
+        return False
+    found = {page.encoding for page in pages_of(source, chunk, limits) or () if not page.is_dictionary}
+    return bool(found - known) and bool(found & known)
+
+
+def _leaving_bytes(
+    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
+) -> dict[int, list[str]]:
+    """By the place of each row group in ``groups``, the leaves of which all pages have bytes behind their values."""
+    looked = groups[:LOOKED_AT]
+    if not looked:
+        return {}
+    tree = from_elements(metadata.schema, limits)
+    known = [None if chunk is None else int(chunk.codec) for chunk in looked[0].chunks]
+    chunks = Chunks(source, tree, Codecs(source), known, limits)
+    names = []
+    for number, leaf in enumerate(tree.leaves):
+        of_leaf = (one for group in looked if (one := group.chunks[number]) is not None)
+        if are_others(leaf, (pages_of(source, chunk, limits) or [] for chunk in of_leaf), chunks):
+            names.append(leaf.dotted)
+    return {number: [*names] for number in range(len(groups))} if names else {}
+
+
+def are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chunks) -> bool:
+    """Do all pages of a leaf that are looked at have values of another type? They leave bytes over."""
+    found = False
+    for pages in of_leaf:
+        for page in [page for page in pages if not tells_no_type(page)][:LOOKED_AT]:
+            over = chunks.left_over(leaf, page)
+            is_padding = leaf.physical_type == Type.BOOLEAN and over is not None and over < _WORD
+            if over == 0 or is_padding:
+                return False
+            found |= over is not None
+    return found
