@@ -77,10 +77,10 @@ def likely(
         for at, page in enumerate(segment.pages):
             if known not in (None, page.offset):
                 continue
-            read = (
-                _readable(source, segment.pages, walked, effort, limits)
-                for walked in _going_on(walker.groups(at), ahead, may_break_off=not segment.at_end)
-            )
+            begun: Iterable[Walked] = walker.groups(at)
+            if known is None:
+                begun = _going_on(begun, ahead, may_break_off=not segment.at_end)
+            read = (_readable(source, segment.pages, walked, effort, limits) for walked in begun)
             found = [
                 {number: element for form in forms for number, element in form.changed.items()}
                 for forms in islice((forms for forms in read if forms is not None), _READABLE)
@@ -101,6 +101,8 @@ def _going_on(found: Iterable[Walked], ahead: Walker, *, may_break_off: bool) ->
     """The row groups behind which row groups go on, by the headers, or else all: few pages fit by chance, many do not.
     """
     every = list(found)
+    if len(every) == 1:
+        return every
     return [walked for walked in every if ahead.goes_on(walked.end, may_break_off=may_break_off)] or every
 
 
