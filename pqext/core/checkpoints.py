@@ -28,6 +28,7 @@ from zlib import crc32
 
 from pqext.core.buffers import Bytes
 from pqext.core.checkpoint_choice import Checkpoint
+from pqext.core.chunk_places import start_of
 from pqext.core.compression import compress, decompress
 from pqext.core.encryption.footer import check_plaintext
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
@@ -252,7 +253,7 @@ def told_end(metadata: FileMetaData) -> int:
         for chunk in map(partial(peeked, group.columns), range(len(group.columns))):
             about = chunk.meta_data
             if about is not None and chunk.file_path is None:
-                start = min(about.data_page_offset, about.dictionary_page_offset or about.data_page_offset)
+                start = start_of(about)
                 bloom = (about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0)
                 end = max(end, start + about.total_compressed_size, bloom)
             column_index = (chunk.column_index_offset or 0) + (chunk.column_index_length or 0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.footer import MAGIC
-from pqext.core.metadata import ColumnChunk, FileMetaData
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData
 
 Place = tuple[int, int]
 """(row group, leaf)."""
@@ -87,7 +87,12 @@ def _extent(chunk: ColumnChunk) -> tuple[int, int]:
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE
-    start = about.data_page_offset
-    if about.dictionary_page_offset is not None and 0 < about.dictionary_page_offset < start:
-        start = about.dictionary_page_offset
+    start = start_of(about)
     return max(start, 0), min(start + about.total_compressed_size, _FAR)
+
+
+def start_of(chunk: ColumnMetaData) -> int:
+    """Where the first page of a chunk begins. Some writers put 0 where there is no dictionary."""
+    start = chunk.data_page_offset
+    dictionary = chunk.dictionary_page_offset
+    return dictionary if dictionary is not None and 0 < dictionary < start else start

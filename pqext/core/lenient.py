@@ -16,15 +16,14 @@ import pyarrow as pa
 
 from pqext.core import page
 from pqext.core.column import TOO_MANY, ColumnReader
+from pqext.core.encoding_stats import DATA_PAGES, counted, uncounted
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
-from pqext.core.metadata import PageType
 from pqext.core.page import OpenedPages, RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
-_DATA = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 Lose = Callable[[int, int, ParquetError], None]
 """Is told the first row that is lost, the row behind the last, and the error."""
 
@@ -120,7 +119,7 @@ class LenientDecoder(PageDecoder):
         try:
             for raw in self._pages_again():
                 header = raw.header
-                if header.type in _DATA:
+                if header.type in DATA_PAGES:
                     values += raw.num_values
                     encodings[raw.form[1]] += 1
                     of_page = raw.num_rows if raw.num_values else 0
@@ -130,15 +129,9 @@ class LenientDecoder(PageDecoder):
         except CorruptFileError:  # what is behind a damaged header is lost when it is reached
             return _Headers(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
-        return _Headers(values_add_up, rows == self._rows, self._odd(encodings))
-
-    def _odd(self, found: Counter[int]) -> frozenset[int]:
-        said = [one for one in self._metadata.encoding_stats or () if one.page_type in _DATA]
-        if sum(one.count for one in said) != found.total():
-            return frozenset()
-        known = {int(one.encoding) for one in said}
-        odd = frozenset(found) - known - (DICTIONARY_ENCODINGS if known & DICTIONARY_ENCODINGS else frozenset())
-        return frozenset() if odd == frozenset(found) else odd  # then the metadata is wrong
+        is_counted = counted(self._metadata) == encodings.total()
+        odd = uncounted(self._metadata, encodings) if is_counted else frozenset()
+        return _Headers(values_add_up, rows == self._rows, odd)
 
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pqext.core import glance
 from pqext.core import metadata as structures
+from pqext.core.chunk_places import start_of
 from pqext.core.created_by import UNCOUNTED_BYTES, counts_dictionary_header
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
@@ -272,11 +273,7 @@ class ColumnChunk:
     @property
     def byte_range(self) -> tuple[int, int]:
         """(offset, length) of the chunk's pages in the file, the dictionary page first, as its metadata says."""
-        meta = self.metadata
-        start = meta.data_page_offset
-        if meta.dictionary_page_offset is not None and 0 < meta.dictionary_page_offset < start:
-            start = meta.dictionary_page_offset
-        return start, meta.total_compressed_size
+        return start_of(self.metadata), self.metadata.total_compressed_size
 
     def readable_range(self, own: Source) -> tuple[int, int]:
         """:attr:`byte_range` with what its metadata may not count, in the ``own`` source of the file or another."""

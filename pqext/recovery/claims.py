@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pqext.core.buffers import Bytes, view
+from pqext.core.chunk_places import start_of
 from pqext.core.footer import FootedSource, Footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
@@ -55,12 +56,6 @@ class Claims:
     groups: list[ClaimedGroup] = field(default_factory=list)
     pairs: Sequence[KeyValue] | None = None
     created_by: str | None = None
-
-
-def start_of(chunk: ColumnMetaData) -> int:
-    """Where the chunk's first page begins."""
-    # Some writers put 0 where there is no dictionary.
-    return min(at for at in (chunk.data_page_offset, chunk.dictionary_page_offset or None) if at is not None)
 
 
 def end_of(chunk: ColumnMetaData) -> int:

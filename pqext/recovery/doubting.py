@@ -7,9 +7,9 @@ from copy import copy
 from dataclasses import replace
 from warnings import catch_warnings, simplefilter
 
-from pqext.core.enums import DICTIONARY_ENCODINGS
+from pqext.core.encoding_stats import uncounted
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, PageType, Type
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, Type
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
@@ -83,14 +83,10 @@ def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: Column
 def _has_odd_pages(source: Source, chunk: ColumnMetaData | None, said: ColumnChunk, limits: Limits) -> bool:
     """Has some page an encoding that the footer counts none of, beside others that it counts?"""
     about = said.meta_data
-    if chunk is None or about is None or not about.encoding_stats:
-        return False
-    known = {int(one.encoding) for one in about.encoding_stats if one.page_type != PageType.DICTIONARY_PAGE}
-    known |= DICTIONARY_ENCODINGS if known & DICTIONARY_ENCODINGS else frozenset()
-    if set(chunk.encodings) <= known | _OF_LEVELS:
+    if chunk is None or about is None or not uncounted(about, set(chunk.encodings) - _OF_LEVELS):
         return False
     found = {page.encoding for page in pages_of(source, chunk, limits) or () if not page.is_dictionary}
-    return bool(found - known) and bool(found & known)
+    return bool(uncounted(about, found))
 
 
 def _leaving_bytes(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
 from pqext.core.checkpoints import follows_its_data, told_end
+from pqext.core.chunk_places import start_of
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
@@ -28,7 +29,7 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, start_of
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata
 from pqext.recovery.codecs import CODECS, Codecs
 from pqext.recovery.doubting import LOOKED_AT, are_others, doubt
 from pqext.recovery.footers import FoundFooter

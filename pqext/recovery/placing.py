@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from warnings import catch_warnings, simplefilter
 
+from pqext.core.chunk_places import start_of
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement
 from pqext.core.source import Source
-from pqext.recovery.claims import ClaimedSource, end_of, start_of
+from pqext.recovery.claims import ClaimedSource, end_of
 from pqext.recovery.pages import Page, chain
 from pqext.recovery.writing import moved
 from pqext.verification import verify
