@@ -1,13 +1,10 @@
-"""Column chunks that share bytes: the footer is wrong about the place of one of them (File Layout)."""
+"""Column chunks that begin at one place: the footer is wrong about the place of one of them (File Layout)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.footer import MAGIC
@@ -17,7 +14,6 @@ Place = tuple[int, int]
 """(row group, leaf)."""
 _NOWHERE = (-1, -1)
 _MAGIC = (0, len(MAGIC))
-_FAR = 1 << 62
 
 
 class ChunkPlaces:
@@ -27,9 +23,10 @@ class ChunkPlaces:
         self._metadata = metadata
 
     def taken_by(self, group: int, leaf: int) -> Place | None:
-        """Another chunk that has bytes of this one, which joins neither the chunk before it nor the one behind.
+        """Another chunk that begins where this one does, which joins neither the chunk before it nor the one behind.
 
-        Where it joins one, the other is out of place. Row groups that are the same one share all their chunks.
+        Where it joins one, the other is out of place. Row groups that are the same one share all their chunks. Sizes
+        that reach into the next chunk move none.
         """
         columns = self._metadata.row_groups[group].columns
         if leaf >= len(columns):
@@ -39,20 +36,12 @@ class ChunkPlaces:
         behind = self._at(group, leaf + 1) if leaf + 1 < len(columns) else self._at(group + 1, 0)
         if start >= stop or before[1] == start or behind[0] == stop:
             return None
-        starts, stops, places = self._sorted
-        found = (places[at] for at in np.flatnonzero((starts < stop) & (stops > start)).tolist())
-        return next((other for other in found if not self._are_same((group, leaf), other)), None)
+        return next((one for one in self._begun.get(start, ()) if not self._are_same((group, leaf), one)), None)
 
     def shared(self) -> Iterator[tuple[Place, Place]]:
-        """Chunks that begin within the one named behind them."""
-        starts, stops, places = self._sorted
-        if not len(starts):
-            return
-        reached = np.maximum.accumulate(stops)
-        furthest = np.maximum.accumulate(np.where(stops == reached, np.arange(len(stops)), 0))
-        for at in (np.flatnonzero(starts[1:] < reached[:-1]) + 1).tolist():
-            if not self._are_same(places[at], other := places[furthest[at - 1]]):
-                yield places[at], other
+        """Chunks that begin where the one named behind them does."""
+        for first, *others in self._begun.values():
+            yield from ((one, first) for one in others if not self._are_same(one, first))
 
     def _are_same(self, one: Place, other: Place) -> bool:
         """Are they the same leaf in row groups of which all chunks lie in the same places?"""
@@ -70,16 +59,16 @@ class ChunkPlaces:
         return _NOWHERE
 
     @cached_property
-    def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Place]]:
-        """The extents of all chunks that have bytes, by their starts, and whose they are."""
-        found: list[tuple[int, int, int, int]] = []
+    def _begun(self) -> dict[int, list[Place]]:
+        """The chunks that have bytes, by where they begin."""
+        found: dict[int, list[Place]] = {}
         for group in range(len(self._metadata.row_groups)):
             with suppress(CorruptFileError):  # damaged metadata says nothing of places
-                columns = self._metadata.row_groups[group].columns
-                found += [(*_extent(chunk), group, leaf) for leaf, chunk in enumerate(columns)]
-        found = sorted(one for one in found if one[0] < one[1])
-        extents = np.array([one[:2] for one in found], np.int64).reshape(-1, 2)
-        return extents[:, 0], extents[:, 1], [one[2:] for one in found]
+                for leaf, chunk in enumerate(self._metadata.row_groups[group].columns):
+                    start, stop = _extent(chunk)
+                    if start < stop:
+                        found.setdefault(start, []).append((group, leaf))
+        return found
 
 
 def _extent(chunk: ColumnChunk) -> tuple[int, int]:
@@ -88,7 +77,7 @@ def _extent(chunk: ColumnChunk) -> tuple[int, int]:
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE
     start = start_of(about)
-    return max(start, 0), min(start + about.total_compressed_size, _FAR)
+    return start, start + about.total_compressed_size
 
 
 def start_of(chunk: ColumnMetaData) -> int:

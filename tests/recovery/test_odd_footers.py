@@ -126,3 +126,24 @@ def without_size_statistics(metadata: FileMetaData) -> None:
         for chunk in group.columns:
             assert chunk.meta_data is not None
             chunk.meta_data.size_statistics = None
+
+
+@pytest.mark.parametrize("encoding", [4, 32])
+@pytest.mark.spec("layout.page-lost")
+def test_counts_of_encodings_that_the_metadata_does_not_list_cost_no_page(encoding: int) -> None:
+    table = pa.table({"n": [row * 1000 for row in range(300)]})
+    data = by_pyarrow(
+        table, dictionary_pagesize_limit=100, data_page_size=100, write_batch_size=20, write_page_checksum=True
+    )
+
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        (plain,) = [one for one in about.encoding_stats or () if one.page_type != 2 and one.encoding == 0]
+        plain.encoding = encoding
+
+    odd = changed(data, change)
+    assert pqext.read_table(odd, on_corrupt="skip") == table
+    report, found = recovered(odd)
+    assert found == table
+    assert report.certified
