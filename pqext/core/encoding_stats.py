@@ -18,8 +18,8 @@ def counted(chunk: ColumnMetaData) -> int:
 def uncounted(chunk: ColumnMetaData, found: Collection[int]) -> frozenset[int]:
     """The encodings of data pages, of those ``found``, that are not counted where others are.
 
-    Each of the two dictionary encodings stands for both. Where none of them is counted, or one that the metadata does not
-    list, it is the metadata that is wrong.
+    Each of the two dictionary encodings stands for both. Where none of them is counted, or one that the metadata does
+    not list, it is the metadata that is wrong.
     """
     known = {int(one.encoding) for one in chunk.encoding_stats or () if one.page_type in DATA_PAGES}
     if not known <= set(chunk.encodings):
