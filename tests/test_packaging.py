@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,35 @@ def test_a_checkout_without_compiled_kernels_says_what_to_do(tmp_path: Path) -> 
 
 def test_the_tests_are_no_package() -> None:
     assert list((ROOT / "tests").rglob("__init__.py")) == [], "importlib mode and a bare `reference` rely on it"
+
+
+# What gives another value in each process: a test named by it is another test to each of the workers of pytest-xdist.
+CHANGING = re.compile(
+    r"gzip\.compress\((?!.*mtime=)|time\.(time|monotonic|perf_counter)|datetime\.now|uuid\.uuid|os\.(urandom|getpid)"
+)
+
+
+def run_at_import(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions that importing a module evaluates: decorators and defaults, but no body of a function."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from [*child.decorator_list, *child.args.defaults]
+        elif isinstance(child, ast.expr):
+            yield child
+        else:
+            yield from run_at_import(child)
+
+
+def test_importing_the_tests_gives_the_same_in_every_process() -> None:
+    changing = [
+        f"{path.name}:{call.lineno}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if CHANGING.search(source := path.read_text("utf-8"))
+        for expression in run_at_import(ast.parse(source))
+        for call in ast.walk(expression)
+        if isinstance(call, ast.Call) and CHANGING.match(ast.unparse(call))
+    ]
+    assert changing == []
 
 
 def test_ci_runs_the_commands_of_the_readme() -> None:
