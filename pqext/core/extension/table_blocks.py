@@ -32,30 +32,24 @@ class TableBlocks:
         """
         size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
         end = self._root.section_bytes if of_sections else self._root.thrift_bytes
-        base = self._starts[of_sections]
+        blocks = self._blocks  # which another thread may let go
         missing: set[int] = set()
         for start, stop in spans:
             if not 0 <= start <= stop <= end:
                 raise CorruptFileError("the jump table leads out of the footer")
             if start < stop:
                 missing.update(range(start // size, (stop - 1) // size + 1))
-        blocks = self._blocks  # which another thread may let go
-        ordered = sorted(block for block in missing if first_block + block not in blocks)
-        runs: list[list[int]] = []
-        for block in ordered:
-            if runs and runs[-1][1] == block:
-                runs[-1][1] = block + 1
-            else:
-                runs.append([block, block + 1])
-        ranges = [(base + a * size, min(b * size, end) - a * size) for a, b in runs]
-        for (first, stop), data in zip(runs, self._source.read_many(ranges, keep=True), strict=True):
-            self.spent += len(data)
-            held = data.data
-            for block in range(first, stop):
-                piece = held[(block - first) * size : (block - first + 1) * size]
-                if crc32(piece) != self._crcs[first_block + block]:
-                    raise CorruptFileError("the footer does not match the checksums of its jump table")
-                blocks[first_block + block] = piece
+        wanted = sorted([block for block in missing if first_block + block not in blocks])
+        if not wanted:
+            return blocks
+        base = self._starts[of_sections]
+        ranges = [(base + block * size, min(size, end - block * size)) for block in wanted]
+        for block, data in zip(wanted, self._source.read_many(ranges, keep=True), strict=True):
+            piece = data.data
+            if crc32(piece) != self._crcs[first_block + block]:
+                raise CorruptFileError("the footer does not match the checksums of its jump table")
+            blocks[first_block + block] = piece
+            self.spent += len(piece)
         return blocks
 
     def span(self, start: int, stop: int, *, of_sections: bool = False) -> bytes:

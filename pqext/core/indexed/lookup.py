@@ -102,10 +102,12 @@ class Lookup(ColumnWindows):
         if root.order_bytes:
             cuts.append((root.orders_header, root.orders_end))
         starts, stops = [0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), root.thrift_bytes]
-        kept = _EMPTY_LIST.join(self._blocks.span(start, stop) for start, stop in zip(starts, stops, strict=True))
-        found, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
+        spans = list(zip(starts, stops, strict=True))
         counted = ((root.schema_header, root.schema_start, root.elements),
                    (root.groups_header, root.groups_start, root.row_groups))
+        self._blocks.hold([*spans, *[one[:2] for one in counted]])
+        kept = _EMPTY_LIST.join([self._blocks.span(*span) for span in spans])
+        found, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
         if end != len(kept) + 1 or len(found.schema) or len(found.row_groups) or not all(
             self._begins_list(*one) for one in counted
         ):
@@ -147,10 +149,12 @@ class Lookup(ColumnWindows):
 
     def _window_of_groups(self, first: int, stop: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
         root = self.root
-        heads = self._blocks.numbers(root.groups_at + first * GROUP_BYTES, 3 * (stop - first))
-        last = root.places_at + root.columns * root.row_groups * PLACE_BYTES
-        ends = self._blocks.numbers(last + first * PLACE_BYTES, stop - first)
-        spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(stop - first)]
+        count = stop - first
+        at = root.groups_at + first * GROUP_BYTES
+        last = root.places_at + (root.columns * root.row_groups + first) * PLACE_BYTES
+        self._blocks.hold([(at, at + count * GROUP_BYTES), (last, last + count * PLACE_BYTES)], of_sections=True)
+        heads, ends = self._blocks.numbers(at, 3 * count), self._blocks.numbers(last, count)
+        spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(count)]
         self._blocks.hold(span for pair in spans for span in pair)
         parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
         groups = listed(_Groups, len(parts), parts, self.limits, self.path).items
