@@ -158,9 +158,9 @@ def command(
         bool, option("--geoparquet", help="Add GeoParquet metadata for geopandas and others.")
     ] = False,
     compression: Annotated[
-        str, option("--compression", metavar="CODEC", shown=True,
-                    help="uncompressed, snappy, gzip, brotli, lz4_raw or zstd.")
-    ] = "snappy",
+        str | None, option("--compression", metavar="CODEC", shown="snappy",
+                           help="uncompressed, snappy, gzip, brotli, lz4_raw or zstd.")
+    ] = None,
     compression_level: Annotated[
         int | None, option("--compression-level", metavar="N", help="The codec's level; its own default otherwise.")
     ] = None,
@@ -241,9 +241,8 @@ def command(
         stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
         options = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
         options |= {
-            "compression": compression, "compression_level": compression_level, "row_group_rows": row_group_rows,
-            "encodings": _by_column(encodings, "plain"), "sorting": sorting or (), "geoparquet": geoparquet,
-            "bloom_filters": dict.fromkeys(bloom_filters, True) if bloom_filters else False,
+            "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting or (),
+            "geoparquet": geoparquet, **_asked(compression, encodings, bloom_filters),
             "profile": None if profile is None else profile.value, "footer": footer.value, "durable": durable,
             "checkpoint": None if checkpoint is None else parse_checkpoint(checkpoint), "append": append,
         }
@@ -370,12 +369,20 @@ def _options(
     return options | {"shredding": {name: "VARIANT" if how is None else how for name, how in by_name.items()}}
 
 
-def _by_column(given: list[str] | None, default: str) -> Any:
+def _asked(compression: str | None, encodings: list[str] | None, filters: list[str] | None) -> dict[str, Any]:
+    """The writer's options that were given, of those that the file tells to which rows are added."""
+    every: dict[str, Any] = {"compression": compression}
+    every["encodings"] = _by_column(encodings) if encodings else None
+    every["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
+    return {name: choice for name, choice in every.items() if choice is not None}
+
+
+def _by_column(given: list[str]) -> Any:
     """One value for all columns, or a mapping from ``COLUMN=VALUE``."""
-    named = dict(text.rpartition("=")[::2] for text in given or ())
+    named = dict(text.rpartition("=")[::2] for text in given)
     if "" in named and len(named) > 1:
         raise ValueError("give one encoding for all columns, or COLUMN=NAME for each")
-    return named.get("", named) if named else default
+    return named.get("", named)
 
 
 def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:

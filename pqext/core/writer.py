@@ -62,9 +62,10 @@ class ParquetWriter(Suggesting):
 
     With ``append`` the row groups go behind those of the local file at ``dest``; where there is no file, it is made.
     Columns are stored like those of the same names in the file: shredded the same way, in the same physical types,
-    units, crs and edges (:mod:`pqext.core.file_layout`). Raises ``ValueError`` before a byte is written where columns
-    are missing, or where their types or the options contradict the file, and ``BlockingIOError`` where another writer
-    is appending.
+    units, crs and edges (:mod:`pqext.core.file_layout`). Without ``options``, those that are not given by name are the
+    file's where it tells them (:mod:`pqext.core.kept_options`). Raises ``ValueError`` before a byte is written where
+    columns are missing, or where their types or the options contradict the file, and ``BlockingIOError`` where another
+    writer is appending.
     """
 
     def __init__(
@@ -84,9 +85,7 @@ class ParquetWriter(Suggesting):
         self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []
         self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
-        self._indexes = IndexWriter(self.options)
         self._in_order = False
-        self._dense = DenseColumns(self.options)
         self._encryptor: FileEncryptor | None = None
         self._begun: BegunRowGroup | None = None
         self._closed = False
@@ -99,8 +98,9 @@ class ParquetWriter(Suggesting):
             if sink is not None and sink.offset:
                 from pqext.core.files.append import AppendedFile
 
-                self._appended = AppendedFile(str(sink.path), self.options)
-                self.arrow_schema = self._appended.layout.in_order(schema)
+                self._appended = AppendedFile(str(sink.path), self.options, keywords if options is None else None)
+                self.arrow_schema, self.options = self._appended.layout.in_order(schema), self._appended.options
+            self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
             if self._looks_at_data():
                 derived_columns.find(self.arrow_schema, self.options)  # names that are taken are errors now
             else:

@@ -16,6 +16,7 @@ from pqext.core import storage
 from pqext.core.damage import Damage, told_rows
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
+from pqext.core.kept_options import options_of
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
@@ -24,7 +25,6 @@ from pqext.core.sources.locate import are_same, locate
 from pqext.core.suggest import around, listed
 from pqext.core.text import visible
 from pqext.core.writer import ParquetWriter
-from pqext.variant.kept_options import options_of
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped

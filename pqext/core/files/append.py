@@ -7,7 +7,9 @@ file never change. Spec: "File format" (the metadata is apart from the data), "E
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,9 +25,11 @@ from pqext.core.files.rewrite import plain_footer
 from pqext.core.footer import Footer
 from pqext.core.footer_choice import check_beside
 from pqext.core.footer_forms import form_of
+from pqext.core.kept_options import options_of
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.options import WriteOptions
+from pqext.core.reader import ParquetFile
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
 from pqext.core.text import visible
@@ -36,15 +40,21 @@ _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Keys by which Spark reads all dates or timestamps of a file in another calendar."""
 
 
+_KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
+"""Options that a file tells and that more rows are written by: they need not be sorted like those that are there."""
+_NOT_FOR_SPARK = ("brotli", "byte_stream_split")
+
+
 class AppendedFile:
     """The file at ``path`` as it was before, and what becomes of its footer.
 
     Raises ``UnsupportedError`` for files with encrypted parts, chunks in other files, an extension of the footer, or
     dates in Spark's old calendar, ``CorruptFileError`` for what is no Parquet file, and ``ValueError`` for options
-    that would speak of the old row groups.
+    that would speak of the old row groups. What was ``asked`` for by name holds, and the file tells the other options;
+    where it is None all ``options`` hold.
     """
 
-    def __init__(self, path: str, options: WriteOptions) -> None:
+    def __init__(self, path: str, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
         if options.encryption is not None:
             raise ValueError("encrypted row groups cannot be appended to a file: write another file beside it")
         if options.checkpoint is not None:
@@ -54,12 +64,12 @@ class AppendedFile:
                 raise ValueError(f"extensions[{place!r}] is not a column's: an append takes those of columns only")
         self._path, self._given = path, options.key_value_metadata
         try:
-            self._read(options)
+            self._read(options, asked)
         except ParquetError as error:
             error.locate(path=path)
             raise
 
-    def _read(self, options: WriteOptions) -> None:
+    def _read(self, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
         path = self._path
         source = open_source(path)
         try:
@@ -69,6 +79,8 @@ class AppendedFile:
             self.size = source.size
             self.form = form_of(source)
             check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
+            self.options = options if asked is None else replace(options, **_told(source, asked))
+            """Those by which the new row groups are written."""
         finally:
             source.close()
         self._refuse_others()
@@ -155,6 +167,32 @@ def _footer(source: Source) -> Footer:
         advice = "; where a writer died, `pqext recover` makes a whole file of what is left"
         advice = "" if "pqext recover" in error.message else advice
         raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
+
+
+def _told(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first row group tells of how columns were written, where another choice was not ``asked`` for."""
+    file = ParquetFile(source)
+    try:
+        found = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
+    except ParquetError:  # of a codec that is not known, or of a damaged chunk
+        return {}
+    if asked.get("profile") == "spark":
+        found = {name: _for_spark(choice) for name, choice in found.items()}
+    for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):  # they are chosen together
+        if one in asked and other in found:
+            chosen = asked[one] if isinstance(asked[one], Mapping) else found[other]
+            found[other] = {at: choice for at, choice in found[other].items() if at not in chosen}
+    merged = {name: {**found[name], **choice} for name, choice in asked.items() if _maps(found.get(name), choice)}
+    return {name: choice for name, choice in found.items() if name not in asked} | merged
+
+
+def _maps(*choices: object) -> bool:
+    return all(isinstance(choice, Mapping) for choice in choices)
+
+
+def _for_spark(choice: Any) -> Any:
+    """A choice without what Spark's reader does not take."""
+    return {at: one for at, one in choice.items() if one not in _NOT_FOR_SPARK} if _maps(choice) else choice
 
 
 def _leaves(footer: FileMetaData) -> list[SchemaElement]:
