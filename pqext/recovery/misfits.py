@@ -54,10 +54,17 @@ def explained(
         return list(losses)
     name = ".".join(schema.elements[at].name for at in lines(schema.elements)[misfit.leaf][1:])
     place = segment.pages[misfit.page].offset
-    why = f"{_DOUBT}: where column {name} should be, at byte {place}, are {misfit.reason}"
+    why = f"{_DOUBT}: where column {name} should be, at byte {place}, are {misfit.reason}; {_hint(schema)}"
     found = list(losses)
     found[lost[0]] = replace(found[lost[0]], reason=f"{found[lost[0]].reason}; {why}")
     return found
+
+
+def _hint(schema: Claims) -> str:
+    """What may be wrong with the schema."""
+    if any(element.logicalType is not None and element.logicalType.VARIANT is not None for element in schema.elements):
+        return "how a VARIANT is shredded only the schema of a file that is shredded alike tells"
+    return "its type may be another, or the schema may lack a column before it"
 
 
 def _by_values(

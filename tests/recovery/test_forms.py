@@ -229,6 +229,7 @@ def test_the_first_column_whose_pages_do_not_fit_is_named(schema: str, column: s
         assert found is None
         assert f"the schema may not be that of the file: where column {column} should be" in report.losses[0].reason
         assert told in report.losses[0].reason
+        assert report.losses[0].reason.endswith("its type may be another, or the schema may lack a column before it")
 
 
 def _kinds() -> list[dict[str, Any]]:
@@ -259,6 +260,7 @@ def test_a_sibling_whose_variants_are_not_shredded_is_told_of() -> None:
         if checksums:  # without, damage may be the reason as well
             assert len(report.losses) == 1
             assert "file: where column event.value should be, at byte" in report.losses[0].reason
+            assert report.losses[0].reason.endswith("shredded only the schema of a file that is shredded alike tells")
         else:
             assert report.losses[0].column == "event"
             assert report.losses[0].reason.endswith("the schema may not be that of the file")
@@ -289,7 +291,7 @@ def test_where_all_pages_fit_in_another_form_the_column_whose_values_do_not_is_n
         assert found is None
         assert report.notes == ()
         assert "file: where column d should be, at byte" in report.losses[0].reason
-        assert report.losses[0].reason.endswith("are values that it cannot have")
+        assert "are values that it cannot have; its type may be another" in report.losses[0].reason
 
 
 @pytest.mark.spec("recovery.misfit")
