@@ -1,77 +1,125 @@
-"""Column chunks that begin at one place: the footer is wrong about the place of one of them (File Layout)."""
+"""Column chunks that share bytes: the footer is wrong about the place or size of one of them (File Layout)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
+from typing import NamedTuple
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.footer import MAGIC
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
 
 Place = tuple[int, int]
 """(row group, leaf)."""
+_Extent = tuple[int, int]
 _NOWHERE = (-1, -1)
-_MAGIC = (0, len(MAGIC))
+
+
+class _Laid(NamedTuple):
+    """Where the chunks of a row group begin and end, and where their indexes and filters begin."""
+
+    extents: tuple[_Extent, ...] = ()
+    sections: frozenset[int] = frozenset()
 
 
 class ChunkPlaces:
-    """Where the chunks of a file lie, as its footer says; those in other files or with hidden metadata aside."""
+    """Where the chunks of a file lie, as its footer at ``end`` says; those in other files or encrypted ones aside.
 
-    def __init__(self, metadata: FileMetaData) -> None:
+    Row groups whose chunks all lie in the same places are one that is named several times: they share nothing.
+    """
+
+    def __init__(self, metadata: FileMetaData, end: int) -> None:
         self._metadata = metadata
+        self._end = end
 
     def taken_by(self, group: int, leaf: int) -> Place | None:
-        """Another chunk that begins where this one does, which joins neither the chunk before it nor the one behind.
+        """Another chunk that has bytes of this one, which joins neither what lies before it nor what lies behind.
 
-        Where it joins one, the other is out of place. Row groups that are the same one share all their chunks. Sizes
-        that reach into the next chunk move none.
+        Where it joins one, the other is out of place, or is said to be longer than it is.
         """
-        columns = self._metadata.row_groups[group].columns
-        if leaf >= len(columns):
-            return None
-        start, stop = _extent(columns[leaf])
-        before = self._at(group, leaf - 1) if leaf else self._at(group - 1, -1) if group else _MAGIC
-        behind = self._at(group, leaf + 1) if leaf + 1 < len(columns) else self._at(group + 1, 0)
-        if start >= stop or before[1] == start or behind[0] == stop:
-            return None
-        return next((one for one in self._begun.get(start, ()) if not self._are_same((group, leaf), one)), None)
+        other = self._sharing.get((self._first[group], leaf))
+        return None if other is None or self._joins(group, leaf) else other
 
     def shared(self) -> Iterator[tuple[Place, Place]]:
-        """Chunks that begin where the one named behind them does."""
-        for first, *others in self._begun.values():
-            yield from ((one, first) for one in others if not self._are_same(one, first))
+        """Chunks that share bytes, of each two the one first that is out of place, or else the one that is too long."""
+        told = set()
+        for pair in self._sharing.items():
+            first, second = sorted(pair, key=lambda place: (self._joins(*place), self._extent(*place)))
+            if (first, second) not in told:
+                told.add((first, second))
+                yield first, second
 
-    def _are_same(self, one: Place, other: Place) -> bool:
-        """Are they the same leaf in row groups of which all chunks lie in the same places?"""
-        if one[1] != other[1]:
-            return False
-        columns, others = (self._metadata.row_groups[group].columns for group, _ in (one, other))
-        return len(columns) == len(others) and all(map(lambda a, b: _extent(a) == _extent(b), columns, others))
+    def _joins(self, group: int, leaf: int) -> bool:
+        """Does the chunk begin where the one before it ends, or end where begins what lies behind it?"""
+        extents = self._laid[group].extents
+        start, stop = extents[leaf]
+        if leaf:
+            before = extents[leaf - 1][1]
+        else:
+            before = self._extent(group - 1, -1)[1] if group else len(MAGIC)
+        if leaf + 1 < len(extents):
+            return before == start or extents[leaf + 1][0] == stop
+        behind = {self._extent(group + 1, 0)[0], *self._laid[group].sections}
+        if group + 1 == len(self._laid):
+            behind |= {self._end, *self._laid[0].sections}
+        return before == start or stop in behind
 
-    def _at(self, group: int, leaf: int) -> tuple[int, int]:
-        groups = self._metadata.row_groups
-        if not 0 <= group < len(groups):
-            return _NOWHERE
-        with suppress(CorruptFileError, IndexError):
-            return _extent(groups[group].columns[leaf])
-        return _NOWHERE
+    def _extent(self, group: int, leaf: int) -> _Extent:
+        extents = self._laid[group].extents if group < len(self._laid) else ()
+        return extents[leaf] if extents else _NOWHERE
 
     @cached_property
-    def _begun(self) -> dict[int, list[Place]]:
-        """The chunks that have bytes, by where they begin."""
-        found: dict[int, list[Place]] = {}
-        for group in range(len(self._metadata.row_groups)):
-            with suppress(CorruptFileError):  # damaged metadata says nothing of places
-                for leaf, chunk in enumerate(self._metadata.row_groups[group].columns):
-                    start, stop = _extent(chunk)
-                    if start < stop:
-                        found.setdefault(start, []).append((group, leaf))
+    def _laid(self) -> list[_Laid]:
+        """All row groups; one with damaged metadata says nothing of places."""
+        found = []
+        for number in range(len(self._metadata.row_groups)):
+            laid = _Laid()
+            with suppress(CorruptFileError, UnsupportedError):
+                laid = _laid_out(self._metadata.row_groups[number])
+            found.append(laid)
+        return found
+
+    @cached_property
+    def _first(self) -> list[int]:
+        """Of each row group the first one that lies in the same places."""
+        seen: dict[tuple[_Extent, ...], int] = {}
+        return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._laid)]
+
+    @cached_property
+    def _sharing(self) -> dict[Place, Place]:
+        """Chunks that have bytes of another one, and that one."""
+        chunks = sorted(
+            (extent, (group, leaf))
+            for group, first in enumerate(self._first)
+            if first == group
+            for leaf, extent in enumerate(self._laid[group].extents)
+            if extent[0] < extent[1]
+        )
+        found: dict[Place, Place] = {}
+        reached, furthest = -1, (-1, -1)
+        for (start, stop), place in chunks:
+            if start < reached:
+                found[place] = furthest
+                found.setdefault(furthest, place)
+            if stop > reached:
+                reached, furthest = stop, place
         return found
 
 
-def _extent(chunk: ColumnChunk) -> tuple[int, int]:
+def _laid_out(group: RowGroup) -> _Laid:
+    extents: list[_Extent] = []
+    sections: set[int | None] = set()
+    for chunk in group.columns:
+        about = chunk.meta_data
+        extents.append(_extent_of(chunk))
+        sections |= {chunk.column_index_offset, chunk.offset_index_offset}
+        sections.add(None if about is None else about.bloom_filter_offset)
+    return _Laid(tuple(extents), frozenset(at for at in sections if at is not None))
+
+
+def _extent_of(chunk: ColumnChunk) -> _Extent:
     """Where the chunk begins and ends, which says nothing where it has no values."""
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or not about.num_values:
@@ -81,7 +129,7 @@ def _extent(chunk: ColumnChunk) -> tuple[int, int]:
 
 
 def start_of(chunk: ColumnMetaData) -> int:
-    """Where the first page of a chunk begins. Some writers put 0 where there is no dictionary."""
+    """Where the first page of a chunk begins. Writers put 0 where there is no dictionary, or no data page."""
     start = chunk.data_page_offset
     dictionary = chunk.dictionary_page_offset
-    return dictionary if dictionary is not None and 0 < dictionary < start else start
+    return dictionary if dictionary is not None and dictionary > 0 and (dictionary < start or start == 0) else start

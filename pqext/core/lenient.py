@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pqext.core import page
 from pqext.core.column import TOO_MANY, ColumnReader
-from pqext.core.encoding_stats import DATA_PAGES, counted, uncounted
+from pqext.core.encoding_stats import DATA_PAGES, uncounted
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
@@ -66,7 +66,7 @@ class _Headers(NamedTuple):
     values_add_up: bool
     rows_add_up: bool
     encodings: frozenset[int] = frozenset()
-    """Those of pages that the metadata counts otherwise, and does not have."""
+    """Those of which there are more pages than the metadata counts."""
 
 
 class LenientDecoder(PageDecoder):
@@ -129,9 +129,7 @@ class LenientDecoder(PageDecoder):
         except CorruptFileError:  # what is behind a damaged header is lost when it is reached
             return _Headers(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
-        is_counted = counted(self._metadata) == encodings.total()
-        odd = uncounted(self._metadata, encodings) if is_counted else frozenset()
-        return _Headers(values_add_up, rows == self._rows, odd)
+        return _Headers(values_add_up, rows == self._rows, uncounted(self._metadata, encodings))
 
     def _decode_run(self, run: list[RawPage]) -> LeafColumn:
         try:
@@ -149,7 +147,8 @@ class LenientDecoder(PageDecoder):
         for raw in group:
             page.check_levels(raw, node.max_repetition_level, node.max_definition_level)
             if raw.form[1] in self._headers.encodings:
-                raise CorruptFileError("the page's encoding is none of those of its column chunk", offset=raw.offset)
+                message = "more pages have this encoding than their column chunk counts"
+                raise CorruptFileError(message, offset=raw.offset)
         return super()._open(group)
 
     def _decode_or_lose(self, raw: RawPage) -> LeafColumn:

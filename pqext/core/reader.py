@@ -337,7 +337,7 @@ class ParquetFile(Suggesting):
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
             groups = ((self.row_groups[index], rows) for index, rows in chosen)
-            about = self.options, self.damage, budget, kept, ChunkPlaces(self.metadata)
+            about = self.options, self.damage, budget, kept, ChunkPlaces(self.metadata, self.footer.offset)
             for group, rows, fetched in small.fetched(groups, batch_rows):
                 yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
 

@@ -159,14 +159,14 @@ class RowGroupReader:
                 reader.check_end()
 
     def _are_others(self, lost: Losses) -> bool:
-        """Do chunks lie where others do? Their values may be those of the others, and cost the row group."""
+        """Do chunks share bytes with others? Their values may be those of the others, and cost the row group."""
         found = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
             other = self._places.taken_by(self._group.index, index)
             if other is not None:
                 name = self._group.schema.leaves[other[1]].dotted
-                message = f"the footer has its pages where those of {name} in row group {other[0]} are"
+                message = f"the footer has it share bytes with {name} in row group {other[0]}"
                 lost.add(leaf.node.dotted, 0, max(self._group.num_rows, 0), CorruptFileError(message))
                 found = True
         return found

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from warnings import catch_warnings, simplefilter
 
-from pqext.core.encoding_stats import uncounted
+from pqext.core.encoding_stats import DATA_PAGES, are_as_counted
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, Type
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, Type
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
@@ -24,7 +25,6 @@ from pqext.verification import Fault, verify
 
 _FAULTS = 1 << 16
 _OF_VALUES = placing.OF_VALUES | {"statistics.sizes"}
-_OF_LEVELS = frozenset({int(Encoding.RLE), int(Encoding.BIT_PACKED)})
 _WORD = 8
 """Bytes to which writers of single bits may fill up."""
 LOOKED_AT = 4
@@ -45,7 +45,7 @@ def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup]
     contradicted = _leaving_bytes(source, metadata, complete, limits)
     for number, columns in enumerate(said):
         both = zip(complete[number].chunks, columns, strict=True)
-        odd = [one for chunk, one in both if _has_odd_pages(source, chunk, one, limits)]
+        odd = [one for chunk, one in both if _has_odd_pages(chunk, one)]
         if odd:
             names = [".".join(one.meta_data.path_in_schema) for one in odd if one.meta_data is not None]
             contradicted.setdefault(number, []).extend(names)
@@ -80,13 +80,12 @@ def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: Column
     return made
 
 
-def _has_odd_pages(source: Source, chunk: ColumnMetaData | None, said: ColumnChunk, limits: Limits) -> bool:
-    """Has some page an encoding that the footer counts none of, beside others that it counts?"""
-    about = said.meta_data
-    if chunk is None or about is None or not uncounted(about, set(chunk.encodings) - _OF_LEVELS):
+def _has_odd_pages(chunk: ColumnMetaData | None, said: ColumnChunk) -> bool:
+    """Have pages, as they were measured, other encodings than the footer lists and counts?"""
+    if chunk is None or said.meta_data is None or not chunk.encoding_stats:
         return False
-    found = {page.encoding for page in pages_of(source, chunk, limits) or () if not page.is_dictionary}
-    return bool(uncounted(about, found))
+    found = Counter({int(one.encoding): one.count for one in chunk.encoding_stats if one.page_type in DATA_PAGES})
+    return not are_as_counted(said.meta_data, found)
 
 
 def _leaving_bytes(

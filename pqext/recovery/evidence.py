@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from warnings import catch_warnings, simplefilter
@@ -18,8 +19,10 @@ from pqext.core.metadata import (
     ColumnChunk,
     ColumnMetaData,
     CompressionCodec,
+    Encoding,
     FileMetaData,
     KeyValue,
+    PageEncodingStats,
     RowGroup,
     SchemaElement,
 )
@@ -316,6 +319,11 @@ def _measured(source: Source, chunk: ColumnMetaData, limits: Limits) -> list[Pag
     if chunk.codec not in CODECS and not any(_is_compressed(page) for page in pages):
         chunk.codec = CompressionCodec.UNCOMPRESSED
     chunk.encodings = sorted({page.encoding for page in pages} | {int(one) for one in chunk.encodings if one in (3, 4)})
+    kinds = Counter((page.header.type, page.encoding) for page in pages)
+    chunk.encoding_stats = [
+        PageEncodingStats(page_type=kind, encoding=Encoding(encoding), count=count)
+        for (kind, encoding), count in kinds.items()
+    ]
     chunk.total_uncompressed_size = sum(page.head + page.unpacked for page in pages)
     return pages
 
@@ -346,20 +354,31 @@ def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -
 
 
 def _refuse_overlaps(groups: Sequence[ClaimedGroup], end: int) -> None:
-    """Take their places from chunks into which the next one, or the footer, reaches: bytes are missing from them."""
+    """Take their places from chunks into which the next one, or the footer, reaches: bytes are missing from them.
+
+    A row group that a footer names several times is none that reaches into itself.
+    """
+    alike: dict[tuple[tuple[int, int] | None, ...], list[ClaimedGroup]] = {}
+    for group in groups:
+        extents = tuple(None if chunk is None else (start_of(chunk), end_of(chunk)) for chunk in group.chunks)
+        alike.setdefault(extents, []).append(group)
     placed = sorted(
-        (start_of(chunk), group_index, leaf)
-        for group_index, group in enumerate(groups)
-        for leaf, chunk in enumerate(group.chunks)
-        if chunk is not None
+        (*extent, number, leaf)
+        for number, extents in enumerate(alike)
+        for leaf, extent in enumerate(extents)
+        if extent is not None
     )
+    named = list(alike.values())
+
+    def lose(number: int, leaf: int) -> None:
+        for group in named[number]:
+            group.chunks[leaf] = None
+
     reached = -1
     previous: tuple[int, int] | None = None
-    for start, group_index, leaf in placed:
-        chunk = groups[group_index].chunks[leaf]
-        assert chunk is not None
+    for start, stop, number, leaf in placed:
         if previous is not None and start < reached:
-            groups[previous[0]].chunks[previous[1]] = None
-        reached, previous = end_of(chunk), (group_index, leaf)
+            lose(*previous)
+        reached, previous = stop, (number, leaf)
         if start < end < reached:
-            groups[group_index].chunks[leaf] = None
+            lose(number, leaf)

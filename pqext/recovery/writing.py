@@ -41,7 +41,9 @@ def write(dest: Any, claims: Claims, groups: Iterable[tuple[Source, ClaimedGroup
             for chunk in group.chunks:
                 assert chunk is not None
                 start = start_of(chunk)
-                chunks.append(moved(chunk, sink.offset - start))
+                made = moved(chunk, sink.offset - start)
+                made.encoding_stats = chunk.encoding_stats
+                chunks.append(made)
                 copy_bytes(source, start, end_of(chunk), sink)
             written.append(ClaimedGroup(group.rows, chunks, group.evidence))
         sink.write(serialise_footer(file_metadata(claims, written)))

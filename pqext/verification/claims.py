@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.encoding_stats import DATA_PAGES, counted, one_name
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
 from pqext.core.orders import BoundOrder
@@ -22,8 +23,6 @@ from pqext.core.shape import LeafShape
 
 Claims = Iterator[tuple[str, str]]
 
-_DICTIONARY = {int(Encoding.PLAIN_DICTIONARY): int(Encoding.RLE_DICTIONARY)}
-"""Both names mean one encoding of data pages; the older one is also given to dictionary pages, which are PLAIN."""
 _LISTED = {int(one) for one in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.RLE_DICTIONARY)}
 """Encodings that writers list for levels and dictionaries whatever their data pages have."""
 
@@ -42,27 +41,21 @@ class EncodingTally:
         header = raw.header
         self.gained += header.uncompressed_page_size - header.compressed_page_size
         about = header.data_page_header or header.data_page_header_v2
-        if header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and about is not None:
-            self.data[_DICTIONARY.get(int(about.encoding), int(about.encoding))] += 1
+        if header.type in DATA_PAGES and about is not None:
+            self.data[one_name(about.encoding)] += 1
         elif header.type == PageType.DICTIONARY_PAGE:
             self.dictionaries += 1
 
 
 def of_encodings(about: ColumnMetaData, kinds: EncodingTally) -> Claims:
     """The lists of encodings. Writers do not tell versions of data pages apart in ``encoding_stats``."""
-    said = {_DICTIONARY.get(int(one), int(one)) for one in about.encodings}
+    said = set(map(one_name, about.encodings))
     missing, extra = kinds.data.keys() - said, said - kinds.data.keys() - _LISTED
     if said and (missing or extra):
         yield "layout.chunk-encoding", "the metadata does not list the encodings that the pages have"
     if about.encoding_stats:
-        data: Counter[int] = Counter()
-        dictionaries = 0
-        for one in about.encoding_stats:
-            if one.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                data[_DICTIONARY.get(int(one.encoding), int(one.encoding))] += one.count
-            elif one.page_type == PageType.DICTIONARY_PAGE:
-                dictionaries += one.count
-        if +data != kinds.data or dictionaries != kinds.dictionaries:
+        dictionaries = sum(one.count for one in about.encoding_stats if one.page_type == PageType.DICTIONARY_PAGE)
+        if counted(about) != kinds.data or dictionaries != kinds.dictionaries:
             yield "layout.chunk-encoding", "encoding_stats does not count the pages by the encodings that they have"
 
 

@@ -108,13 +108,13 @@ def verify(
         except CorruptFileError as error:
             rows = None
             findings.add(Fault("layout.file-metadata", error.message, error.row_group))
-        _check_row_groups(file, findings)
+        are_whole = _check_row_groups(file, findings)
         _check_places(file, findings)
         if rows is not None:
             if rows != file.metadata.num_rows:
                 message = f"the file claims {file.metadata.num_rows} rows, its row groups {rows}"
                 findings.add(Fault("layout.file-metadata", message))
-            for name in wanted:
+            for name in wanted if are_whole else ():  # what is damaged was told
                 CHECKS[name](file, tops, findings)
         return Report(
             file.path, file.source.size, rows, len(file.row_groups), wanted,
@@ -144,20 +144,24 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
 def _check_places(file: ParquetFile, findings: Findings) -> None:
     """Note column chunks that share bytes."""
     names = [leaf.dotted for leaf in file.schema.leaves]
-    for (group, leaf), (other_group, other) in ChunkPlaces(file.metadata).shared():
+    for (group, leaf), (other_group, other) in ChunkPlaces(file.metadata, file.footer.offset).shared():
         if max(leaf, other) < len(names):
-            message = f"the footer has its pages where those of {names[other]} in row group {other_group} are"
+            message = f"the footer has it share bytes with {names[other]} in row group {other_group}"
             findings.add(Fault("layout.chunks-apart", message, group, column=names[leaf]))
 
 
-def _check_row_groups(file: ParquetFile, findings: Findings) -> None:
-    """Note sizes below 0, and numbers that only some row groups have, for which some readers refuse a file."""
+def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:
+    """Note sizes below 0, and numbers that only some row groups have, for which some readers refuse a file.
+
+    False for a file whose row groups cannot all be read, which is noted too.
+    """
     numbered: list[bool] = []
     for index, group in enumerate(file.row_groups):
         try:
             about = group.metadata
-        except CorruptFileError:
-            continue  # told where its chunks are looked at
+        except CorruptFileError as error:
+            findings.add(Fault("layout.file-metadata", error.message, index, offset=error.offset))
+            continue
         numbered.append(about.ordinal is not None)
         for name in ("total_byte_size", "total_compressed_size", "file_offset", "ordinal"):
             value = getattr(about, name)
@@ -166,6 +170,7 @@ def _check_row_groups(file: ParquetFile, findings: Findings) -> None:
     if len({*numbered}) > 1:
         message = f"{sum(numbered)} of {len(numbered)} row groups have an ordinal; some readers want all to, or none"
         findings.add(Fault("layout.file-metadata", message))
+    return len(numbered) == len(file.row_groups)
 
 
 def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:

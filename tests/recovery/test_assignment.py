@@ -216,3 +216,19 @@ def test_a_row_group_that_a_footer_names_twice_is_no_damage() -> None:
     rewrite_footer(io.BytesIO(data), doubled, out)
     assert pqext.verify(out.getvalue()).ok
     assert pqext.read_table(out.getvalue(), on_corrupt="skip").num_rows == 200
+    report, found = recovered(out.getvalue())
+    assert found is not None
+    assert found.num_rows == 200
+    assert not report.losses
+
+
+@pytest.mark.spec("recovery.certified")
+def test_an_empty_row_group_at_the_end_costs_no_certificate() -> None:
+    table, made = pa.table({"a": ["x", "y"] * 50}), io.BytesIO()
+    with pq.ParquetWriter(made, table.schema, write_page_checksum=True) as writer:
+        writer.write_table(table)
+        writer.write_table(table.slice(0, 0), row_group_size=1)
+    assert pq.read_metadata(made).num_row_groups == 2
+    report, found = recovered(made.getvalue())
+    assert found == table
+    assert report.certified

@@ -264,6 +264,24 @@ def test_every_byte_of_a_small_file_cut_or_changed_gives_a_report() -> None:
                     assert str(verify(damaged))
 
 
+def test_a_flipped_bit_in_the_footer_gives_a_report() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({name: range(10) for name in "abc"}), out, row_group_rows=5)
+
+    def doubled(metadata: FileMetaData) -> None:
+        metadata.row_groups, metadata.num_rows = [*metadata.row_groups, *metadata.row_groups], 20
+
+    twice = io.BytesIO()
+    rewrite_footer(io.BytesIO(out.getvalue()), doubled, twice)
+    whole = twice.getvalue()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for bit in range(8 * footer, 8 * (len(whole) - 8), 11):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with suppress(pqext.UnsupportedError):
+            assert str(verify(bytes(damaged)))
+
+
 def test_what_needs_a_key_is_named_as_not_checked() -> None:
     key = b"0123456789012345"
     other = b"5432109876543210"

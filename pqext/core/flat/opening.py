@@ -11,6 +11,7 @@ import numpy as np
 from isal.isal_zlib import crc32
 
 from pqext.core.buffers import Bytes
+from pqext.core.chunk_places import start_of
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.flat.framing import TAIL_BYTES, Beside, beside, check, check_limit, size_of
 from pqext.core.flat.lookup import FlatFooter, FlatLookup
@@ -107,7 +108,7 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
                 about = chunk.meta_data
                 if about is None or tuple(about.path_in_schema) != leaf.path or about.type != leaf.physical_type:
                     return "a column chunk is not one of its column"
-                start = min(about.data_page_offset, about.dictionary_page_offset or about.data_page_offset)
+                start = start_of(about)
                 if chunk.file_path is None and not 0 <= start <= offset - about.total_compressed_size <= offset:
                     return "a column chunk lies outside of the file"
         return "row groups are missing" if metadata.num_rows > rows else None
