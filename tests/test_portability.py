@@ -105,7 +105,7 @@ def test_files_are_read_and_written_without_vectors(tmp_path: Path, monkeypatch:
 
 @pytest.fixture
 def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``os.replace`` refuses a file that this process has open, as it does there."""
+    """``os.replace`` refuses a file that this process has open, as it does there, and files have no locks."""
     replace = os.replace
 
     def refusing(old: Any, new: Any) -> None:
@@ -115,6 +115,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(old, new)
 
     monkeypatch.setattr(os, "replace", refusing)
+    monkeypatch.setattr("pqext.core.file_lock.HAS_LOCKS", False)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")

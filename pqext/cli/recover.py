@@ -74,7 +74,7 @@ def command(
     from pqext.recovery.places import refuse_same
 
     with refusals():
-        read, out = placed([source, dest], storage, anonymous)
+        read, out, *sibling = placed([source, dest, *([] if schema is None else [schema])], storage, anonymous)
         try:
             refuse_same(read, out)
         except ValueError as error:
@@ -82,8 +82,8 @@ def command(
         check_new(out, force)
     try:
         done = recover(
-            read, out, schema=schema, codec=None if codec is None else codec.value, drop_columns=drop_columns,
-            null_columns=null_columns, row_group_rows=row_group_rows,
+            read, out, schema=sibling[0] if sibling else None, codec=None if codec is None else codec.value,
+            drop_columns=drop_columns, null_columns=null_columns, row_group_rows=row_group_rows,
         )
     except ValueError as error:
         if type(error) is ValueError:  # all of these are arguments

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pqext.core.file_lock import lock, unlock
 from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.upload import Gathered, Upload
 from pqext.core.unfinished import prefix_of
@@ -323,7 +324,7 @@ class _Appended(_File):
         with self._named():
             self._file = io.FileIO(self.path, "r+")
             try:
-                _lock(self._file)
+                lock(self._file)
                 self._check_place()
                 self.size = self._file.seek(0, os.SEEK_END)
             except BaseException:
@@ -357,7 +358,7 @@ class _Appended(_File):
             self._check_place()
             self._check_size()
             self._leftover.detach()
-            _unlock(self._file)
+            unlock(self._file)
             self._file.close()
         _forget_checksums(self.path)
 
@@ -392,27 +393,6 @@ def _forget_checksums(path: str) -> None:
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
-def _lock(file: io.FileIO) -> None:
-    """Keep other writers from appending until the file is closed; systems without such locks let them."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise BlockingIOError(errno.EAGAIN, "another writer is appending to this file") from None
-
-
-def _unlock(file: io.FileIO) -> None:
-    """Let others append, even while a forked child has the file open too."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    fcntl.flock(file.fileno(), fcntl.LOCK_UN)
-
-
 def _cut(file: io.FileIO, ends: list[int], process: int) -> None:
     """Give a file the size it had before, whether the append was given up or forgotten.
 
@@ -422,7 +402,7 @@ def _cut(file: io.FileIO, ends: list[int], process: int) -> None:
         if os.getpid() == process:
             if ends[0] < os.fstat(file.fileno()).st_size <= ends[1]:
                 os.ftruncate(file.fileno(), ends[0])
-            _unlock(file)
+            unlock(file)
         file.close()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.files.rewrite import copy_bytes
 from pqext.core.footer import MAGIC
 from pqext.core.footer_reading import read_footer
 from pqext.core.limits import Limits
@@ -15,7 +16,7 @@ from pqext.core.metadata import CompressionCodec
 from pqext.core.other_formats import looks_like
 from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink
-from pqext.core.source import Source
+from pqext.core.source import PathSource, Source
 from pqext.core.sources.opening import open_source
 from pqext.core.unfinished import with_unfinished
 from pqext.recovery import footers, forms, schemas, settling
@@ -41,6 +42,7 @@ from pqext.recovery.places import refuse_same
 from pqext.recovery.placing import pages_of
 from pqext.recovery.report import Loss, Recovered, Recovery
 from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, UNPLACED
+from pqext.recovery.temporary import TemporaryFiles
 from pqext.recovery.writing import write
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
@@ -108,8 +110,11 @@ def recover(
     if drop_columns and null_columns:
         raise ValueError("drop_columns leaves a column out and null_columns keeps it with nulls: give one of them")
     limits = limits or Limits.untrusted()
-    read = _opened(source, filesystem, storage_options)
-    try:
+    with ExitStack() as opened:
+        temporary = opened.enter_context(TemporaryFiles())
+        read = _opened(source, filesystem, storage_options)
+        if read is not source:
+            opened.callback(read.close)
         refuse_same(source, dest, filesystem, storage_options)
         if footers.is_encrypted(read):
             raise UnsupportedError(
@@ -120,12 +125,12 @@ def recover(
         told = None if schema is None else schemas.given(schema, limits)
         is_logical = told is not None and told[2]
         known = [] if told is None or codec is not None else told[1]
+        if read.is_remote:
+            read = temporary.fetched(read)
+            opened.callback(read.close)
         hints = Hints(Codecs(read, tried), known, row_group_rows, is_logical, codec)
-        recovery = _Recovery(read, limits, hints, None if told is None else told[0])
+        recovery = _Recovery(read, temporary, limits, hints, None if told is None else told[0])
         return recovery.run(dest, drop_columns=drop_columns, null_columns=null_columns)
-    finally:
-        if read is not source:
-            read.close()
 
 
 def _opened(source: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Source:
@@ -144,8 +149,11 @@ def _codec(name: str) -> int:
 
 
 class _Recovery:
-    def __init__(self, source: Source, limits: Limits, hints: Hints, schema: Claims | None) -> None:
+    def __init__(
+        self, source: Source, temporary: TemporaryFiles, limits: Limits, hints: Hints, schema: Claims | None
+    ) -> None:
         self._source = source
+        self._temporary = temporary
         self._size = source.size
         self._limits = limits
         self._hints = hints
@@ -206,6 +214,8 @@ class _Recovery:
             evidence.notes.append(f"{self._schema.schema_from} was not needed: {claims.schema_from} tells the columns")
         if self._hints.codec is not None and evidence.metadata is not None:
             evidence.notes.append(f"codec {self._hints.codec} was not needed: {claims.schema_from} tells the codecs")
+        # What could not be read because the file was changed meanwhile would be taken for damage.
+        self._source.read(0, min(1, self._source.size))
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
         evidence.notes += misstated(kept)
         losses = ordered(losses, evidence.claims, self._limits)
@@ -350,8 +360,8 @@ class _Recovery:
         if anew and (again := self._rewritten(claims, anew)) is not None:
             mended = _alike(again, claims, anew, self._limits)
             if not mended and (again := self._rewritten(claims, verdicts)) is not None:
-                with Sink(dest) as sink:
-                    sink.write(again)
+                with PathSource(again) as source, Sink(dest) as sink:
+                    copy_bytes(source, 0, source.size, sink)
                 return verdicts
             made = {id(one): group for one, group in zip(anew, mended, strict=False)}
         for one in anew if len(anew) > 1 and not made else ():  # one that cannot be written costs no other
@@ -366,9 +376,9 @@ class _Recovery:
             write(dest, claims, [made.get(id(one), (self._source, one.group)) for one in kept])
         return kept
 
-    def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> Any:
+    def _rewritten(self, claims: Claims, verdicts: list[Verdict]) -> str | None:
         """The rows of some row groups outside damaged pages, as a file; ``None`` where verification refuses it."""
-        made = io.BytesIO()
+        made = self._temporary.new()
         metadata = file_metadata(claims, [one.group for one in verdicts])
         try:
             with quiet():
@@ -376,8 +386,7 @@ class _Recovery:
         except (ParquetError, ValueError):
             return None
         expected = sum(one.rows_left for one in verdicts)
-        data = made.getbuffer()
-        return data if done.rows == expected and verify(data, limits=self._limits).ok else None
+        return made if done.rows == expected and verify(made, limits=self._limits).ok else None
 
     def _report(self, evidence: Evidence, groups: list[Recovered], dropped: tuple[str, ...]) -> Recovery:
         return Recovery(
@@ -398,9 +407,9 @@ def _is_ambiguous(evidence: Evidence) -> bool:
     return any(loss.reason.startswith((AMBIGUOUS, GIVEN_UP)) for loss in evidence.losses)
 
 
-def _alike(data: Any, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> list[tuple[Source, ClaimedGroup]]:
+def _alike(path: str, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> list[tuple[Source, ClaimedGroup]]:
     """The row groups of a file written anew, for each verdict one; none where its schema or row groups are others."""
-    source = open_source(data)
+    source = PathSource(path)
     footer = read_footer(source, limits).metadata
     groups = footer.row_groups
     same = list(footer.schema) == list(claims.elements)

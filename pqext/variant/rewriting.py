@@ -16,12 +16,13 @@ from pqext.core import storage
 from pqext.core.damage import Damage, told_rows
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
+from pqext.core.file_lock import kept_from_others
 from pqext.core.kept_options import options_of
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
-from pqext.core.sources.locate import are_same, locate
+from pqext.core.sources.locate import locate, may_be_same
 from pqext.core.suggest import around, listed
 from pqext.core.text import visible
 from pqext.core.writer import ParquetWriter
@@ -232,7 +233,7 @@ def _rewrite(
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
     read = ReadOptions(shredded=True, on_corrupt=on_corrupt, decryption=decryption, geoparquet=False)
-    with ExitStack() as opened:
+    with kept_from_others(source, dest), ExitStack() as opened:
         file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "give encryption for the new one, None to write it in plaintext"
@@ -269,7 +270,7 @@ def _rewrite(
 
 def _check_apart(source: Any, dest: Any, options: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` where ``dest`` takes the place of ``source``, of which something could not be read."""
-    if are_same(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
+    if may_be_same(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
         raise LossError("; overwrite=True allows it")
 
 

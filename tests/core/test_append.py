@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import pqext
 from pqext.core.buffers import view
 from pqext.core.footer_choice import FooterForm
 from pqext.core.metadata import FileMetaData, Statistics
+from pqext.core.sink import Sink
 from pqext.core.thrift import decode, encode
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
@@ -525,3 +527,26 @@ def test_an_append_that_is_killed_costs_no_row_that_was_there(tmp_path: Path) ->
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_appends_killed_at_40_moments(tmp_path: Path) -> None:
     check_killed(tmp_path, 40, 2)
+
+
+@pytest.mark.spec("recovery.append.alone")
+def test_no_append_comes_between_the_reading_and_the_replacing_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    commit = Sink.commit
+
+    def interrupted(sink: Sink) -> None:
+        monkeypatch.setattr(Sink, "commit", commit)
+        with pytest.raises(BlockingIOError, match="rewrites it"):
+            _append(path, SECOND)
+        commit(sink)
+
+    for rewrite in (partial(pqext.rewrite_footer, path, footer="thrift+index"), partial(pqext.repair, path, path)):
+        pqext.write_table(FIRST, path)
+        monkeypatch.setattr(Sink, "commit", interrupted)
+        rewrite()
+        _append(path, SECOND)
+        assert pq.read_table(path).equals(BOTH)
+        with pqext.ParquetWriter(path, FIRST.schema, append=True), pytest.raises(BlockingIOError, match="appending"):
+            rewrite()

@@ -12,6 +12,7 @@ from typing import Any
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.extension.places import listed, structures_at
 from pqext.core.extension.structure import set_extension
+from pqext.core.file_lock import kept_from_others
 from pqext.core.footer import Footer
 from pqext.core.footer_choice import FooterForm, check_form
 from pqext.core.footer_forms import tail, without_copies
@@ -41,18 +42,31 @@ def rewrite_footer(
     one). A jump table and a FlatBuffers footer go; other forms of ``footer`` make new ones.
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
-    schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.
+    schema, ``UnsupportedError`` for files with anything encrypted, as the signature or the key would be needed, and
+    ``BlockingIOError`` where a writer appends to the file that is to be replaced.
     """
     check_form(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
         raise TypeError("give dest: only a file named by its path can be rewritten in place")
+    target = source if dest is None else dest
+    with kept_from_others(source, target):
+        told = _rewritten(source, change, target, footer, limits)
+    if told is not None:
+        warn(told, UserWarning)
+
+
+def _rewritten(
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterForm,
+    limits: Limits,
+) -> str | None:
+    """What there is to tell of the second footer."""
     opened = open_source(source)
     try:
         found = plain_footer(opened, limits)
         changed = None if change is None else change(found.metadata)
         serialised = _checked(found.metadata if changed is None else changed, limits)
         ending, told = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
-        with Sink(source if dest is None else dest) as sink:
+        with Sink(target) as sink:
             copy_bytes(opened, 0, found.offset, sink)
             sink.write(ending)
             if opened is not source:
@@ -63,8 +77,7 @@ def rewrite_footer(
     finally:
         if opened is not source:
             opened.close()
-    if told is not None:
-        warn(told, UserWarning)
+    return told
 
 
 def drop_extensions(metadata: FileMetaData) -> None:

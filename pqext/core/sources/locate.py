@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.store import Location, Store, remembered
 
-__all__ = ["Location", "are_same", "is_place", "list_files", "locate"]
+__all__ = ["Location", "are_same", "is_place", "list_files", "locate", "may_be_same"]
+
+_SYNONYMS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+"""Schemes by which the same stores are reached."""
 
 
 def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Any:
@@ -54,6 +59,35 @@ def are_same(one: Any, other: Any) -> bool:
     if isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike):
         return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
     return isinstance(one, Location) and one == other
+
+
+def may_be_same(one: Any, other: Any) -> bool:
+    """As :func:`are_same`, where nothing may be lost: also of places named in two ways, open files, and URLs alike."""
+    if are_same(one, other):
+        return True
+    files = _local_file(one), _local_file(other)
+    if None not in files:
+        return files[0] == files[1]
+    (scheme, path), (other_scheme, other_path) = _bare(one), _bare(other)
+    return path is not None and path == other_path and (scheme == other_scheme or not scheme or not other_scheme)
+
+
+def _local_file(place: Any) -> tuple[int, int] | None:
+    """Device and number of the local file that a path or an open file leads to; None for others."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        found = os.stat(place) if isinstance(place, str | os.PathLike) else os.fstat(place.fileno())
+        return found.st_dev, found.st_ino
+    return None
+
+
+def _bare(place: Any) -> tuple[str, str | None]:
+    """Scheme and path of a place in a store, without what lets one file have several URLs; None for local ones."""
+    url = place.path if isinstance(place, Location) else place
+    if not isinstance(place, Location) and (not isinstance(url, str) or scheme_of(url) is None):
+        return "", None
+    scheme, told, rest = url.partition("://")
+    path = posixpath.normpath("/" + (rest if told else scheme).partition("?")[0].lstrip("/"))
+    return _SYNONYMS.get(scheme.lower(), scheme.lower()) if told else "", path
 
 
 def list_files(

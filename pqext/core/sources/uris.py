@@ -57,9 +57,11 @@ _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~=-][A-Za-z0-9_.~=-]*)+")
 
 
 def at_uri(uri: str, scheme: str, options: Options) -> Location | str:
-    """The place of a URL with this ``scheme``: a path of the local file system for ``file://``."""
+    """The place of a URL with this ``scheme``: a path of the local file system for ``file://`` and ``local://``."""
     if scheme == "file":
         return _local_path(uri)
+    if scheme == "local":  # as fsspec has it
+        return uri.partition("://")[2]
     if scheme in ("http", "https"):
         return _on_web(uri, options)
     if scheme in _OF_ARROW and "::" not in uri:
