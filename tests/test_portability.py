@@ -115,7 +115,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(old, new)
 
     monkeypatch.setattr(os, "replace", refusing)
-    monkeypatch.setattr("pqext.core.file_lock.HAS_LOCKS", False)
+    monkeypatch.setattr("pqext.core.file_lock.locks", lambda: None)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")

@@ -7,33 +7,36 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from pqext.core.local_paths import scheme_of, with_home
 
-HAS_LOCKS = find_spec("fcntl") is not None
+
+def locks() -> ModuleType | None:
+    """What locks files; None where the system has nothing."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    return fcntl
 
 
 def lock(file: io.FileIO) -> None:
     """Keep other writers from the file until it is closed. Raises ``BlockingIOError`` where another one keeps it."""
-    if not HAS_LOCKS:
-        return
-    import fcntl
-
+    fcntl = locks()
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise BlockingIOError(errno.EAGAIN, "another writer is appending to this file, or rewrites it") from None
 
 
 def unlock(file: io.FileIO) -> None:
     """Let others write, even while a forked child has the file open too."""
-    if not HAS_LOCKS:
-        return
-    import fcntl
-
-    fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    fcntl = locks()
+    if fcntl is not None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
 @contextmanager
@@ -43,7 +46,7 @@ def kept_from_others(source: Any, dest: Any) -> Iterator[None]:
     Raises ``BlockingIOError`` with the path where somebody does already.
     """
     paths = [path for place in (source, dest) if (path := _local_path(place)) is not None and os.path.isfile(path)]
-    if not HAS_LOCKS or len(paths) < 2 or not os.path.samefile(*paths):
+    if locks() is None or len(paths) < 2 or not os.path.samefile(*paths):
         yield
         return
     with io.FileIO(paths[0]) as file:

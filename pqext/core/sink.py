@@ -106,11 +106,6 @@ class Sink:
         self.offset += sum(map(len, views))
         self._dest.write(views)
 
-    @property
-    def is_upload(self) -> bool:
-        """Does nothing appear anywhere, not even under another name, before the file is whole?"""
-        return not isinstance(self._dest, _File | _Stream)
-
     def flush(self) -> None:
         """Give all bytes so far to the system, and to the disk where the file is to be durable."""
         if isinstance(self._dest, _File | _Stream):
@@ -156,6 +151,11 @@ class Sink:
             self.commit()
         else:
             self.abort()
+
+
+def is_in_store(dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
+    """Does nothing appear at ``dest``, not even under another name, before the file is whole?"""
+    return not hasattr(dest, "write") and not isinstance(_place(dest, filesystem, storage_options), str)
 
 
 def refuse_append_to_store(dest: Any) -> None:

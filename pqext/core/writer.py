@@ -36,7 +36,7 @@ from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.core.prepared import Prepared, keep, prepare, recall
 from pqext.core.row_group_writer import BegunRowGroup
-from pqext.core.sink import Sink
+from pqext.core.sink import Sink, is_in_store
 from pqext.core.suggest import Suggesting, answering
 from pqext.core.turns import in_turn
 from pqext.core.warn import warn
@@ -112,11 +112,9 @@ class ParquetWriter(Suggesting):
         self._sink = self._opened(dest, filesystem, storage_options, append) if sink is None else sink
 
     def _opened(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
-        sink = Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
-        if self._checkpoints is not None and sink.is_upload:
-            sink.abort()
+        if self._checkpoints is not None and is_in_store(dest, filesystem, storage_options):
             raise ValueError("a store shows no file before it is whole: leave out checkpoint")
-        return sink
+        return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
 
     @answering
     @in_turn
