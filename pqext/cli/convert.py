@@ -32,8 +32,8 @@ from pqext.cli.inputs import (
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
-from pqext.cli.safety import parse_checkpoint
 from pqext.cli.shredding import MAX_TEXT, stated
+from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
 from pqext.core.limits import ROW_GROUP_ROWS
 from pqext.core.sink import refuse_append_to_store
 from pqext.dataset.made_columns import Kind, Made
@@ -244,7 +244,7 @@ def command(
             "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting or (),
             "geoparquet": geoparquet, **_asked(compression, encodings, bloom_filters),
             "profile": None if profile is None else profile.value, "footer": footer.value, "durable": durable,
-            "checkpoint": None if checkpoint is None else parse_checkpoint(checkpoint), "append": append,
+            "checkpoint": None if checkpoint is None else _checkpoint(checkpoint), "append": append,
         }
         writer = _writer(out, stream.schema, options)
     rows, told = 0, nested is None or any(one.kind != "json" for one in made)
@@ -375,6 +375,13 @@ def _asked(compression: str | None, encodings: list[str] | None, filters: list[s
     every["encodings"] = _by_column(encodings) if encodings else None
     every["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
     return {name: choice for name, choice in every.items() if choice is not None}
+
+
+def _checkpoint(text: str) -> Checkpoint:
+    try:
+        return parse_checkpoint(text)
+    except ValueError as error:
+        raise ValueError(f"--{error}") from None
 
 
 def _by_column(given: list[str]) -> Any:

@@ -313,7 +313,7 @@ def test_a_change_may_return_other_metadata() -> None:
     ("change", "message"),
     [
         (lambda m: setattr(m, "num_rows", 7), "the row groups have 100 rows, num_rows says 7"),
-        (lambda m: setattr(m, "schema", list(m.schema)[:1]), "the changed schema cannot be read"),
+        (lambda m: setattr(m, "schema", list(m.schema)[:1]), "the schema cannot be read"),
         (lambda m: setattr(m.row_groups[0], "columns", []), "row group 0 has 0 column chunks for 3 columns"),
         (lambda m: setattr(m, "num_rows", 1 << 63), "does not fit 64 bits"),
         (lambda m: setattr(m, "created_by", "\ud800"), "is not Unicode text"),
@@ -328,6 +328,18 @@ def test_a_footer_that_nobody_could_read_is_not_written(change: Any, message: st
         pqext.rewrite_footer(path, change)
     assert path.read_bytes() == data
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("change", [None, lambda metadata: None])
+def test_a_footer_that_contradicts_itself_is_damage_of_its_file(change: Any, tmp_path: Path) -> None:
+    data = by_pqext(numbers(0))
+    with pqext.open(data) as file:
+        footer, metadata = file.footer.offset, file.metadata
+    metadata.num_rows = 7
+    (tmp_path / "file.parquet").write_bytes(data[:footer] + serialise_footer(metadata))
+    told = r"contradicts itself: the row groups have 100 rows.*file\.parquet"
+    with pytest.raises(pqext.CorruptFileError, match=told):
+        pqext.rewrite_footer(tmp_path / "file.parquet", change, footer="thrift+index")
 
 
 def test_bytes_need_a_destination() -> None:

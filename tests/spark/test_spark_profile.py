@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
-from pqext.spark.writing.save_options import write_options
+from pqext.core.checkpoint_choice import as_checkpoint, parse_checkpoint
+from pqext.spark.writing.save_options import as_text, write_options
 from pqext.spark.writing.sink import Sink
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
@@ -115,3 +116,23 @@ def test_options_that_the_profile_forbids_are_refused_with_the_way_round_it() ->
     assert write_options({"compression": "brotli", "profile": "none"}) == {"compression": "brotli", "profile": None}
     with pytest.raises(ValueError, match=r'profile="spark" forbids it$'):
         write_options({"compression": "brotli", "profile": "spark"})
+
+
+@pytest.mark.parametrize(
+    "checkpoint", [pqext.Checkpoint(row_groups=2, seconds=60), pqext.Checkpoint(bytes=64_000_000), 16, "30s"]
+)
+def test_checkpoints_are_options_as_text(checkpoint: Any) -> None:
+    expected = as_checkpoint(parse_checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint)
+    assert write_options({"checkpoint": as_text(checkpoint)})["checkpoint"] == expected
+
+
+@pytest.mark.parametrize("text", ["abc", "0", '{"rows": 3}', "[1]", "true"])
+def test_other_checkpoints_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="option checkpoint"):
+        write_options({"checkpoint": text})
+
+
+def test_no_save_is_durable() -> None:
+    assert write_options({"durable": "false"})["durable"] is False
+    with pytest.raises(ValueError, match="those of tasks wait for the commit"):
+        write_options({"durable": "true"})

@@ -42,8 +42,9 @@ def rewrite_footer(
     one). A jump table and a FlatBuffers footer go; other forms of ``footer`` make new ones.
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
-    schema, ``UnsupportedError`` for files with anything encrypted, as the signature or the key would be needed, and
-    ``BlockingIOError`` where a writer appends to the file that is to be replaced.
+    schema, ``CorruptFileError`` where those of the file do, ``UnsupportedError`` for files with anything encrypted, as
+    the signature or the key would be needed, and ``BlockingIOError`` where a writer appends to the file that is to be
+    replaced.
     """
     check_form(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
@@ -64,7 +65,11 @@ def _rewritten(
     try:
         found = plain_footer(opened, limits)
         changed = None if change is None else change(found.metadata)
-        serialised = _checked(found.metadata if changed is None else changed, limits)
+        try:
+            serialised = _checked(found.metadata if changed is None else changed, limits)
+        except ValueError:
+            _refuse_contradictions(opened, limits)  # of the footer as it is
+            raise
         ending, told = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(target) as sink:
             copy_bytes(opened, 0, found.offset, sink)
@@ -78,6 +83,14 @@ def _rewritten(
         if opened is not source:
             opened.close()
     return told
+
+
+def _refuse_contradictions(source: Source, limits: Limits) -> None:
+    try:
+        _checked(plain_footer(source, limits).metadata, limits)
+    except ValueError as error:
+        told = f"the footer contradicts itself: {error}; `pqext verify` tells more of it"
+        raise CorruptFileError(told, path=source.path) from None
 
 
 def drop_extensions(metadata: FileMetaData) -> None:
@@ -117,7 +130,7 @@ def _checked(metadata: FileMetaData, limits: Limits) -> bytes:
     try:
         leaves = len(from_elements(again.schema, limits).leaves)
     except CorruptFileError as error:
-        raise ValueError(f"the changed schema cannot be read: {error}") from None
+        raise ValueError(f"the schema cannot be read: {error}") from None
     for index, group in enumerate(again.row_groups):
         if len(group.columns) != leaves:
             raise ValueError(f"row group {index} has {len(group.columns)} column chunks for {leaves} columns")

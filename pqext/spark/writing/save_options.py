@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from pyspark.sql.types import StructType
 
+from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
 from pqext.core.options import WriteOptions
 from pqext.core.suggest import OF_OTHERS, around, did_you_mean
 from pqext.spark.writing.carried import carried
@@ -84,9 +85,11 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             every = sorted([*known, *_OF_SAVES])
             ours = OF_OTHERS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
-        parsed[name] = _parse_option(text)
+        parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
         if name == "shredding" and not isinstance(parsed[name], dict):
             raise ValueError(f'option shredding is JSON text, as in {{"column": "infer"}}, not {around(text)!r}')
+    if parsed.get("durable"):
+        raise ValueError("option durable is for a file that one process writes: those of tasks wait for the commit")
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None
     return with_profile(parsed, "option profile=none")
@@ -159,6 +162,20 @@ def _number(options: Mapping[str, str], name: str, zero: int | None = 0) -> int 
     except ValueError:
         raise ValueError(f"option {name} is a whole number, not {options[name]!r}") from None
     return number if number else zero  # Spark's 0 is no limit
+
+
+def as_text(value: Any) -> str:
+    """A value of an option as :func:`write_options` reads it."""
+    if isinstance(value, Checkpoint):
+        value = {name: amount for name, amount in asdict(value).items() if amount is not None}
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _checkpoint(given: Any) -> Any:
+    try:
+        return Checkpoint(**given) if isinstance(given, dict) else parse_checkpoint(str(given))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"option {error}" if isinstance(given, str) else f"option checkpoint: {error}") from None
 
 
 def _parse_option(text: str) -> Any:

@@ -15,7 +15,7 @@ from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.registration import ensure_registered
 from pqext.spark.writing import summary
-from pqext.spark.writing.save_options import PartitionOverwrite
+from pqext.spark.writing.save_options import PartitionOverwrite, as_text
 from pqext.spark.writing.summary import Saved
 from pqext.spark.writing.targets import target_of
 
@@ -72,7 +72,7 @@ def write(
             errno.EEXIST, 'the folder holds files: use mode="append", "overwrite" or "ignore"', target.path
         )
     ensure_registered(df.sparkSession)
-    given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+    given = {name: as_text(value) for name, value in options.items()}
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     given |= {"partition_by": json.dumps(by)} if by else {}
     given |= {} if partition_overwrite == "static" else {"partition_overwrite": partition_overwrite}

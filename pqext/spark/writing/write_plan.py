@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from pqext.spark.types import file_schema, is_marked_struct
 from pqext.spark.writing.appending import empty_file, without
 from pqext.spark.writing.carried import walk
 from pqext.spark.writing.part_files import UNDIVIDED, Division, check_division
-from pqext.spark.writing.save_options import save_options
+from pqext.spark.writing.save_options import as_text, save_options
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.schema import schema_of_storage
 
@@ -82,7 +81,7 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
       compression: zstd
       profile: spark
     """
-    given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+    given = {name: as_text(value) for name, value in options.items()}
     schema = df.schema
     save = save_options(schema, given)
     chosen = dict(save.writer)
