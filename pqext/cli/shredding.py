@@ -12,14 +12,14 @@ from warnings import catch_warnings, simplefilter
 import click
 
 from pqext.cli.declared import Argument, Option
-from pqext.cli.files import refusals
+from pqext.cli.files import Form, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.text import counted, shorten, visible
 
 if TYPE_CHECKING:
-    from pqext.variant.rewriting import Rewritten
+    from pqext.variant.rewritten import Rewritten
 
 _NAMED = re.compile(r"(?P<column>[^\s=<(,:`']+)=(?P<schema>.*)", re.S)
 MAX_TEXT = 2_000
@@ -63,6 +63,8 @@ Invalid = Annotated[
     OnInvalid, Option("--on-invalid", help="A value that cannot be read stops the work or becomes null.")
 ]
 
+Report = Annotated[Form, Option("--format", help="A report for people, or JSON.")]
+
 
 def reshred(
     source: Source,
@@ -85,6 +87,7 @@ def reshred(
     on_invalid: Invalid = OnInvalid.stop,
     on_corrupt: Corrupt = OnCorrupt.stop,
     force: Force = False,
+    form: Report = Form.text,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -110,12 +113,13 @@ def reshred(
             read, out, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value,
             on_corrupt=on_corrupt.value, progress=show, overwrite=force,
         )
-    _tell(out, done)
+    _tell(out, done, form)
 
 
 def unshred(
     source: Source, dest: Dest, strict: Strict = False, on_invalid: Invalid = OnInvalid.stop,
-    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False, storage: Storage = None, anonymous: Anonymous = False,
+    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False, form: Report = Form.text, storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Write the VARIANT columns of a file whole, for readers that know no shredding.
 
@@ -133,12 +137,12 @@ def unshred(
             read, out, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show,
             overwrite=force,
         )
-    _tell(out, done)
+    _tell(out, done, form)
 
 
 def repair(
-    source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False, storage: Storage = None,
-    anonymous: Anonymous = False,
+    source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False, form: Report = Form.text,
+    storage: Storage = None, anonymous: Anonymous = False,
 ) -> None:
     """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
 
@@ -154,7 +158,7 @@ def repair(
         check_new(out, force, read)
     with _keeping(), progress() as show:
         done = repair_file(read, out, on_invalid=on_invalid.value, progress=show, overwrite=force)
-    _tell(out, done)
+    _tell(out, done, form)
 
 
 @contextmanager
@@ -205,13 +209,18 @@ def stated(given: list[str] | None) -> Any:
     return named.get("", named)
 
 
-def _tell(dest: Place, done: Rewritten) -> None:
+def _tell(dest: Place, done: Rewritten, form: Form) -> None:
+    if form is Form.json:
+        import json
+
+        click.echo(json.dumps(done.to_dict(), indent=2))
+        return
     rows, groups = counted(done.rows, "row"), counted(done.row_groups, "row group")
     click.echo(f"{named(dest)}: {rows} in {groups}")
     for column, schema in done.schemas.items():
         click.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if done.damage:
-        from pqext.variant.rewriting import told_damage
+        from pqext.variant.rewritten import told_damage
 
         click.echo(f"  left out, with {counted(len(done.damage), 'piece')} of damage:", err=True)
         for line in told_damage(done.damage):

@@ -17,10 +17,12 @@ import pyarrow as pa
 from pqext.core import page
 from pqext.core.column import TOO_MANY, ColumnReader
 from pqext.core.encoding_stats import DATA_PAGES, uncounted
+from pqext.core.encodings import plain
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.metadata import Encoding
 from pqext.core.page import OpenedPages, RawPage
 from pqext.core.page_decoder import PageDecoder, located
 
@@ -142,6 +144,25 @@ class LenientDecoder(PageDecoder):
                     break
             return join(pieces)
 
+    def _decode(self, run: list[RawPage]) -> LeafColumn:
+        """As in :class:`PageDecoder`; values that do not fill their pages are those of another type."""
+        self._opened: list[OpenedPages] = []
+        before = self._account.held
+        column = super()._decode(run)
+        try:
+            for opened in self._opened:
+                self._check_filled(opened)
+        except CorruptFileError:
+            self._account.settle(before)
+            raise
+        return column
+
+    def _check_filled(self, opened: OpenedPages) -> None:
+        kind = self._type
+        for data, count in zip(opened.values.pages, opened.values.counts, strict=True):
+            if plain.bytes_behind(data, count, kind.physical, kind.width, self._account) > 0:
+                raise CorruptFileError("a page holds more bytes than its values take: they may be of another type")
+
     def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node
         for raw in group:
@@ -149,7 +170,10 @@ class LenientDecoder(PageDecoder):
             if raw.form[1] in self._headers.encodings:
                 message = "more pages have this encoding than their column chunk counts"
                 raise CorruptFileError(message, offset=raw.offset)
-        return super()._open(group)
+        opened = super()._open(group)
+        if opened.encoding == Encoding.PLAIN:
+            self._opened.append(opened)
+        return opened
 
     def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
         try:

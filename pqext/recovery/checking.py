@@ -227,7 +227,8 @@ def _judge_incomplete(source: Source, claims: Claims, schema: Schema, verdict: V
     missing = [
         node.name for node in schema.root.children if None in verdict.group.chunks[node.leaf_start : node.leaf_stop]
     ]
-    verdict.damaged = verdict.gone = dict.fromkeys(missing, "the place of its pages is not known")
+    lost = dict.fromkeys(missing, "the place of its pages is not known") | verdict.group.refused
+    verdict.damaged = verdict.gone = lost
     if len(missing) == len(schema.root.children):
         return
     part = without(replace(claims, groups=[verdict.group]), missing, limits)

@@ -27,7 +27,8 @@ class ClaimedGroup:
     pages told of the row group. ``may_count_rows``: some page is of version 2, or not known. ``assigned`` is what told
     to which columns its pages belong: a footer, or the schema, in a way as
     :class:`~pqext.recovery.searching.PageGroup` has them. ``extent`` is where its pages lie, where they told of it.
-    ``nulls`` are top-level columns whose chunks are nulls in the place of lost ones, and why those are lost.
+    ``nulls`` are top-level columns whose chunks are nulls in the place of lost ones, and why those are lost;
+    ``refused`` are columns of which a chunk is not taken although its place is known, and why.
     """
 
     rows: int
@@ -40,6 +41,7 @@ class ClaimedGroup:
     assigned: Assigned = "footer"
     extent: tuple[int, int] | None = None
     nulls: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def offset(self) -> int:

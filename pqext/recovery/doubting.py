@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 
 from pqext.core.encoding_stats import DATA_PAGES, are_as_counted
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, Type
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
@@ -18,15 +18,13 @@ from pqext.core.suggest import listed
 from pqext.recovery import placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.codecs import Codecs
-from pqext.recovery.leaves import Chunks, tells_no_type
+from pqext.recovery.leaves import Chunks, may_hold, tells_no_type
 from pqext.recovery.pages import Page
 from pqext.recovery.placing import pages_of
 from pqext.verification import Fault, verify
 
 _FAULTS = 1 << 16
 _OF_VALUES = placing.OF_VALUES | {"statistics.sizes"}
-_WORD = 8
-"""Bytes to which writers of single bits may fill up."""
 LOOKED_AT = 4
 """Row groups, and pages of a chunk in each, that are looked at to see whether they have the values of a leaf."""
 
@@ -34,8 +32,10 @@ LOOKED_AT = 4
 def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
     """Say of row groups that their values contradict the statistics, or leave bytes over in all pages of a column.
 
-    Chunks may have changed places, and a column its type.
+    Chunks may have changed places, and a column its type. Chunks that leave bytes over although no levels stand before
+    their values are not taken.
     """
+    _refuse_unfilled(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
     said = [metadata.row_groups[group.number or 0].columns for group in complete]
     with_statistics = [
@@ -88,6 +88,33 @@ def _has_odd_pages(chunk: ColumnMetaData | None, said: ColumnChunk) -> bool:
     return not are_as_counted(said.meta_data, found)
 
 
+def _refuse_unfilled(
+    source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
+) -> None:
+    tree = from_elements(metadata.schema, limits)
+    flat = [leaf for leaf in tree.leaves if not leaf.max_definition_level]
+    for group in groups if flat else ():
+        known = [None if chunk is None else int(chunk.codec) for chunk in group.chunks]
+        chunks = Chunks(source, tree, Codecs(source), known, limits)
+        for leaf in flat:
+            chunk = group.chunks[leaf.leaf_start]
+            if chunk is not None and any(
+                _is_unfilled(leaf, page, number, chunks)
+                for number, page in enumerate(pages_of(source, chunk, limits) or ())
+            ):
+                group.chunks[leaf.leaf_start] = None
+                group.refused[leaf.path[0]] = "its pages hold more bytes than its values take, which may be others"
+
+
+def _is_unfilled(leaf: SchemaNode, page: Page, number: int, chunks: Chunks) -> bool:
+    """Does a page without levels hold more than its values? Of strings the first pages are looked at."""
+    if page.is_dictionary or page.encoding != Encoding.PLAIN or page.checked is False:
+        return False
+    if leaf.leaf_type.width is not None:
+        return not may_hold(leaf, page, has_dictionary=True)
+    return number <= LOOKED_AT and bool(chunks.left_over(leaf, page))
+
+
 def _leaving_bytes(
     source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits
 ) -> dict[int, list[str]]:
@@ -112,8 +139,7 @@ def are_others(leaf: SchemaNode, of_leaf: Iterable[Sequence[Page]], chunks: Chun
     for pages in of_leaf:
         for page in [page for page in pages if not tells_no_type(page)][:LOOKED_AT]:
             over = chunks.left_over(leaf, page)
-            is_padding = leaf.physical_type == Type.BOOLEAN and over is not None and over < _WORD
-            if over == 0 or is_padding:
+            if over == 0:
                 return False
             found |= over is not None
     return found

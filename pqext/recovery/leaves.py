@@ -142,11 +142,7 @@ class Chunks:
     def _behind(self, stored: Bytes, count: int, leaf: SchemaNode) -> int:
         """Bytes behind so many PLAIN values of ``leaf``."""
         kind = leaf.leaf_type
-        if kind.width is not None:
-            return len(stored) - ((count + 7) // 8 if kind.physical == Type.BOOLEAN else count * kind.width)
-        found = plain.read_dictionary(stored, count, kind.physical, None, Account(Budget(self._limits, len(stored))))
-        assert found.offsets is not None
-        return len(stored) - 4 * count - int(found.offsets[count])
+        return plain.bytes_behind(stored, count, kind.physical, kind.width, Account(Budget(self._limits, len(stored))))
 
     def _of_data(self, leaf: SchemaNode, page: Page) -> int | None:
         codec = self.codec(leaf.leaf_start, [page])

@@ -17,9 +17,9 @@ from .json.files import read_json as read_json
 from .json.parse import parse_json as parse_json
 from .json.parse import parse_json_lines as parse_json_lines
 from .json.text import to_json as to_json
-from .rewriting import Rewritten as Rewritten
 from .rewriting import reshred_file as reshred_file
 from .rewriting import unshred_file as unshred_file
+from .rewritten import Rewritten as Rewritten
 from .shredding.file_schema import schema_of_file as schema_of_file
 from .shredding.infer import infer_schema as infer_schema
 from .shredding.reconstruct import unshred as unshred

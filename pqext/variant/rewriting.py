@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, Unpack, get_args
 from warnings import catch_warnings, simplefilter
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core import storage
-from pqext.core.damage import Damage, told_rows
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
 from pqext.core.file_lock import kept_from_others
@@ -23,9 +22,9 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.sources.locate import locate, may_be_same
-from pqext.core.suggest import around, listed
-from pqext.core.text import visible
+from pqext.core.suggest import listed
 from pqext.core.writer import ParquetWriter
+from pqext.variant.rewritten import Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped
@@ -53,41 +52,6 @@ class LossError(ValueError):
     def __init__(self, advice: str) -> None:
         told = "what cannot be read of the file would be lost for good, so it is not replaced: write to another file"
         super().__init__(told + advice)
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """What became of a file: its rows and row groups, how each VARIANT column is shredded, and ``invalid`` rows.
-
-    ``invalid`` counts the values that could not be read and are null now.
-    """
-
-    rows: int
-    row_groups: int
-    schemas: Mapping[str, ShreddingSchema]
-    invalid: int
-    damage: tuple[Damage, ...] = ()
-    """What could not be read and was left out (``on_corrupt="skip"``)."""
-
-    def __repr__(self) -> str:
-        lines = [f"<pqext.variant.Rewritten: {self.rows:,} rows, {self.row_groups:,} row groups"]
-        lines += [f"  {visible(column)}: {around(visible(str(how)), 0, 500)}" for column, how in self.schemas.items()]
-        if self.invalid:
-            lines.append(f"  values that could not be read and became null: {self.invalid:,}")
-        lines += [f"  left out: {one}" for one in told_damage(self.damage)]
-        return "\n".join(lines) + ">"
-
-
-def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
-    """A line for each piece of damage, and for the rest of a long list one."""
-    lines = [
-        visible(
-            f"{told_rows(one.start, one.stop)} of row group {one.row_group}"
-            f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
-        )
-        for one in damage[:most]
-    ]
-    return lines + ([f"and {len(damage) - most:,} more"] if len(damage) > most else [])
 
 
 def repair(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pqext.core import page as pages
+from pqext.core.budget import Account
+from pqext.core.encodings import plain
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.leaf_runs import contents, has_empty, is_byte_array_decimal, runs, span_of
-from pqext.core.metadata import BoundaryOrder, ColumnIndex, PageType
+from pqext.core.metadata import BoundaryOrder, ColumnIndex, Encoding, PageType
 from pqext.core.orders import BoundOrder, of_column, to_write
 from pqext.core.predicate import Bounds, Value
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
@@ -113,6 +115,7 @@ class _ChunkCheck:
                     self._fault("page.v2.levels", error.message, raw.offset)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                     data.append((len(starts), (raw.num_values, raw.num_rows, raw.num_nulls)))
+                    self._filled(chunk, raw)
                 kinds.add(raw)
                 starts.append(raw.offset)
         except CorruptFileError:
@@ -128,6 +131,19 @@ class _ChunkCheck:
             self._claims(claims.of_size(chunk.metadata, span.size, kinds))
         ends = [*starts[1:], span.offset + span.size]
         return [PageExtent(starts[i], ends[i] - starts[i], *counts) for i, counts in data] if sound else None
+
+    def _filled(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
+        """Do PLAIN values fill their page? Looked at where no levels stand before them, as a flipped bit may say."""
+        node, kind = chunk.node, chunk.node.leaf_type
+        if node.max_definition_level or raw.form[1] != Encoding.PLAIN:
+            return
+        account = Account(self._file.budget())
+        with suppress(CorruptFileError):  # told where values are read
+            opened = pages.open_data([raw], chunk.metadata.codec, max_repetition=0, max_definition=0)
+            data = opened.values.pages[0]
+            if plain.bytes_behind(data, raw.num_values, kind.physical, kind.width, account) > 0:
+                self._fault("encoding.plain.whole", "a page holds more bytes than its values take", raw.offset)
+        account.settle(0)
 
     def _index(self, read: Callable[[], T]) -> T | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from json import loads
 from pathlib import Path
 
@@ -162,3 +163,30 @@ def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_pat
     notes.write_text("{}")
     result = CliRunner().invoke(app, ["convert", url, notes.as_uri(), "--force"])
     assert (result.exit_code, notes.read_text()) == (2, "{}")
+
+
+def test_what_became_of_a_file_is_told_as_json_too(tmp_path: Path) -> None:
+    data = bytearray(stored(pa.table({"id": range(100)})))
+    data[60] ^= 1
+    (tmp_path / "in.parquet").write_bytes(data)
+    result = run("repair", tmp_path / "in.parquet", tmp_path / "out.parquet", "--format", "json")
+    told = loads(result.stdout)
+    assert {name: told[name] for name in ("rows", "row_groups", "invalid", "schemas")} == {
+        "rows": 50, "row_groups": 1, "invalid": 0, "schemas": {}
+    }
+    (lost,) = told["damage"]
+    assert lost.pop("reason")
+    assert lost == {"row_group": 0, "column": "id", "start": 0, "stop": 50}
+
+
+def test_how_variants_are_shredded_is_told_as_json_too(source: Path, tmp_path: Path) -> None:
+    for command, schema in (("reshred", "STRUCT<a: INT, b: STRING>"), ("unshred", "VARIANT")):
+        options = ["--shredding", "a INT, b STRING"] if command == "reshred" else []
+        told = loads(run(command, source, tmp_path / "out.parquet", "--format", "json", *options).stdout)
+        assert told == {"rows": 3, "row_groups": 1, "invalid": 0, "schemas": {"v": schema, "w": schema}, "damage": []}
+
+
+def stored(table: pa.Table) -> bytes:
+    made = BytesIO()
+    pqext.write_table(table, made, row_group_rows=50, compression="zstd")
+    return made.getvalue()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
 from pqext.core import page
 from pqext.core.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.limits import Limits
+from pqext.core.metadata import FieldRepetitionType, FileMetaData
 from pqext.core.source import Span
 from reference.effort import some
 
@@ -214,3 +218,28 @@ def test_a_data_page_whose_type_is_damaged_moves_no_rows(version: int) -> None:
     assert all(row in table.to_pylist() for row in read)
     with pytest.raises(pqext.CorruptFileError, match="calls itself type 7"):
         pqext.open(bytes(damaged)).read()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.array(range(1000), pa.int64()), pa.array([f"x{row % 7}" for row in range(1000)])],
+    ids=["int64", "text"],
+)
+@pytest.mark.parametrize("options", [{}, {"data_page_version": "2.0"}, {"data_page_size": 500, "write_batch_size": 9}])
+@pytest.mark.spec("encoding.plain.whole")
+def test_values_that_do_not_fill_their_pages_are_not_believed(column: pa.Array, options: dict[str, Any]) -> None:
+    made, changed = io.BytesIO(), io.BytesIO()
+    table = pa.table({"a": column})
+    pq.write_table(table, made, use_dictionary=False, compression="none", write_statistics=False, **options)
+
+    def required(metadata: FileMetaData) -> None:
+        metadata.schema[1].repetition_type = FieldRepetitionType.REQUIRED
+
+    assert pqext.verify(made.getvalue()).ok
+    rewrite_footer(io.BytesIO(made.getvalue()), required, changed)
+    for source, expected in ((made, 1000), (changed, 0)):
+        with pqext.open(source.getvalue(), on_corrupt="skip") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore", CorruptDataWarning)
+            assert file.read().num_rows == expected
+    rule = "page.v2.levels" if "data_page_version" in options else "encoding.plain.whole"
+    assert rule in {one.rule for one in pqext.verify(changed.getvalue()).faults}

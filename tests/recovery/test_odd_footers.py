@@ -11,6 +11,7 @@ import pytest
 from recovery.cut_files import by_pqext, by_pyarrow, recovered
 
 import pqext
+from pqext.core.errors import CorruptDataWarning
 from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.metadata import FieldRepetitionType, FileMetaData, IntType, LogicalType, StringType
 
@@ -104,7 +105,7 @@ def test_a_codec_that_nobody_reads_of_pages_that_are_not_compressed_is_none(code
 
 @pytest.mark.parametrize("write_statistics", [False, True])
 @pytest.mark.spec("recovery.types")
-def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_certain(write_statistics: bool) -> None:
+def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_taken(write_statistics: bool) -> None:
     """The levels in its pages become values, and the last values are left over."""
     table = pa.table({"n": range(300), "f": [0.5] * 300})
     data = by_pyarrow(
@@ -115,10 +116,29 @@ def test_values_of_a_column_that_a_flipped_bit_makes_required_are_not_certain(wr
     assert found == table
     flipped = changed(data, annotated(1, repetition_type=FieldRepetitionType.REQUIRED))
     for metadata in (flipped, changed(flipped, without_size_statistics)):
-        report, _ = recovered(metadata)
-        assert [group.assigned for group in report.row_groups] == ["contradicted"] * 3
-        assert report.row_groups[2].evidence == "footer, but values of n contradict it"
-        assert not report.certified
+        report, found = recovered(metadata)
+        assert found is None
+        assert {(loss.column, loss.rows) for loss in report.losses} == {("n", 100)}
+        assert "more bytes than its values take" in report.losses[0].reason
+        report, found = recovered(metadata, drop_columns=True)
+        assert found == table.select(["f"])
+        assert report.certified
+
+
+@pytest.mark.spec("recovery.types")
+def test_values_of_another_length_than_a_flipped_bit_says_are_not_certain() -> None:
+    table = pa.table({"n": pa.array([row.to_bytes(16) for row in range(300)], pa.binary(16))})
+    data = by_pyarrow(table, use_dictionary=False, row_group_size=100, write_statistics=False)
+    report, found = recovered(data)
+    assert report.certified
+    assert found == table
+    report, found = recovered(changed(data, annotated(1, type_length=8)))
+    assert found is not None
+    assert [group.assigned for group in report.row_groups] == ["contradicted"] * 3
+    assert report.row_groups[2].evidence == "footer, but values of n contradict it"
+    assert not report.certified
+    with pytest.warns(CorruptDataWarning):
+        assert not pqext.read_table(changed(data, annotated(1, type_length=8)), on_corrupt="skip").num_rows
 
 
 def without_size_statistics(metadata: FileMetaData) -> None:

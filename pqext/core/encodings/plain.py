@@ -13,6 +13,9 @@ from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
+_WORD = 8
+"""Bytes to which writers of single bits may fill up."""
+
 
 def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Values of a fixed width, booleans one bit each."""
@@ -53,6 +56,23 @@ def read_dictionary(
     builder.pad()
     offsets, data, _ = builder.finish()
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
+
+
+def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
+    """How many bytes of a page are left behind ``count`` values; booleans may be filled up to a word of 64.
+
+    Of values of a fixed width less than none, where the page is too short; ``CorruptFileError`` for byte arrays.
+    """
+    if physical == Type.BOOLEAN:
+        left = len(page) - (count + 7) // 8
+        return 0 if 0 <= left < _WORD else left
+    if width is not None:
+        return len(page) - count * width
+    held = account.held
+    found = read_dictionary(page, count, physical, None, account)
+    account.settle(held)
+    assert found.offsets is not None
+    return len(page) - 4 * count - int(found.offsets[count])
 
 
 def encode(values: pa.Array) -> Bytes:
