@@ -141,7 +141,7 @@ def test_duckdb_reads_nulls_in_the_place_of_lost_chunks(tmp_path: object) -> Non
 @pytest.mark.spec("recovery.null-columns")
 def test_what_is_left_beside_nulls_was_there() -> None:
     filled = 0
-    for seed in range(5000, 5090):
+    for seed in range(5000, 5045):
         draw = random.Random(seed)
         drawn = damaged_files.file(draw)
         what, data, _, _ = damaged_files.damage(draw, drawn)
@@ -163,7 +163,7 @@ def test_what_is_left_beside_nulls_was_there() -> None:
             is_there = any(left.equals(one) or damaged_files.is_part(left, one) for one in originals)
             assert is_there, (seed, drawn.told, what)
             filled += bool(gone)
-    assert filled > 20
+    assert filled > 10
 
 
 def test_nulls_and_dropping_exclude_each_other() -> None:

@@ -44,8 +44,11 @@ def less_nulls(header: DataPageHeaderV2) -> None:
 @pytest.mark.parametrize("column", range(TABLE.num_columns))
 @pytest.mark.parametrize("change", [minus_rows, less_rows, more_rows, minus_nulls, less_nulls])
 @pytest.mark.parametrize("made_by", [by_pqext, by_pyarrow])
-@pytest.mark.parametrize("table", [TABLE, DOCUMENTS], ids=["plain", "json"])
-@pytest.mark.parametrize("options", ["checksums", "no checksums", "no dictionary"])
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [(TABLE, "checksums"), (TABLE, "no checksums"), (TABLE, "no dictionary"), (DOCUMENTS, "checksums")],
+    ids=["checksums", "no checksums", "no dictionary", "json"],
+)
 @pytest.mark.spec("recovery.counts")
 def test_pages_whose_headers_count_wrongly_are_written_anew(
     made_by: Callable[..., bytes], change: Callable[[DataPageHeaderV2], None], column: int, table: pa.Table,
@@ -58,7 +61,7 @@ def test_pages_whose_headers_count_wrongly_are_written_anew(
         chosen = {"no checksums": {"write_page_checksum": False}, "no dictionary": {"use_dictionary": False}}
         written = by_pyarrow(table, data_page_version="2.0", row_group_size=15, **chosen.get(options, {}))
     data = with_header(written, change, column)
-    for damaged in (data, data[:-8]):
+    for damaged in (data, data[:-8])[: 1 + (options == "checksums")]:
         report, found = recovered(damaged)
         assert found is not None, report
         assert found.to_pydict() == table.to_pydict()
