@@ -34,6 +34,7 @@ from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata
 from pqext.recovery.codecs import CODECS, Codecs
+from pqext.recovery.counts import correct_values, rows_of
 from pqext.recovery.doubting import LOOKED_AT, are_others, doubt
 from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
@@ -115,20 +116,26 @@ def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Li
     claims.pairs = _readable(source, claims, limits)
     if len(claims.pairs or ()) < len(true_pairs(metadata.key_value_metadata) or ()):
         notes.append("the note of the Arrow schema cannot be read and is left out")
-    leaves = len(from_elements(metadata.schema, limits).leaves)
+    leaves = list(from_elements(metadata.schema, limits).leaves)
     losses: list[Loss] = []
     for number, group in enumerate(metadata.row_groups):
         chunks = [_placed(source, chunk, distances, limits) for chunk in group.columns]
         held = max((chunk.meta_data.num_values for chunk in group.columns if chunk.meta_data is not None), default=0)
-        if len(chunks) != leaves or group.num_rows < 0 or (group.num_rows == 0 and held > 0):
-            reason = f"the footer gives it {group.num_rows} rows and {len(chunks)} column chunks for {leaves} columns"
+        rows = rows_of(metadata, group, leaves)
+        if rows != group.num_rows:
+            notes.append(f"row group {number}: the footer gives it {group.num_rows:,} rows, and its columns {rows:,}")
+        if len(chunks) != len(leaves) or rows < 0 or (rows == 0 and held > 0):
+            reason = f"the footer gives it {rows} rows and {len(chunks)} column chunks for {len(leaves)} columns"
             losses.append(Loss(reason, source_row_group=number))
-        elif group.num_rows:
-            claims.groups.append(ClaimedGroup(group.num_rows, chunks, "footer", number))
+        elif rows:
+            claims.groups.append(ClaimedGroup(rows, chunks, "footer", number))
     if len(distances) > 1:
         _tell_apart(source, metadata, claims.groups, distances, limits)
     _refuse_overlaps(claims.groups, found.offset)
     is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
+    for one in claims.groups:
+        for name in correct_values(source, one, leaves, limits):
+            notes.append(f"column {name} in row group {one.number}: the footer counts other values than rows and pages")
     measure(source, claims.groups, limits)  # no byte is in two chunks now
     for claimed in claims.groups:
         claimed.assigned = "footer" if is_in_place else "moved"

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -541,21 +542,61 @@ def test_what_is_no_parquet_file_is_told_as_such(data: bytes, told: str) -> None
     assert told in str(recover(data)[0])
 
 
-@pytest.mark.spec("recovery.strict")
-@pytest.mark.parametrize("wrong", ["columns", "negative", "none"])
-def test_row_groups_that_the_footer_tells_wrongly_are_losses(wrong: str) -> None:
-    table = rows(300)
-    data = written(table)
+def under_footer(data: bytes, change: Callable[[FileMetaData], object]) -> bytes:
+    """The file with a changed footer, however little sense it makes."""
     metadata, _ = decode(FileMetaData, view(data)[footer_of(data) : -8])
-    group = metadata.row_groups[1]
-    if wrong == "columns":
-        group.columns = list(group.columns)[:2]
-    else:
-        group.num_rows = -100 if wrong == "negative" else 0
+    change(metadata)
     footer = encode(metadata)
-    report, found = recover(data[: footer_of(data)] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    return data[: footer_of(data)] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.spec("recovery.strict")
+def test_a_row_group_that_lacks_columns_is_a_loss() -> None:
+    table = rows(300)
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.row_groups[1].columns = list(metadata.row_groups[1].columns)[:2]
+
+    report, found = recover(under_footer(written(table), change))
     assert found == pa.concat_tables([table[:100], table[200:]])
     assert [lost.source_row_group for lost in report.losses] == [1]
+
+
+@pytest.mark.parametrize("wrong", [-100, 0, 99, 101, 612])
+@pytest.mark.spec("recovery.footer-counts")
+def test_rows_that_all_columns_contradict_are_those_of_the_columns(wrong: int) -> None:
+    table = rows(300)
+    damaged = under_footer(written(table), lambda footer: setattr(footer.row_groups[1], "num_rows", wrong))
+    report, found = recover(damaged)
+    assert found == table
+    assert report.certified
+    assert not report.losses
+    assert report.notes == (f"row group 1: the footer gives it {wrong} rows, and its columns 100",)
+
+
+@pytest.mark.parametrize("wrong", [0, 99, 101, 1 << 40])
+@pytest.mark.spec("recovery.footer-counts")
+def test_values_that_the_footer_counts_wrongly_are_those_of_the_pages(wrong: int) -> None:
+    table = rows(300)
+
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[1].columns[0].meta_data
+        assert about is not None
+        about.num_values = wrong
+
+    report, found = recover(under_footer(written(table), change))
+    assert found == table
+    assert not report.losses
+    assert [note.partition(":")[0] for note in report.notes] == ["column id in row group 1"]
+
+
+@pytest.mark.spec("recovery.footer-counts")
+def test_a_single_column_is_believed_where_the_file_has_as_many_rows() -> None:
+    table = pa.table({"n": range(300)})
+    damaged = under_footer(written(table), lambda footer: setattr(footer.row_groups[1], "num_rows", 101))
+    report, found = recover(damaged)
+    assert found == table
+    assert not report.losses
 
 
 @pytest.mark.spec("recovery.null-columns")
