@@ -79,6 +79,8 @@ class LenientDecoder(PageDecoder):
         self._lose = lose
         self._is_given_up = False
         self._dictionary_fault: CorruptFileError | None = None
+        self._plain: list[OpenedPages] = []
+        """Pages of PLAIN values that are decoded now."""
 
     def pass_page(self, rows: int) -> int | None:
         """None: all pages are opened."""
@@ -146,15 +148,19 @@ class LenientDecoder(PageDecoder):
 
     def _decode(self, run: list[RawPage]) -> LeafColumn:
         """As in :class:`PageDecoder`; values that do not fill their pages are those of another type."""
-        self._opened: list[OpenedPages] = []
         before = self._account.held
         column = super()._decode(run)
+        held = self._account.held
         try:
-            for opened in self._opened:
+            for opened in self._plain:
                 self._check_filled(opened)
+        except MemoryLimitError:  # which the values themselves do not exceed
+            self._account.settle(held)
         except CorruptFileError:
             self._account.settle(before)
             raise
+        finally:
+            self._plain.clear()
         return column
 
     def _check_filled(self, opened: OpenedPages) -> None:
@@ -172,7 +178,7 @@ class LenientDecoder(PageDecoder):
                 raise CorruptFileError(message, offset=raw.offset)
         opened = super()._open(group)
         if opened.encoding == Encoding.PLAIN:
-            self._opened.append(opened)
+            self._plain.append(opened)
         return opened
 
     def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
