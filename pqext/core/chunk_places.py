@@ -52,19 +52,25 @@ class ChunkPlaces:
                 yield first, second
 
     def _joins(self, group: int, leaf: int) -> bool:
-        """Does the chunk begin where the one before it ends, or end where begins what lies behind it?"""
+        """Does the chunk begin where the one before it ends, or end where begins what lies behind it?
+
+        Or does it stand between both without a gap? Sizes that count too much make chunks reach into the next ones.
+        """
         extents = self._laid[group].extents
         start, stop = extents[leaf]
         if leaf:
-            before = extents[leaf - 1][1]
+            before = extents[leaf - 1]
         else:
-            before = self._extent(group - 1, -1)[1] if group else len(MAGIC)
+            before = self._extent(group - 1, -1) if group else (0, len(MAGIC))
         if leaf + 1 < len(extents):
-            return before == start or extents[leaf + 1][0] == stop
-        behind = {self._extent(group + 1, 0)[0], *self._laid[group].sections}
-        if group + 1 == len(self._laid):
-            behind |= {self._end, *self._laid[0].sections}
-        return before == start or stop in behind
+            behind = {extents[leaf + 1][0]}
+        else:
+            behind = {self._extent(group + 1, 0)[0], *self._laid[group].sections}
+            if group + 1 == len(self._laid):
+                behind |= {self._end, *self._laid[0].sections}
+        if before[1] == start or stop in behind:
+            return True
+        return before[0] < start <= before[1] and any(start < place <= stop for place in behind)
 
     def _extent(self, group: int, leaf: int) -> _Extent:
         extents = self._laid[group].extents if group < len(self._laid) else ()

@@ -1,4 +1,4 @@
-"""Locks that keep writers of one local file apart; systems without such locks let them."""
+"""Locks that keep writers of one local file apart; systems and file systems without such locks let them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -30,13 +30,16 @@ def lock(file: io.FileIO) -> None:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise BlockingIOError(errno.EAGAIN, "another writer is appending to this file, or rewrites it") from None
+    except OSError:
+        return  # a file system without locks
 
 
 def unlock(file: io.FileIO) -> None:
     """Let others write, even while a forked child has the file open too."""
     fcntl = locks()
-    if fcntl is not None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    with suppress(OSError):
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
 @contextmanager
@@ -49,7 +52,8 @@ def kept_from_others(source: Any, dest: Any) -> Iterator[None]:
     if locks() is None or len(paths) < 2 or not os.path.samefile(*paths):
         yield
         return
-    with io.FileIO(paths[0]) as file:
+    mode = "r+" if os.access(paths[0], os.W_OK) else "r"  # some file systems lock only what can be written
+    with io.FileIO(paths[0], mode) as file:
         try:
             lock(file)
         except BlockingIOError as error:

@@ -21,20 +21,21 @@ _ENCODINGS = {
     Encoding.DELTA_LENGTH_BYTE_ARRAY: "delta_length_byte_array",
     Encoding.DELTA_BYTE_ARRAY: "delta_byte_array",
     Encoding.BYTE_STREAM_SPLIT: "byte_stream_split",
+    Encoding.ALP: "alp",
 }
 
 
 def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
-    """Options for writing the columns of ``file`` again under ``schema``, by its first row group.
+    """Options for writing the columns of ``file`` again under ``schema``, by its first row group with rows.
 
     Codec, dictionary, encoding, statistics, page index and Bloom filter are kept leaf by leaf; a leaf that the file
     does not have takes its codec from the first leaf of the column it belongs to. Page version and sort keys are kept
     for the whole file. Extensions are not: what they say may be of the old bytes.
     """
     options: dict[str, Any] = {}
-    if not file.row_groups:
+    first = next((group for group in file.row_groups if group.num_rows), None)
+    if first is None:
         return options
-    first = file.row_groups[0]
     known: dict[str, ColumnMetaData] = {}
     tops: dict[str, ColumnMetaData] = {}
     indexed: set[str] = set()

@@ -74,15 +74,15 @@ class ParquetWriter(Suggesting):
     ) -> None:
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
-        self.options = from_keywords(
-            WriteOptions, keywords, "options", "filesystem", "storage_options", "append", base=options
-        )
+        others = "options", "filesystem", "storage_options", "append"
+        # The level is one of the codec of the file that is appended to.
+        first = {name: choice for name, choice in keywords.items() if not append or name != "compression_level"}
+        self.options = from_keywords(WriteOptions, first, *others, base=options)
         self._appended: AppendedFile | None = None
         self.arrow_schema = schema
         self._prepared: Prepared | None = None
         self._pending: list[pa.Table] = []
-        self._pending_rows = 0
-        self._pending_bytes = 0
+        self._pending_rows = self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []
         self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
         self._in_order = False
@@ -100,6 +100,8 @@ class ParquetWriter(Suggesting):
 
                 self._appended = AppendedFile(str(sink.path), self.options, keywords if options is None else None)
                 self.arrow_schema, self.options = self._appended.layout.in_order(schema), self._appended.options
+            elif append:
+                self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
             if self._looks_at_data():
                 derived_columns.find(self.arrow_schema, self.options)  # names that are taken are errors now

@@ -29,7 +29,7 @@ _LENIENT = replace(_STRICT, on_corrupt="skip")
 _FAULTS = 1 << 20
 _MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
 """Rules that are broken by what is beside the values, or by another form of them: written again they are right."""
-_OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost"})
+_OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost", "encoding.plain.whole"})
 """Rules that are broken by a page header, so that values may be others than they seem, or in other rows."""
 _MOST_DAMAGES = 20_000
 """Damaged pages of a file; row groups that have more are given up."""

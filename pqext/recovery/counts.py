@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from pqext.core.chunk_places import start_of
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, RowGroup
+from pqext.core.metadata import RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.core.source import Source
 from pqext.recovery.claims import ClaimedGroup, end_of
 from pqext.recovery.pages import chain
 
 
-def rows_of(metadata: FileMetaData, group: RowGroup, leaves: Sequence[SchemaNode]) -> int:
+def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], more: int) -> int:
     """The rows of a row group: what all its columns without lists have, where it is said otherwise.
 
-    A single column is believed where all rows of the file say so too.
+    A single column is believed where the rows of the file, of which there are so many ``more`` than in all row groups,
+    say so too.
     """
     counts = [
         chunk.meta_data.num_values
@@ -26,8 +27,7 @@ def rows_of(metadata: FileMetaData, group: RowGroup, leaves: Sequence[SchemaNode
     ]
     if not counts or min(counts) != max(counts) or counts[0] <= 0:
         return group.num_rows
-    rest = sum(one.num_rows for one in metadata.row_groups) - group.num_rows
-    return counts[0] if len(counts) > 1 or metadata.num_rows == rest + counts[0] else group.num_rows
+    return counts[0] if len(counts) > 1 or more == counts[0] - group.num_rows else group.num_rows
 
 
 def correct_values(source: Source, group: ClaimedGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:

@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 
 from pqext.core.encoding_stats import DATA_PAGES, are_as_counted
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, Type
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
@@ -18,7 +18,7 @@ from pqext.core.suggest import listed
 from pqext.recovery import placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.codecs import Codecs
-from pqext.recovery.leaves import Chunks, may_hold, tells_no_type
+from pqext.recovery.leaves import Chunks, tells_no_type
 from pqext.recovery.pages import Page
 from pqext.recovery.placing import pages_of
 from pqext.verification import Fault, verify
@@ -32,8 +32,8 @@ LOOKED_AT = 4
 def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], limits: Limits) -> None:
     """Say of row groups that their values contradict the statistics, or leave bytes over in all pages of a column.
 
-    Chunks may have changed places, and a column its type. Chunks that leave bytes over although no levels stand before
-    their values are not taken.
+    Chunks may have changed places, and a column its type. Chunks of which all pages leave bytes over, although no
+    levels stand before their values, are not taken.
     """
     _refuse_unfilled(source, metadata, groups, limits)
     complete = [group for group in groups if None not in group.chunks and group.number is not None]
@@ -44,8 +44,9 @@ def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup]
     ]
     contradicted = _leaving_bytes(source, metadata, complete, limits)
     for number, columns in enumerate(said):
-        both = zip(complete[number].chunks, columns, strict=True)
-        odd = [one for chunk, one in both if _has_odd_pages(chunk, one)]
+        group = complete[number]
+        both = zip(group.chunks, columns, strict=True)
+        odd = [one for chunk, one in both if _has_odd_pages(group, chunk, one)]
         if odd:
             names = [".".join(one.meta_data.path_in_schema) for one in odd if one.meta_data is not None]
             contradicted.setdefault(number, []).extend(names)
@@ -80,9 +81,9 @@ def _with_bounds(group: ClaimedGroup, chunk: ColumnMetaData | None, said: Column
     return made
 
 
-def _has_odd_pages(chunk: ColumnMetaData | None, said: ColumnChunk) -> bool:
-    """Have pages, as they were measured, other encodings than the footer lists and counts?"""
-    if chunk is None or said.meta_data is None or not chunk.encoding_stats:
+def _has_odd_pages(group: ClaimedGroup, chunk: ColumnMetaData | None, said: ColumnChunk) -> bool:
+    """Have pages, as they were measured, other encodings than the footer lists and counts? Made nulls do not count."""
+    if chunk is None or said.meta_data is None or not chunk.encoding_stats or chunk.path_in_schema[0] in group.nulls:
         return False
     found = Counter({int(one.encoding): one.count for one in chunk.encoding_stats if one.page_type in DATA_PAGES})
     return not are_as_counted(said.meta_data, found)
@@ -98,21 +99,18 @@ def _refuse_unfilled(
         chunks = Chunks(source, tree, Codecs(source), known, limits)
         for leaf in flat:
             chunk = group.chunks[leaf.leaf_start]
-            if chunk is not None and any(
-                _is_unfilled(leaf, page, number, chunks)
-                for number, page in enumerate(pages_of(source, chunk, limits) or ())
-            ):
+            pages = [] if chunk is None else pages_of(source, chunk, limits) or []
+            plain = [page for page in pages if page.encoding == Encoding.PLAIN and not tells_no_type(page)]
+            plain = [page for page in plain if not page.is_dictionary]
+            if plain and all(_leaves_bytes(leaf, page, chunks) for page in plain[:LOOKED_AT]):
                 group.chunks[leaf.leaf_start] = None
                 group.refused[leaf.path[0]] = "its pages hold more bytes than its values take, which may be others"
 
 
-def _is_unfilled(leaf: SchemaNode, page: Page, number: int, chunks: Chunks) -> bool:
-    """Does a page without levels hold more than its values? Of strings the first pages are looked at."""
-    if page.is_dictionary or page.encoding != Encoding.PLAIN or page.checked is False:
-        return False
-    if leaf.leaf_type.width is not None:
-        return not may_hold(leaf, page, has_dictionary=True)
-    return number <= LOOKED_AT and bool(chunks.left_over(leaf, page))
+def _leaves_bytes(leaf: SchemaNode, page: Page, chunks: Chunks) -> bool:
+    """Does a page without levels hold more than its values? Where these have one width the header tells."""
+    width = None if leaf.physical_type == Type.BOOLEAN else leaf.leaf_type.width
+    return page.unpacked > page.count * width if width else (chunks.left_over(leaf, page) or 0) > 0
 
 
 def _leaving_bytes(

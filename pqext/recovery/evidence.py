@@ -118,10 +118,11 @@ def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Li
         notes.append("the note of the Arrow schema cannot be read and is left out")
     leaves = list(from_elements(metadata.schema, limits).leaves)
     losses: list[Loss] = []
+    more = metadata.num_rows - sum(group.num_rows for group in metadata.row_groups)
     for number, group in enumerate(metadata.row_groups):
         chunks = [_placed(source, chunk, distances, limits) for chunk in group.columns]
         held = max((chunk.meta_data.num_values for chunk in group.columns if chunk.meta_data is not None), default=0)
-        rows = rows_of(metadata, group, leaves)
+        rows = rows_of(group, leaves, more)
         if rows != group.num_rows:
             notes.append(f"row group {number}: the footer gives it {group.num_rows:,} rows, and its columns {rows:,}")
         if len(chunks) != len(leaves) or rows < 0 or (rows == 0 and held > 0):

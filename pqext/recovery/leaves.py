@@ -21,7 +21,6 @@ from pqext.core.page import open_data, open_dictionary
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.shape import LeafShape
 from pqext.core.source import Source
-from pqext.core.thrift import encode
 from pqext.recovery import levels
 from pqext.recovery.codecs import Codecs, raw
 from pqext.recovery.pages import Page
@@ -223,7 +222,7 @@ def tells_no_type(page: Page) -> bool:
 def kind_of(leaf: LeafShape) -> Hashable:
     """What it depends on whether a page can be one of ``leaf``."""
     stored, node = leaf.node.leaf_type, leaf.node
-    logical = None if stored.logical is None else encode(stored.logical)
+    logical = repr(stored.logical)
     levels = leaf.slot_level, leaf.value_level, node.max_definition_level, node.max_repetition_level
     return stored.physical, stored.length, logical, levels
 

@@ -82,6 +82,42 @@ def test_a_mapping_tells_only_of_the_columns_that_it_names(path: Path) -> None:
     assert "BYTE_STREAM_SPLIT" not in asked["f"][1]
 
 
+def test_encodings_of_the_file_stay_where_dictionaries_are_refused(path: Path) -> None:
+    assert {name: one[1] for name, one in appended(path, dictionary=False).items()} == {
+        "a": {"DELTA_BINARY_PACKED", "RLE"}, "s": {"PLAIN", "RLE"}, "f": {"BYTE_STREAM_SPLIT", "RLE"}
+    }
+    assert "DELTA_BINARY_PACKED" not in appended(path, dictionary=True)["a"][1]
+
+
+def test_rows_that_repeat_have_dictionaries_whatever_the_first_ones_did(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    texts = [f"{row:05}" for row in range(2_000)]
+    pqext.write_table(pa.table({"s": texts}), path)
+    pqext.write_table(pa.table({"s": ["a", "b", "c"] * 1_000}), path, append=True)
+    with pq.ParquetFile(path) as file:
+        assert [file.metadata.row_group(at).column(0).has_dictionary_page for at in range(2)] == [False, True]
+
+
+def test_a_row_group_without_rows_tells_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(ROWS.slice(0, 0), path)
+    pqext.write_table(ROWS, path, append=True)
+    with pq.ParquetFile(path) as file:
+        column = file.metadata.row_group(file.metadata.num_row_groups - 1).column(0)
+        assert column.is_stats_set
+        assert column.has_offset_index
+
+
+def test_the_level_is_one_of_the_codec_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(ROWS, path, compression="zstd", append=True, compression_level=19)
+    assert {one[0] for one in appended(path, compression_level=19).values()} == {"ZSTD"}
+    with pytest.raises(ValueError, match="has levels"):
+        appended(path, compression_level=1_000)
+    with pytest.raises(ValueError, match="has no levels"):
+        pqext.write_table(ROWS, tmp_path / "new.parquet", append=True, compression_level=19)
+
+
 def test_dictionaries_and_encodings_are_chosen_together(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(ROWS, path)

@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 import zlib
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -251,54 +252,69 @@ def test_a_durable_file_is_on_the_disk_before_its_name_is(tmp_path: Path, monkey
         pqext.write_table(TABLE, BytesIO(), durable=True)
 
 
-_WRITER = """
+_WRITERS = """
+import os
 import sys
 import pyarrow as pa
 import pqext
-path, rows = sys.argv[1], int(sys.argv[2])
 schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
-with pqext.ParquetWriter(path, schema, checkpoint=3, row_group_rows=rows) as writer:
-    at = 0
-    while at < rows * 3000:
-        part = range(at, at + rows)
-        writer.write_table(pa.table({"id": part, "text": [f"text {i}" for i in part]}))
-        at += rows
-        if at == 3 * rows:
-            print("begun", flush=True)
+for line in sys.stdin:  # what is imported once is there in each fork
+    path, rows = line.rstrip().rsplit(" ", 1)
+    process = os.fork()
+    if process:
+        os.waitpid(process, 0)
+        print("gone", flush=True)
+        continue
+    rows = int(rows)
+    with pqext.ParquetWriter(path, schema, checkpoint=3, row_group_rows=rows) as writer:
+        at = 0
+        while at < rows * 3000:
+            part = range(at, at + rows)
+            writer.write_table(pa.table({"id": part, "text": [f"text {i}" for i in part]}))
+            at += rows
+            if at == 3 * rows:
+                print(os.getpid(), flush=True)
 """
 
 
-def killed(folder: Path, seconds: float, rows: int = 60) -> Path:
-    """What a writer leaves that is killed so long after its first checkpoint."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _WRITER, str(folder / "a.parquet"), str(rows)], stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"begun\n"
-    time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    (left,) = folder.glob(".pqext-*.tmp")
-    return left
+@contextlib.contextmanager
+def writers() -> Iterator[Callable[..., Path]]:
+    """A function that gives what a writer leaves that is killed so many seconds after its first checkpoint."""
+    with subprocess.Popen([sys.executable, "-c", _WRITERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        asked, told = server.stdin, server.stdout
+
+        def killed(folder: Path, seconds: float, rows: int = 60) -> Path:
+            asked.write(f"{folder / 'a.parquet'} {rows}\n".encode())
+            asked.flush()
+            process = int(told.readline())
+            time.sleep(seconds)
+            os.kill(process, signal.SIGKILL)
+            assert told.readline() == b"gone\n"
+            (left,) = folder.glob(".pqext-*.tmp")
+            return left
+
+        yield killed
 
 
 def check_killed(folder: Path, times: int, seed: int) -> None:
     drawn = random.Random(seed)
-    for number in range(times):
-        place = folder / str(number)
-        place.mkdir()
-        left = killed(place, drawn.uniform(0, 0.25))
-        data = left.read_bytes()
-        rows = before(data)
-        done = pqext.recover(left, place / "rest.parquet")
-        rest = pq.read_table(place / "rest.parquet")
-        assert done.rows == len(rest) >= rows >= 180
-        assert rest["id"].to_pylist() == list(range(len(rest)))
-        assert rest["text"].to_pylist() == [f"text {i}" for i in range(len(rest))]
-        assert opened(data)["id"].to_pylist() == list(range(rows))
-        with contextlib.suppress(FileNotFoundError):
-            left.unlink()
+    with writers() as killed:
+        for number in range(times):
+            place = folder / str(number)
+            place.mkdir()
+            left = killed(place, drawn.uniform(0, 0.08))
+            data = left.read_bytes()
+            rows = before(data)
+            done = pqext.recover(left, place / "rest.parquet")
+            rest = pq.read_table(place / "rest.parquet")
+            assert done.rows == len(rest) >= rows >= 180
+            assert rest["id"].to_pylist() == list(range(len(rest)))
+            assert rest["text"].to_pylist() == [f"text {i}" for i in range(len(rest))]
+            assert opened(data)["id"].to_pylist() == list(range(rows))
+            with contextlib.suppress(FileNotFoundError):
+                left.unlink()
 
 
 @pytest.mark.spec("recovery.checkpoint.open")
@@ -315,7 +331,8 @@ def test_writers_killed_at_200_moments(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_whoever_recovers_the_file_that_was_to_be_is_told_what_is_left(tmp_path: Path) -> None:
-    left = killed(tmp_path, 0.0)
+    with writers() as killed:
+        left = killed(tmp_path, 0.0)
     with pytest.raises(FileNotFoundError, match=f"a writer that died has left .*{left.name}: recover that"):
         pqext.recover(tmp_path / "a.parquet", tmp_path / "rest.parquet")
     with pytest.raises(FileNotFoundError) as told:

@@ -59,13 +59,14 @@ def read_dictionary(
 
 
 def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
-    """How many bytes of a page are left behind ``count`` values; booleans may be filled up to a word of 64.
+    """How many bytes of a page are left behind ``count`` values; booleans may be filled up with zeros to words of 8.
 
     Of values of a fixed width less than none, where the page is too short; ``CorruptFileError`` for byte arrays.
     """
     if physical == Type.BOOLEAN:
-        left = len(page) - (count + 7) // 8
-        return 0 if 0 <= left < _WORD else left
+        size = (count + 7) // 8
+        is_padded = size < len(page) < size + _WORD and len(page) % _WORD == 0 and not page[size:].any()
+        return 0 if is_padded else len(page) - size
     if width is not None:
         return len(page) - count * width
     held = account.held

@@ -38,11 +38,10 @@ from pqext.core.types import logical
 
 _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Keys by which Spark reads all dates or timestamps of a file in another calendar."""
-
-
 _KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
 """Options that a file tells and that more rows are written by: they need not be sorted like those that are there."""
-_NOT_FOR_SPARK = ("brotli", "byte_stream_split")
+_NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
+"""Codecs and encodings that Spark does not read."""
 
 
 class AppendedFile:
@@ -79,7 +78,7 @@ class AppendedFile:
             self.size = source.size
             self.form = form_of(source)
             check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
-            self.options = options if asked is None else replace(options, **_told(source, asked))
+            self.options = options if asked is None else replace(options, **{**asked, **_told(source, asked)})
             """Those by which the new row groups are written."""
         finally:
             source.close()
@@ -170,18 +169,25 @@ def _footer(source: Source) -> Footer:
 
 
 def _told(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first row group tells of how columns were written, where another choice was not ``asked`` for."""
+    """What the first row group with rows tells of how columns were written, where nothing else was ``asked`` for.
+
+    That a column has no dictionary there tells nothing: other rows may repeat where those do not.
+    """
     file = ParquetFile(source)
     try:
         found = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
     except ParquetError:  # of a codec that is not known, or of a damaged chunk
         return {}
+    found["dictionary"] = {at: True for at, has_one in found.get("dictionary", {}).items() if has_one}
     if asked.get("profile") == "spark":
         found = {name: _for_spark(choice) for name, choice in found.items()}
-    for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):  # they are chosen together
-        if one in asked and other in found:
-            chosen = asked[one] if isinstance(asked[one], Mapping) else found[other]
-            found[other] = {at: choice for at, choice in found[other].items() if at not in chosen}
+    # A column whose encoding is named has no dictionary, unless that is named too.
+    for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
+        choice: Any = asked.get(one)
+        if _maps(choice, found.get(other)):
+            found[other] = {at: kept for at, kept in found[other].items() if not choice.get(at)}
+        elif choice is True:
+            found.pop(other, None)
     merged = {name: {**found[name], **choice} for name, choice in asked.items() if _maps(found.get(name), choice)}
     return {name: choice for name, choice in found.items() if name not in asked} | merged
 

@@ -43,8 +43,8 @@ def rewrite_footer(
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
     schema, ``CorruptFileError`` where those of the file do, ``UnsupportedError`` for files with anything encrypted, as
-    the signature or the key would be needed, and ``BlockingIOError`` where a writer appends to the file that is to be
-    replaced.
+    the signature or the key would be needed, and ``BlockingIOError`` where a writer appends to ``source``, which is
+    to be replaced.
     """
     check_form(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
