@@ -34,7 +34,7 @@ from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata
 from pqext.recovery.codecs import CODECS, Codecs
-from pqext.recovery.counts import correct_values, rows_of
+from pqext.recovery.corrections import correct_path, correct_schema, correct_values, rows_of
 from pqext.recovery.doubting import LOOKED_AT, are_others, doubt
 from pqext.recovery.footers import FoundFooter
 from pqext.recovery.leaves import Chunks, metadata_of
@@ -80,6 +80,13 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     Bytes before it of which it says nothing may be row groups that were given up, or no pages at all. Where they are
     other ones, or chunks are not where it says, they may have been added elsewhere.
     """
+    corrected = [*correct_schema(found.metadata)]
+    evidence = _of_footer(source, found, limits)
+    evidence.notes[:0] = corrected
+    return evidence
+
+
+def _of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     distances = _distances(found)
     if max(distances) == 0:
         return _at(source, found, distances, limits)
@@ -135,6 +142,8 @@ def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Li
     _refuse_overlaps(claims.groups, found.offset)
     is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
     for one in claims.groups:
+        if (path := correct_path(one, leaves)) is not None:
+            notes.append(f"column {path} in row group {one.number}: the footer calls its chunk otherwise")
         for name in correct_values(source, one, leaves, limits):
             notes.append(f"column {name} in row group {one.number}: the footer counts other values than rows and pages")
     measure(source, claims.groups, limits)  # no byte is in two chunks now

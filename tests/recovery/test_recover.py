@@ -19,7 +19,7 @@ from recovery.cut_files import recovered as recover
 import pqext
 from pqext import variant
 from pqext.core.buffers import view
-from pqext.core.metadata import FileMetaData
+from pqext.core.metadata import FileMetaData, Type
 from pqext.core.thrift import decode, encode
 
 ROOT = os.environ.get("PARQUET_TEST_DATA", "")
@@ -588,6 +588,46 @@ def test_values_that_the_footer_counts_wrongly_are_those_of_the_pages(wrong: int
     assert found == table
     assert not report.losses
     assert [note.partition(":")[0] for note in report.notes] == ["column id in row group 1"]
+
+
+@pytest.mark.spec("recovery.footer-counts")
+def test_a_type_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
+    table = rows(300)
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.schema[3].type = Type.INT64
+
+    report, found = recover(under_footer(written(table, arrow_schema=False), change))
+    assert found is not None
+    assert found.to_pydict() == table.to_pydict()
+    assert report.notes == ("column price: the schema calls it INT64, and all its chunks DOUBLE",)
+
+
+@pytest.mark.spec("recovery.footer-counts")
+def test_a_name_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
+    table = pa.table({"id": range(300), "place": [{"x": row, "y": None} for row in range(300)]})
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.schema[2].name, metadata.schema[4].name = "plac", "z"
+
+    report, found = recover(under_footer(written(table, arrow_schema=False), change))
+    assert found is not None
+    assert found.to_pylist() == table.to_pylist()
+    assert report.notes == ("column plac: all its chunks call it place", "column z: all its chunks call it y")
+
+
+@pytest.mark.spec("recovery.footer-counts")
+def test_a_chunk_that_is_called_otherwise_is_that_of_its_column() -> None:
+    table = rows(300)
+
+    def change(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[1].columns[1].meta_data
+        assert about is not None
+        about.path_in_schema = ["namd"]
+
+    report, found = recover(under_footer(written(table), change))
+    assert found == table
+    assert report.notes == ("column name in row group 1: the footer calls its chunk otherwise",)
 
 
 @pytest.mark.spec("recovery.footer-counts")

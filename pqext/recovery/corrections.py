@@ -1,0 +1,87 @@
+"""What a footer says once and contradicts in other places: one bit of it is wrong, and the rows are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+
+from pqext.core.chunk_places import start_of
+from pqext.core.errors import ParquetError
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileMetaData, RowGroup, Type
+from pqext.core.schema import SchemaNode
+from pqext.core.source import Source
+from pqext.recovery.claims import ClaimedGroup, end_of
+from pqext.recovery.pages import chain
+from pqext.recovery.placing import lines
+
+
+def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], more: int) -> int:
+    """The rows of a row group: what all its columns without lists have, where it is said otherwise.
+
+    A single column is believed where the rows of the file, of which there are so many ``more`` than in all row groups,
+    say so too.
+    """
+    counts = [
+        chunk.meta_data.num_values
+        for leaf, chunk in zip(leaves, group.columns, strict=False)
+        if not leaf.max_repetition_level and chunk.meta_data is not None
+    ]
+    if not counts or min(counts) != max(counts) or counts[0] <= 0:
+        return group.num_rows
+    return counts[0] if len(counts) > 1 or more == counts[0] - group.num_rows else group.num_rows
+
+
+def correct_values(source: Source, group: ClaimedGroup, leaves: Sequence[SchemaNode], limits: Limits) -> list[str]:
+    """Give chunks without lists as many values as there are rows, where their pages have so many; these leaves."""
+    found = []
+    for leaf, chunk in zip(leaves, group.chunks, strict=True):
+        if chunk is None or leaf.max_repetition_level or chunk.num_values == group.rows:
+            continue
+        try:
+            pages = chain(source, start_of(chunk), end_of(chunk), limits)
+        except ParquetError:
+            continue
+        if pages and sum(page.count for page in pages if not page.is_dictionary) == group.rows:
+            chunk.num_values = group.rows
+            found.append(leaf.dotted)
+    return found
+
+
+def correct_schema(metadata: FileMetaData) -> Iterator[str]:
+    """Give schema elements the names and physical types that all chunks of a column tell, if two row groups have some."""
+    schema = list(metadata.schema)
+    of_leaves = lines(schema)
+    groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(of_leaves)]
+    for leaf, line in enumerate(of_leaves) if len(groups) > 1 else ():
+        abouts = [columns[leaf].meta_data for columns in groups]
+        told = {None if about is None else (tuple(about.path_in_schema), about.type) for about in abouts}
+        (found, *others) = told
+        if found is None or others or len(found[0]) != len(line) - 1:
+            continue
+        element, kind = schema[line[-1]], found[1]
+        if isinstance(kind, Type) and kind != element.type:
+            said = getattr(element.type, "name", element.type)
+            yield f"column {element.name}: the schema calls it {said}, and all its chunks {kind.name}"
+            schema[line[-1]] = element = copy(element)
+            element.type = kind
+        for number, name in zip(line[1:], found[0], strict=True):
+            if schema[number].name != name:
+                yield f"column {schema[number].name}: all its chunks call it {name}"
+                schema[number] = copy(schema[number])
+                schema[number].name = name
+    metadata.schema = schema
+
+
+def correct_path(group: ClaimedGroup, leaves: Sequence[SchemaNode]) -> str | None:
+    """Give the only chunk of a row group that names another path than its column the path of that; this leaf."""
+    others = [
+        (leaf, chunk)
+        for leaf, chunk in zip(leaves, group.chunks, strict=True)
+        if chunk is not None and tuple(chunk.path_in_schema) != leaf.path
+    ]
+    if len(others) != 1 or len(leaves) == 1 or others[0][1].type != others[0][0].physical_type:
+        return None
+    ((leaf, chunk),) = others
+    chunk.path_in_schema = list(leaf.path)
+    return leaf.dotted
