@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from enum import StrEnum
 from typing import Annotated
@@ -79,7 +80,8 @@ def command(
             refuse_same(read, out)
         except ValueError as error:
             raise ValueError(_in_options(str(error))) from None
-        check_new(out, force)
+        if not isinstance(read, str) or os.path.exists(read):  # that it is not there is told first
+            check_new(out, force)
     try:
         done = recover(
             read, out, schema=sibling[0] if sibling else None, codec=None if codec is None else codec.value,

@@ -168,8 +168,8 @@ def _keeping() -> Iterator[None]:
 
     try:
         yield
-    except LossError:
-        raise LossError("; --force allows it") from None
+    except LossError as error:
+        raise LossError(error.lost, "--force allows it") from None
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def correct_values(source: Source, group: ClaimedGroup, leaves: Sequence[SchemaN
 
 
 def correct_schema(metadata: FileMetaData) -> Iterator[str]:
-    """Give schema elements the names and physical types that all chunks of a column tell, if two row groups have some."""
+    """Give schema elements names and physical types that all chunks of a column tell, of two row groups at least."""
     schema = list(metadata.schema)
     of_leaves = lines(schema)
     groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(of_leaves)]

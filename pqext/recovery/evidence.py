@@ -41,7 +41,7 @@ from pqext.recovery.leaves import Chunks, metadata_of
 from pqext.recovery.pages import Page, Segment, page_at, walk
 from pqext.recovery.placing import pages_of
 from pqext.recovery.report import Loss
-from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, PageGroup
+from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, PageGroup, Unplaced
 from pqext.recovery.writing import moved, true_pairs
 from pqext.verification.annotations import implausible, without_implausible
 
@@ -251,7 +251,8 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
         if are_others(leaf, (group.chunks[number] for group in groups[:LOOKED_AT]), chunks)
     }
     claims = replace(schema, groups=[_claimed(group, leaves, chunks, others) for group in groups])
-    return Evidence(claims, "pages", losses, _notes(groups, hints), segments)
+    notes = [*_notes(groups, hints), *_doubts(groups, unplaced, chunks)]
+    return Evidence(claims, "pages", losses, notes, segments)
 
 
 def _reason(reason: str, hints: Hints) -> str:
@@ -274,6 +275,17 @@ def _notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
         return []
     found = listed(map(str, sorted(others)))
     return [f"row_group_rows={wanted} is not what the pages allow: row groups have {found} rows"]
+
+
+def _doubts(groups: Sequence[PageGroup], unplaced: Sequence[Unplaced], chunks: Chunks) -> list[str]:
+    """Why the schema may be that of other columns although pages fit it."""
+    if len(groups) < 2:
+        return []
+    if len({*chunks.kinds}) == 1:
+        return ["all columns of the schema are of one type: where it has too many or too few, values are mixed"]
+    if sum(one.reason == grouping.MISFIT for one in unplaced) >= len(groups):
+        return ["as many pages fit no column as there are row groups: where the schema lacks columns, values are mixed"]
+    return []
 
 
 def _claimed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -105,7 +106,7 @@ def recover(
         100
     """
     tried = CODECS if codec is None else (_codec(codec),)
-    if row_group_rows is not None and row_group_rows < 1:
+    if row_group_rows is not None and operator.index(row_group_rows) < 1:
         raise ValueError(f"row_group_rows must be positive, not {row_group_rows}")
     if drop_columns and null_columns:
         raise ValueError("drop_columns leaves a column out and null_columns keeps it with nulls: give one of them")
@@ -280,6 +281,8 @@ class _Recovery:
             self._source, evidence.segments, losses, claims, self._hints.codecs, self._limits,
             vary=self._hints.is_logical, by_values=not is_wrong,
         )  # fmt: skip
+        if self._hints.codec is not None and self._source.size and evidence.segments:
+            evidence.notes.append(f"codec {self._hints.codec} was given: without it all are tried")
         if told == losses:
             if not any(one.rows_left for one in verdicts):
                 blame(verdicts)

@@ -16,6 +16,8 @@ from pqext.core import storage
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
 from pqext.core.file_lock import kept_from_others
+from pqext.core.footer import FootedSource
+from pqext.core.footer_forms import form_of
 from pqext.core.kept_options import options_of
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -23,6 +25,7 @@ from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.sources.locate import locate, may_be_same
 from pqext.core.suggest import listed
+from pqext.core.text import counted
 from pqext.core.writer import ParquetWriter
 from pqext.variant.rewritten import Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
@@ -47,11 +50,12 @@ REPAIRED = (
 
 
 class LossError(ValueError):
-    """A file would be replaced by one that lacks some of it."""
+    """A file would be replaced by one that lacks some of it; ``lost`` says what."""
 
-    def __init__(self, advice: str) -> None:
-        told = "what cannot be read of the file would be lost for good, so it is not replaced: write to another file"
-        super().__init__(told + advice)
+    def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
+        self.lost = lost
+        told = f"{lost} cannot be read and would be lost for good, so the file is not replaced: write to another file"
+        super().__init__(f"{told}; {advice}")
 
 
 def repair(
@@ -209,6 +213,8 @@ def _rewrite(
         job = _Rewrite(_chosen(file, {} if schema is None else schema, found, coerce), strict, on_invalid, file.path)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
+        if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
+            kept["footer"] = "thrift" if isinstance(file.source, FootedSource) else form_of(file.source)
         rows = groups = 0
         with ParquetWriter(dest, written, shredding=job.shredding, **{**kept, **_SIZES, **options}) as writer:
             for group in range(len(file.row_groups)):
@@ -227,15 +233,21 @@ def _rewrite(
                 advice = "`pqext recover` looks for pages by their headers"
                 raise CorruptFileError(f"{told}: {file.damage[0].error.message}; {advice}", path=file.path)
             if not overwrite and (job.invalid or any(one.stop > one.start for one in file.damage)):
-                _check_apart(source, dest, options)
+                _check_apart(source, dest, options, _told_loss(file, job.invalid))
             opened.close()  # Windows replaces no file that is open
         return Rewritten(rows, groups, job.schemas, job.invalid, tuple(file.damage))
 
 
-def _check_apart(source: Any, dest: Any, options: Mapping[str, Any]) -> None:
+def _told_loss(file: ParquetFile, invalid: int) -> str:
+    rows = len({(one.row_group, row) for one in file.damage for row in range(one.start, one.stop)})
+    lost = f"{counted(rows, 'row')} of {file.num_rows:,}" if rows else counted(invalid, "value")
+    return f"{lost} of {_called(file)}"
+
+
+def _check_apart(source: Any, dest: Any, options: Mapping[str, Any], lost: str) -> None:
     """Raise ``ValueError`` where ``dest`` takes the place of ``source``, of which something could not be read."""
     if may_be_same(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
-        raise LossError("; overwrite=True allows it")
+        raise LossError(lost)
 
 
 def _called(file: ParquetFile) -> str:

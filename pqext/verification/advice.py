@@ -8,7 +8,10 @@ _RESHRED = (
 )
 _SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
 
-_WRONG = "readers that trust {} lose rows: read with trust_statistics=False; `pqext repair IN OUT` mends the file"
+_WRONG = (
+    "readers that trust {} lose rows, unless it is the values that are damaged, which only checksums tell: read with "
+    "trust_statistics=False; `pqext repair IN OUT` believes the values"
+)
 _MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: `pqext repair` mends the file"
 _LOST = (
     "fetch the file again; else `pqext repair IN OUT` keeps what is not damaged, as on_corrupt=\"skip\" reads it, and "

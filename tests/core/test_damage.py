@@ -14,10 +14,12 @@ import pytest
 
 import pqext
 from pqext.core import page
+from pqext.core.budget import Account, Budget
+from pqext.core.encodings import plain
 from pqext.core.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import FieldRepetitionType, FileMetaData
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import FieldRepetitionType, FileMetaData, Type
 from pqext.core.source import Span
 from reference.effort import some
 
@@ -222,8 +224,11 @@ def test_a_data_page_whose_type_is_damaged_moves_no_rows(version: int) -> None:
 
 @pytest.mark.parametrize(
     "column",
-    [pa.array(range(1000), pa.int64()), pa.array([f"x{row % 7}" for row in range(1000)])],
-    ids=["int64", "text"],
+    [
+        pa.array(range(1000), pa.int64()), pa.array([f"x{row % 7}" for row in range(1000)]),
+        pa.array([row % 3 == 0 for row in range(1000)]),
+    ],
+    ids=["int64", "text", "flags"],
 )
 @pytest.mark.parametrize("options", [{}, {"data_page_version": "2.0"}, {"data_page_size": 500, "write_batch_size": 9}])
 @pytest.mark.spec("encoding.plain.whole")
@@ -243,3 +248,16 @@ def test_values_that_do_not_fill_their_pages_are_not_believed(column: pa.Array, 
             assert file.read().num_rows == expected
     rule = "page.v2.levels" if "data_page_version" in options else "encoding.plain.whole"
     assert rule in {one.rule for one in pqext.verify(changed.getvalue()).faults}
+
+
+@pytest.mark.spec("encoding.plain.whole")
+def test_booleans_may_be_filled_up_with_zeros() -> None:
+    def behind(page: bytes, count: int) -> int:
+        account = Account(Budget(DEFAULT_LIMITS, len(page)))
+        return plain.bytes_behind(np.frombuffer(page, np.uint8), count, Type.BOOLEAN, None, account)
+
+    assert behind(b"\x05\x02" + bytes(6), 10) == 0
+    assert behind(b"\x05\x02", 10) == 0
+    assert behind(b"\x05\x02" + bytes(5), 10) == 5
+    assert behind(b"\x05\x02" + bytes(5) + b"\x01", 10) == 6
+    assert behind(b"\x05\x02" + bytes(14), 10) == 14

@@ -22,10 +22,13 @@ from pqext import geo, variant
 from pqext.core.errors import UnsupportedError, VariantError
 from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.footer import serialise_footer
+from pqext.core.footer_choice import FORMS, FooterForm
+from pqext.core.footer_forms import form_of
 from pqext.core.footer_reading import read_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import FileMetaData
 from pqext.core.sources.opening import open_source
+from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
@@ -429,3 +432,22 @@ def test_encodings_of_other_types_in_a_damaged_list_are_not_kept(tmp_path: Path)
     assert pqext.read_table(mended) == rows
     with pqext.open(mended) as file:
         assert 6 in file.metadata.row_groups[0].columns[1].meta_data.encodings
+
+
+@pytest.mark.parametrize("footer", FORMS)
+def test_the_form_of_the_footer_is_kept(footer: FooterForm, tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"n": range(100)}), tmp_path / "in.parquet", footer=footer)
+    pqext.repair(tmp_path / "in.parquet", tmp_path / "out.parquet")
+    with open_source(tmp_path / "out.parquet") as source:
+        assert form_of(source) == footer
+    assert pqext.read_table(tmp_path / "out.parquet")["n"].to_pylist() == list(range(100))
+
+
+def test_a_loss_that_keeps_a_file_from_being_replaced_is_told(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"n": range(100)}), tmp_path / "in.parquet", row_group_rows=25)
+    data = bytearray((tmp_path / "in.parquet").read_bytes())
+    data[60] ^= 1
+    (tmp_path / "in.parquet").write_bytes(data)
+    told = r"25 rows of 100 of file .*in\.parquet cannot be read.*; overwrite=True allows it"
+    with pytest.raises(LossError, match=told):
+        pqext.repair(tmp_path / "in.parquet", tmp_path / "in.parquet")
