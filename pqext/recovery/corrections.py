@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 
+from pqext.core.checkpoints import ask_schema
 from pqext.core.chunk_places import start_of
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, RowGroup, Type
+from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement, Type
 from pqext.core.schema import SchemaNode
+from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.recovery.claims import ClaimedGroup, end_of
 from pqext.recovery.pages import chain
@@ -48,9 +50,22 @@ def correct_values(source: Source, group: ClaimedGroup, leaves: Sequence[SchemaN
     return found
 
 
-def correct_schema(metadata: FileMetaData) -> Iterator[str]:
-    """Give schema elements names and physical types that all chunks of a column tell, of two row groups at least."""
+def correct_schema(metadata: FileMetaData, limits: Limits) -> list[str]:
+    """Give schema elements names and physical types that all chunks of a column tell, of two row groups at least.
+
+    Says which, and changes nothing where the schema would be none then.
+    """
     schema = list(metadata.schema)
+    told = list(_corrections(metadata, schema))
+    try:
+        ask_schema(from_elements(schema, limits))
+    except ParquetError:
+        return []
+    metadata.schema = schema
+    return told
+
+
+def _corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterator[str]:
     of_leaves = lines(schema)
     groups = [group.columns for group in metadata.row_groups if len(group.columns) == len(of_leaves)]
     for leaf, line in enumerate(of_leaves) if len(groups) > 1 else ():
@@ -70,7 +85,6 @@ def correct_schema(metadata: FileMetaData) -> Iterator[str]:
                 yield f"column {schema[number].name}: all its chunks call it {name}"
                 schema[number] = copy(schema[number])
                 schema[number].name = name
-    metadata.schema = schema
 
 
 def correct_path(group: ClaimedGroup, leaves: Sequence[SchemaNode]) -> str | None:

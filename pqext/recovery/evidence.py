@@ -80,7 +80,7 @@ def of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
     Bytes before it of which it says nothing may be row groups that were given up, or no pages at all. Where they are
     other ones, or chunks are not where it says, they may have been added elsewhere.
     """
-    corrected = [*correct_schema(found.metadata)]
+    corrected = correct_schema(found.metadata, limits)
     evidence = _of_footer(source, found, limits)
     evidence.notes[:0] = corrected
     return evidence

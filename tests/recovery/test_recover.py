@@ -604,6 +604,19 @@ def test_a_type_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
 
 
 @pytest.mark.spec("recovery.footer-counts")
+def test_a_type_that_makes_no_schema_is_not_taken_from_chunks() -> None:
+    def change(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            about = group.columns[1].meta_data
+            assert about is not None
+            about.type = Type.FIXED_LEN_BYTE_ARRAY  # of a length that nothing tells
+
+    report, found = recover(under_footer(written(rows(300)), change), drop_columns=True)
+    assert found == rows(300).drop_columns("name")
+    assert report.notes == ()
+
+
+@pytest.mark.spec("recovery.footer-counts")
 def test_a_name_that_all_chunks_contradict_is_that_of_the_chunks() -> None:
     table = pa.table({"id": range(300), "place": [{"x": row, "y": None} for row in range(300)]})
 
