@@ -131,7 +131,7 @@ def _extent_of(chunk: ColumnChunk) -> _Extent:
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE
     start = start_of(about)
-    return start, start + about.total_compressed_size
+    return (start, start + about.total_compressed_size) if start >= 0 else _NOWHERE
 
 
 def start_of(chunk: ColumnMetaData) -> int:

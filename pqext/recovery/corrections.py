@@ -88,7 +88,10 @@ def _corrections(metadata: FileMetaData, schema: list[SchemaElement]) -> Iterato
 
 
 def correct_path(group: ClaimedGroup, leaves: Sequence[SchemaNode]) -> str | None:
-    """Give the only chunk of a row group that names another path than its column the path of that; this leaf."""
+    """Give the only chunk of a row group that names another path than its column the path of that; this leaf.
+
+    Where all chunks of a column do so, the schema is wrong: of a single row group nothing tells which it is.
+    """
     others = [
         (leaf, chunk)
         for leaf, chunk in zip(leaves, group.chunks, strict=True)

@@ -142,7 +142,7 @@ def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Li
     _refuse_overlaps(claims.groups, found.offset)
     is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
     for one in claims.groups:
-        if (path := correct_path(one, leaves)) is not None:
+        if len(metadata.row_groups) > 1 and (path := correct_path(one, leaves)) is not None:
             notes.append(f"column {path} in row group {one.number}: the footer calls its chunk otherwise")
         for name in correct_values(source, one, leaves, limits):
             notes.append(f"column {name} in row group {one.number}: the footer counts other values than rows and pages")

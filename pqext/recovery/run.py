@@ -346,10 +346,11 @@ class _Recovery:
             if stop - start < 8:
                 continue
             more = self._pages(start, stop, replace(evidence.claims, groups=[]))
-            if more.claims.groups:
-                evidence.claims.groups += more.claims.groups
+            if more.claims.groups or (found.kind == "torn" and more.segments):
                 evidence.losses += more.losses
                 evidence.notes += more.notes
+            if more.claims.groups:
+                evidence.claims.groups += more.claims.groups
                 evidence.told += ", pages behind it" if found.kind == "inside" else ", pages beyond it"
         return evidence
 

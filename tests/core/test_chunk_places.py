@@ -140,3 +140,16 @@ def test_many_row_groups_that_share_bytes_take_little_time() -> None:
         begun = time.process_time()
         assert len(list(ChunkPlaces(file.metadata, file.footer.offset).shared())) > 3_000
         assert time.process_time() - begun < 10
+
+
+@pytest.mark.parametrize("start", [-1, -2, -(1 << 40)])
+@pytest.mark.spec("layout.chunks-apart")
+def test_a_place_before_the_file_is_none(start: int) -> None:
+    def changed(metadata: FileMetaData) -> None:
+        chunk(metadata, 0, 0).data_page_offset = start
+
+    out = io.BytesIO()
+    rewrite_footer(io.BytesIO(by_pyarrow(TABLE.select("a"), use_dictionary=False)), changed, out)
+    rules = {one.rule for one in pqext.verify(out.getvalue()).faults}
+    assert rules
+    assert "layout.chunks-apart" not in rules

@@ -662,3 +662,27 @@ def test_a_damaged_first_page_costs_no_more_than_another() -> None:
     assert found.drop_columns("id") == table.drop_columns("id")
     assert found["id"].null_count == 100
     assert report.row_groups[0].null_columns == ("id",)
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+@pytest.mark.spec("recovery.footer-torn")
+def test_pages_that_a_torn_footer_does_not_reach_are_losses_where_they_cannot_be_parted(checksums: bool) -> None:
+    table = pa.table({"x": range(40), "y": range(100, 140)})
+    data = written(table, row_group_rows=10, page_version=2, checksums=checksums, compression="uncompressed")
+    lost = 0
+    for stop in range(footer_of(data) + 40, len(data) - 8, 11):
+        report, found = recover(data[:stop])
+        if found is not None and len(found) < 40:
+            assert report.losses, stop
+            lost += 1
+    assert lost > 10
+
+
+@pytest.mark.spec("recovery.footer-counts")
+def test_of_a_single_row_group_no_name_is_believed() -> None:
+    def change(metadata: FileMetaData) -> None:
+        metadata.schema[1].name = "name"
+
+    report, found = recover(under_footer(written(rows(100)), change))
+    assert found is None
+    assert report.losses
