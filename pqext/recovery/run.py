@@ -219,6 +219,8 @@ class _Recovery:
         self._source.read(0, min(1, self._source.size))
         kept = self._write(claims, [one for one in verdicts if one.rows_left], dest, losses)
         evidence.notes += misstated(kept)
+        if not kept and self._schema is None and evidence.metadata is not None and evidence.metadata.num_rows > 0:
+            evidence.notes.append("schema= reads the pages without this footer, whose bits may be wrong")
         losses = ordered(losses, evidence.claims, self._limits)
         groups = [_recovered(one.group, one.rows_left) for one in kept]
         return self._report(replace(evidence, losses=losses), groups, tuple(dropped))
