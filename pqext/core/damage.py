@@ -7,6 +7,7 @@ group. The rows are left out of every column, so that what is read stays rows of
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pqext.core.errors import CorruptDataWarning, ParquetError
@@ -35,6 +36,19 @@ def told_rows(start: int, stop: int) -> str:
     'rows 0 to 49'
     """
     return f"row {start:,}" if stop - start == 1 else f"rows {start:,} to {stop - 1:,}" if stop > start else "no rows"
+
+
+def rows_lost(damage: Sequence[Damage]) -> int:
+    """How many rows pieces of damage cost together, each counted once.
+
+    >>> error = ParquetError("damaged")
+    >>> rows_lost([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
+    65
+    """
+    lost: dict[int, list[range]] = {}
+    for one in damage:
+        lost.setdefault(one.row_group, []).append(range(one.start, one.stop))
+    return sum(part.stop - part.start for ranges in lost.values() for part in merged(ranges))
 
 
 class Losses:

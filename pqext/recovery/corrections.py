@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 
 from pqext.core.checkpoints import ask_schema
-from pqext.core.chunk_places import start_of
 from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement, Type
 from pqext.core.schema import SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
-from pqext.recovery.claims import ClaimedGroup, end_of
-from pqext.recovery.pages import chain
-from pqext.recovery.placing import lines
+from pqext.recovery.claims import ClaimedGroup
+from pqext.recovery.placing import lines, pages_of
 
 
 def rows_of(group: RowGroup, leaves: Sequence[SchemaNode], more: int) -> int:
@@ -40,11 +38,9 @@ def correct_values(source: Source, group: ClaimedGroup, leaves: Sequence[SchemaN
     for leaf, chunk in zip(leaves, group.chunks, strict=True):
         if chunk is None or leaf.max_repetition_level or chunk.num_values == group.rows:
             continue
-        try:
-            pages = chain(source, start_of(chunk), end_of(chunk), limits)
-        except ParquetError:
-            continue
-        if pages and sum(page.count for page in pages if not page.is_dictionary) == group.rows:
+        counted = copy(chunk)
+        counted.num_values = group.rows
+        if pages_of(source, counted, limits):
             chunk.num_values = group.rows
             found.append(leaf.dotted)
     return found

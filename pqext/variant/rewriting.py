@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core import storage
+from pqext.core.damage import rows_lost
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
 from pqext.core.file_lock import kept_from_others
@@ -239,7 +240,7 @@ def _rewrite(
 
 
 def _told_loss(file: ParquetFile, invalid: int) -> str:
-    rows = len({(one.row_group, row) for one in file.damage for row in range(one.start, one.stop)})
+    rows = rows_lost(file.damage)
     lost = f"{counted(rows, 'row')} of {file.num_rows:,}" if rows else counted(invalid, "value")
     return f"{lost} of {_called(file)}"
 

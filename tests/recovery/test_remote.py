@@ -22,7 +22,7 @@ TABLE = pa.table({"id": range(ROWS), "name": [f"x{row}" for row in range(ROWS)]}
 WHOLE = by_pqext(TABLE, row_group_rows=5_000, compression="uncompressed")
 
 
-class Failing(MemoryFileSystem):  # type: ignore[misc]
+class Failing(MemoryFileSystem):
     """Counts the bytes that are asked for, and refuses one request."""
 
     protocol = "failing"

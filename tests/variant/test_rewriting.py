@@ -451,3 +451,15 @@ def test_a_loss_that_keeps_a_file_from_being_replaced_is_told(tmp_path: Path) ->
     told = r"25 rows of 100 of file .*in\.parquet cannot be read.*; overwrite=True allows it"
     with pytest.raises(LossError, match=told):
         pqext.repair(tmp_path / "in.parquet", tmp_path / "in.parquet")
+
+
+def test_a_loss_of_very_many_rows_is_told_soon(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    pqext.write_table(pa.table({"n": range(100)}), made, row_group_rows=50)
+    with pqext.open(made.getvalue()) as file:
+        footer, metadata = file.footer.offset, file.metadata
+    metadata.row_groups[0].num_rows = 1 << 50
+    metadata.num_rows = (1 << 50) + 50
+    (tmp_path / "in.parquet").write_bytes(made.getvalue()[:footer] + serialise_footer(metadata))
+    with pytest.raises(LossError, match="rows of 1,125,899,906,842,674 of file"):
+        pqext.repair(tmp_path / "in.parquet", tmp_path / "in.parquet")
