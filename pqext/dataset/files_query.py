@@ -18,6 +18,7 @@ import pyarrow as pa
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.limits import Limits
+from pqext.core.pickling import PickledByFields
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import listed
 from pqext.dataset.execution.cutting import cut
@@ -54,7 +55,7 @@ _FILTERED_ROWS = 1 << 13
 
 
 @dataclass(eq=False)
-class FilesQuery:
+class FilesQuery(PickledByFields):
     """The rows of files for which ``filter`` is true, and of them ``result``: names, and values within VARIANTs."""
 
     files: FileSet

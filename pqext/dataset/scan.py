@@ -37,6 +37,8 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
 
     A scan is taken for a table by what knows Arrow's C stream, as ``pyarrow.table(scan)``, ``polars.DataFrame(scan)``
     and ``duckdb.sql("FROM scan")`` do, and gives batches in ``for`` and ``async for`` loops.
+
+    A scan can be pickled at any time, if its sources are not open files. The copy has no ``metrics`` yet.
     """
 
     def __init__(self, query: FilesQuery) -> None:

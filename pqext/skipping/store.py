@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import ChangedFileError, CorruptFileError, EncryptionError, ParquetError, UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.pickling import PickledByFields
 from pqext.core.sources.locate import Location, locate
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
@@ -46,7 +47,7 @@ _WITHOUT = "; leave out skipping= to read every file"
 
 
 @dataclass(eq=False)
-class Store:
+class Store(PickledByFields):
     """The store at ``location``; see :func:`open_store`."""
 
     location: Any

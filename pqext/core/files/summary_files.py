@@ -65,6 +65,9 @@ class Summary:
         if not all(map(is_plain, self.groups)):
             raise NotByFileError("it names files that do not lie below its folder")
 
+    def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
+        return Summary, (self.path, self._limits)  # the copy reads the file again
+
     @property
     def metadata(self) -> FileMetaData:
         """The footer of all files."""

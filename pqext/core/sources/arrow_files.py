@@ -26,6 +26,9 @@ class ArrowStore(Store):
         super().__init__(secrets)
         self.filesystem = filesystem
 
+    def arguments(self) -> tuple[Any, ...]:
+        return self.filesystem, self.secrets
+
     def name(self, path: str) -> str:
         kind = self.filesystem.type_name
         return f"{_SCHEMES.get(kind, kind)}://{path}"

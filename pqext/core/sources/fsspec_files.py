@@ -27,6 +27,9 @@ class FsspecStore(Store):
         self.filesystem = filesystem
         self.turn: Any = nullcontext() if getattr(filesystem, "async_impl", False) else threading.RLock()
 
+    def arguments(self) -> tuple[Any, ...]:
+        return self.filesystem, self.secrets
+
     def name(self, path: str) -> str:
         if "://" in path:
             return shown(path)

@@ -39,6 +39,9 @@ class ObjectStore(Store):
         self.has_folders = type(store).__name__ != "HTTPStore"
         self.knows_suffixes = not type(store).__name__.startswith("Azure")
 
+    def arguments(self) -> tuple[Any, ...]:
+        return self.store, self.secrets, self._make, self._base
+
     def name(self, path: str) -> str:
         return self._base + path
 

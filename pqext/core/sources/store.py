@@ -47,6 +47,13 @@ class Store(ABC):
         self.link = Link()
         self.number = next(self._numbers)
 
+    def arguments(self) -> tuple[Any, ...]:
+        """Arguments of the constructor, for pickling: the first is the file system, by which stores are remembered."""
+        raise TypeError(f"a {type(self).__name__} cannot be pickled")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.arguments())
+
     has_folders = True
     """Can the files below a folder be listed?"""
 
@@ -83,6 +90,9 @@ class Location:
     """What the listing told that found the file; None for one that was named."""
     _opened: Source | None = field(default=None, repr=False, compare=False)
     _opened_at: float = field(default=0.0, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Location, (self.store, self.key, self.path, self.listed)  # a copy opens the file itself
 
     def open(self) -> Source:
         """Open the file; the caller closes it. Raises as :meth:`Store.open` does."""
@@ -147,6 +157,11 @@ def remembered(key: Any, make: Callable[[], Store]) -> Store:
         while len(_stores) > _KEPT:
             _stores.popitem(last=False)
     return store
+
+
+def _restored(kind: type[Store], arguments: tuple[Any, ...]) -> Store:
+    """Return the store that was pickled, or the one that is already in use for its file system."""
+    return remembered(arguments[0], lambda: kind(*arguments))
 
 
 def forget_stores() -> None:

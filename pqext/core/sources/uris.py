@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -279,9 +280,7 @@ def _on_web(uri: str, options: Options) -> Location:
     is_plain = not parts.query and _PLAIN_PATH.fullmatch(parts.path) is not None
     base = uri[: uri.index("/", uri.index("://") + 3)] if is_plain else uri.partition("#")[0]
 
-    def make() -> Any:
-        return HTTPStore.from_url(base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
-
+    make = partial(HTTPStore.from_url, base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
     hidden = secrets_of(options) | secrets_of([value for _, value in parse_qsl(parts.query)])
     hidden |= {text for text in (parts.username, parts.password) if text and len(text) > 3}
     key = ("http", base, _frozen(options))

@@ -17,6 +17,7 @@ from pqext.core.errors import CorruptDataWarning, CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.local_paths import scheme_of
 from pqext.core.options import ReadOptions
+from pqext.core.pickling import PickledByFields
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema
 from pqext.core.source import PathSource
@@ -43,7 +44,7 @@ _NAMED = 10
 
 
 @dataclass(eq=False)
-class FileSet:
+class FileSet(PickledByFields):
     """Sources, and how each is opened. Scans that were narrowed from one another share one, and what it knows."""
 
     sources: tuple[Any, ...]

@@ -18,6 +18,7 @@ from pqext.core.files.summary import METADATA
 from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
+from pqext.core.pickling import PickledByFields
 from pqext.core.text import visible
 from pqext.core.usage import Usage
 from pqext.core.warn import warn
@@ -29,7 +30,7 @@ _NOT_NOTED = "it does not note the sizes and times of its files, as pqext.write_
 
 
 @dataclass(eq=False)
-class Summaries:
+class Summaries(PickledByFields):
     """The summaries of a scan: those that were named, by the files that they stand for, and ``folders`` with one."""
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
