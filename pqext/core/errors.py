@@ -83,6 +83,15 @@ class CorruptFileError(ParquetError):
     """The bytes contradict the format: the file is truncated, damaged or wrongly written."""
 
 
+class OffsetIndexError(CorruptFileError):
+    """The pages of a column chunk are not where its offset index places them, or hold other rows.
+
+    ``leaf`` is the column index of the chunk.
+    """
+
+    leaf: int | None = None
+
+
 class UnsupportedError(ParquetError):
     """The file is well formed but uses a ``feature`` that this reader does not know."""
 

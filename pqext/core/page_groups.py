@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, OffsetIndexError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import Levels
 from pqext.core.metadata import Encoding
@@ -54,7 +54,8 @@ def check_rows(
         is_torn = is_indexed and levels is not None and len(levels) and levels[0]
         if (rows != expected and (is_indexed or believes_header(raw))) or is_torn:
             source = "the offset index" if is_indexed else "its header"
-            raise CorruptFileError(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
+            kind = OffsetIndexError if is_indexed else CorruptFileError
+            raise kind(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
 
 
 def of(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:

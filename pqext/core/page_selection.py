@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import CorruptFileError, LimitError, OffsetIndexError, ParquetError
 from pqext.core.facts import PageFacts
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.row_ranges import RowRanges, rows_of_pages
@@ -147,7 +147,7 @@ class ChosenPages:
                 yield Stretch(span, (starts, sizes, self._known.row_counts[one.first : one.stop]))
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """The dictionary page and the chosen ones. Raises ``CorruptFileError`` where the offset index is wrong."""
+        """The dictionary page and the chosen ones. Raises ``OffsetIndexError`` where the offset index is wrong."""
         if self._pages and not self._known.accounts_for(self._stop):
             self._check_rest(limits, decryptor)
         for stretches in self._fetched():
@@ -160,36 +160,49 @@ class ChosenPages:
     def _checked(self, stretch: _Run, pages: Iterator[RawPage]) -> Iterator[RawPage]:
         """The pages of a stretch, each where the offset index says and with the rows that it says."""
         number = stretch.first
-        for raw in pages:
+        for raw in self._from_index(pages):
             if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 yield raw
                 continue
             if number == stretch.stop or self._known.byte_range(number)[0] != raw.offset:
-                raise CorruptFileError("a data page lies where the offset index has none", offset=raw.offset)
+                raise OffsetIndexError("a data page lies where the offset index has none", offset=raw.offset)
             rows = len(self._known.rows(number))
             if self._known.is_flat and raw.num_values != rows:
                 message = f"a page holds {raw.num_values} rows where the offset index says {rows}"
-                raise CorruptFileError(message, offset=raw.offset)
+                raise OffsetIndexError(message, offset=raw.offset)
             raw.indexed_rows = rows
             yield raw
             number += 1
         if number < stretch.stop:
             message = f"no data page lies where the offset index places page {number}"
-            raise CorruptFileError(message, offset=stretch.offset)
+            raise OffsetIndexError(message, offset=stretch.offset)
+
+    @staticmethod
+    def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
+        """The pages of a stretch. Bytes that are not a page at its start, which the index states, are its fault."""
+        try:
+            first = next(pages, None)
+        except (CorruptFileError, LimitError) as error:
+            message = f"no page lies where the offset index lists one: {error.message}"
+            raise OffsetIndexError(message, offset=error.offset) from None
+        if first is not None:
+            yield first
+            yield from pages
 
     def _check_rest(self, limits: Limits, decryptor: ChunkDecryptor | None) -> None:
-        """Raise ``CorruptFileError`` when there are values in what the offset index gives no rows."""
+        """Raise ``OffsetIndexError`` when there are values in what the offset index gives no rows."""
         for part in self._rest():
             span = Span(self._source, part.offset, part.length)
             try:
                 for raw in raw_pages(span, limits, decryptor, ordinal=part.first):
                     if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values:
                         message = "values lie where the offset index has no rows"
-                        raise CorruptFileError(message, offset=raw.offset)
-            except (CorruptFileError, LimitError):
+                        raise OffsetIndexError(message, offset=raw.offset)
+            except (CorruptFileError, LimitError) as error:
                 # Behind all pages there may be anything.
                 if part.first < len(self._known) or self._begins_with_values(span, limits, decryptor):
-                    raise
+                    message = f"bytes that the offset index does not list are not a page: {error.message}"
+                    raise OffsetIndexError(message, offset=error.offset) from None
 
     def _begins_with_values(self, span: Span, limits: Limits, decryptor: ChunkDecryptor | None) -> bool:
         try:

@@ -18,7 +18,7 @@ from pqext.core.budget import Account, Budget
 from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
-from pqext.core.errors import ArrayLimitError, CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.errors import ArrayLimitError, CorruptFileError, MemoryLimitError, OffsetIndexError, ParquetError
 from pqext.core.extension import second_copy
 from pqext.core.files.external import spans_of
 from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges
@@ -117,6 +117,7 @@ class RowGroupReader:
         work = [max(reader.work, 0) * at_once // max(self._group.num_rows, 1) for reader in readers.values()]
         jobs = len(readers) if sum(sizes.values()) > SMALL * len(readers) else 1
         queue: Any = NumberQueue(rows) if isinstance(rows, np.ndarray) else RowQueue(rows)
+        is_prefix, returned, indexes = True, 0, self._group.indexes
         with Workers(self._options.threads, jobs) as workers:
             while queue:
                 part = queue.take(at_once)
@@ -127,21 +128,24 @@ class RowGroupReader:
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
                     _check_elements(columns)
                     self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
+                except OffsetIndexError as error:
+                    if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
+                        raise  # rows may have been chosen or returned by what the index states
+                    error.locate(row_group=self._group.index, path=self._group.path)
+                    indexes.ignore_pages(error)
+                    queue.give_back(part)
+                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    continue
                 except MemoryLimitError as error:
                     too_long = isinstance(error, ArrayLimitError)
                     if batch_rows is None and not too_long:
                         raise
                     if not (too_long and self._view_leaves()) and (count == 1 or error.is_final):
                         raise
-                    self._assembling.settle(0)
-                    # The columns are opened again, and pass over what was handed out.
-                    workers.abandon()
-                    for reader in readers.values():
-                        reader.close()
                     at_once = max(count // _FEWER, 1)
                     self._passed_rows = at_once if too_long else None
                     queue.give_back(part)
-                    whole, readers = {}, self._without_whole(chosen)
+                    whole, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 if batch_rows is not None and queue:
                     found = sum(column.nbytes for column in columns.values()) // count
@@ -153,6 +157,8 @@ class RowGroupReader:
                 arrays = list(made)
                 del columns, taken, made
                 self._hand_over(readers, arrays)
+                returned += count
+                is_prefix = is_prefix and _end(part) == returned
                 if kept:
                     yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
             for reader in readers.values():
@@ -238,6 +244,16 @@ class RowGroupReader:
         if self._kept is not None:
             self._kept.take(sum(array.get_total_buffer_size() for array in arrays))
 
+    def _reopened(
+        self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
+    ) -> dict[int, ColumnReader]:
+        """The columns opened again, which skip the rows that were returned."""
+        self._assembling.settle(0)
+        workers.abandon()
+        for reader in readers.values():
+            reader.close()
+        return self._without_whole(chosen)
+
     def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
         """All columns, none of them decoded whole."""
         self._gathered.settle(0)
@@ -301,6 +317,11 @@ def _take(reader: ColumnReader, rows: _Rows) -> LeafColumn:
 
 def _count(rows: _Rows) -> int:
     return len(rows) if isinstance(rows, np.ndarray) else sum(map(len, rows))
+
+
+def _end(rows: _Rows) -> int:
+    """The row after the last of ``rows``, which are not empty."""
+    return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
 
 
 def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:

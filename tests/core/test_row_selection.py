@@ -185,7 +185,7 @@ def test_an_offset_index_that_lies_of_rows_is_found_out(column: int) -> None:
         pages[2].first_row_index += 1
 
     data = rewritten(stored(), column, shift)
-    with pqext.open(data) as file:
+    with pqext.open(data, strict=True) as file:
         name = "il"[column // 3]
         with pytest.raises(CorruptFileError, match="the offset index says") as caught:
             file.read([name], rows={0: [range(PAGE, PAGE + 3)]})
@@ -198,7 +198,7 @@ def test_an_offset_index_that_misses_the_pages_is_found_out() -> None:
         pages[1].offset, pages[1].compressed_page_size = pages[1].offset + 1, pages[1].compressed_page_size - 1
 
     data = rewritten(stored(dictionary=False, compression="uncompressed"), 0, shift)
-    with pqext.open(data) as file, pytest.raises(CorruptFileError) as caught:
+    with pqext.open(data, strict=True) as file, pytest.raises(CorruptFileError) as caught:
         file.read(["i"], rows={0: [range(PAGE, PAGE + 3)]})
     assert (caught.value.column, caught.value.row_group) == ("i", 0)
 

@@ -203,6 +203,11 @@ class IndexedPages(Sequence[Bounds]):
         """Does each value stand for one row?"""
         return not self._node.max_repetition_level
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether a column index bounds the values of the pages."""
+        return self._columns is not None
+
     def accounts_for(self, stop: int) -> bool:
         """Do pages with rows fill the chunk from the first of them up to ``stop``?"""
         offsets, sizes = self._places.offsets, self._places.sizes

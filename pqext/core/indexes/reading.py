@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from pqext.core import metadata as structures
 from pqext.core.encryption.modules import Module
 from pqext.core.encryption.reading import ChunkDecryptor, MissingKeyError
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import CorruptFileError, LimitError, OffsetIndexError, ParquetError
 from pqext.core.files.external import read_many
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
@@ -83,6 +83,7 @@ class IndexReader:
         self._raw: dict[int, Any] = {}
         self._pages: dict[int, IndexedPages | None] = {}
         self._places: dict[int, IndexedPages | None] = {}
+        self._is_ignored = False
 
     def column_index(self, chunk: IndexedChunk) -> ColumnIndex | None:
         """The chunk's column index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
@@ -132,6 +133,8 @@ class IndexReader:
 
     def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
         """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
+        if self._is_ignored:
+            return None
         leaf = chunk.node.leaf_start
         if self._gathering.wanted is not None and leaf not in self._pages:
             self.load([chunk])
@@ -142,6 +145,8 @@ class IndexReader:
 
     def places(self, chunk: IndexedChunk) -> IndexedPages | None:
         """The chunk's pages without their bounds, unless the bounds were read already."""
+        if self._is_ignored:
+            return None
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
             return self._pages[leaf]
@@ -218,6 +223,20 @@ class IndexReader:
         if self._strict:
             raise error
         warn(f"passed over {what}: {error}", DamagedIndexWarning)
+
+    def ignore_pages(self, error: OffsetIndexError) -> None:
+        """Use no page index of the row group from now on: reading has shown that an offset index is wrong.
+
+        Raises ``error`` if reading is strict.
+        """
+        if not self._is_ignored:
+            self.pass_over("the page indexes of a row group", error)
+            self._is_ignored = True
+
+    def has_bounded(self, leaf: int | None) -> bool:
+        """Whether rows may have been pruned by the bounds of the pages of a leaf."""
+        pages = None if leaf is None else self._pages.get(leaf)
+        return pages is not None and pages.has_bounds
 
     def _note_filter(self, chunk: IndexedChunk, noted: Wanted) -> None:
         """Note where the chunk's filter lies, if that can be told and it will be read."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.arrow_schema.arrays import filtered
 from pqext.core.buffers import view
+from pqext.core.errors import OffsetIndexError
 from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
 from pqext.core.kernels import wanted
 from pqext.core.reader import ParquetFile
@@ -96,7 +97,17 @@ class Lessons:
 def _run(
     file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons, shares: int
 ) -> Iterator[Part]:
-    return _GroupRun(file, plan, computed, batch_rows, lessons, shares).parts()
+    is_first = True
+    try:
+        for part in _GroupRun(file, plan, computed, batch_rows, lessons, shares).parts():
+            is_first = False
+            yield part
+    except OffsetIndexError as error:
+        indexes = file.row_groups[plan.index].indexes
+        if not is_first or plan.rows is None or indexes is None:
+            raise
+        indexes.ignore_pages(error)
+        yield from _GroupRun(file, replace(plan, rows=None), computed, batch_rows, lessons, shares).parts()
 
 
 def _unfiltered(
