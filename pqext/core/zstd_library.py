@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import threading
 from collections.abc import Iterator
 from functools import cache
 
 from pqext.core.kernels.zstd import Context
+from pqext.core.per_thread import PerThread
 
 _NAMES = ("ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx", "ZSTD_isError")
 _LEAST_VERSION = 10_400
 """Before 1.4 the library was not yet stable in all that is asked of it."""
 
-_thread = threading.local()
-
 
 def context() -> Context | None:
     """What this thread unpacks with, ``None`` where the library cannot be had."""
-    try:
-        held: Context | None = _thread.context
-    except AttributeError:
-        found = _functions()
-        held = _thread.context = None if found is None else Context(*found)
-    return held
+    return _contexts.get()
+
+
+def _new_context() -> Context | None:
+    found = _functions()
+    return None if found is None else Context(*found)
+
+
+_contexts = PerThread(_new_context)
 
 
 @cache

@@ -255,6 +255,16 @@ def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
     return found
 
 
+def copy_of(shape: Any) -> Any:
+    """A copy of a shapely geometry, not prepared; anything else, such as a box, as it is.
+
+    Copying does not evaluate the geometry, so that threads may copy one geometry at the same time.
+    """
+    import shapely
+
+    return shapely.set_srid(shape, shapely.get_srid(shape)) if isinstance(shape, shapely.Geometry) else shape
+
+
 def _without_empty_parts(shape: Any) -> Any:
     import shapely
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,25 @@ def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple
     matcher = Matcher(Geometries.of(geo.from_shapely(other)), Condition(predicate))
     found = list(zip(*(part.tolist() for part in matcher.pairs(Geometries.of(geo.from_shapely(one)))), strict=True))
     assert found == sorted(pairs_of(one, other, predicate))
+
+
+def test_threads_share_a_matcher_but_no_shapes() -> None:
+    one, other = shapes(1, 300), shapes(2, 200)
+    right, left = Geometries.of(geo.from_shapely(other)), Geometries.of(geo.from_shapely(one))
+    matcher, nearest = Matcher(right, Condition("intersects")), Nearest(right, 1, None)
+    meeting = threading.Barrier(4)
+
+    def match(_: int) -> tuple[set[tuple[int, int]], set[int]]:
+        meeting.wait()
+        rows, columns = matcher.pairs(left)
+        nearest.pairs(left)
+        held = {id(shape) for shape in [*matcher.shapes(), *nearest.shapes] if shape is not None}
+        return set(zip(rows.tolist(), columns.tolist(), strict=True)), held
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(match, range(4)))
+    assert [pairs for pairs, _ in answers] == [pairs_of(one, other, "intersects")] * 4
+    assert len(set.union(*(held for _, held in answers))) == sum(len(held) for _, held in answers)
 
 
 @pytest.mark.spec("spark.joins.exact")

@@ -145,11 +145,23 @@ class SpatialQuestions(Generic[Question]):
         return self._spatial("dwithin", geometry, distance)
 
 
-@lru_cache(maxsize=256)
+_LARGE = 16 << 10
+"""Bytes of WKB: of larger geometries, which each thread copies and indexes, fewer predicates are cached."""
+
+
 def predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
     """The question as ``pqext.geo`` answers it, of rows and of row groups."""
+    is_large = isinstance(geometry, bytes) and len(geometry) > _LARGE
+    return (_large_predicate if is_large else _small_predicate)(operation, geometry, distance)
+
+
+def _make_predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
     from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.wkb import to_shapely
 
     query = to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry
     return SpatialPredicate(operation, query, distance)
+
+
+_small_predicate = lru_cache(maxsize=256)(_make_predicate)
+_large_predicate = lru_cache(maxsize=16)(_make_predicate)

@@ -107,17 +107,17 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
     import shapely
 
     if predicate.box is None:
-        return planar.related("equals", rows, predicate.geometry)
+        return planar.related("equals", rows, predicate.private_geometry)
     answers = np.zeros(len(rows), dtype=np.bool_)
     corners, whose = shapely.get_coordinates(rows, return_index=True)
     left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # edges to nowhere meet nothing
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
-        query = unrolled(predicate.geometry, geod)
+        asked = predicate.private_geometry
+        query = unrolled(asked, geod)
         if query.is_empty or not len(left):
             return answers
         west, _, east, _ = shapely.bounds(query).tolist()
-        asked = predicate.geometry
         if not isinstance(asked, BoundingBox) and np.isnan(shapely.get_coordinates(asked)).any():
             return answers
         if not np.isfinite(shapely.get_coordinates(query)).all():

@@ -61,7 +61,7 @@ def decide(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
     operation = predicate.operation if predicate.operation != "disjoint" else "intersects"
-    reach, query = test.reach, predicate.geometry
+    reach, query = test.reach, predicate.private_geometry
     verdicts = np.zeros(len(chunk), dtype=np.uint8)
     if reach is None:  # everything is as far from an empty query as can be
         reach_box = (math.inf, math.inf, math.inf, math.inf)
@@ -120,6 +120,7 @@ def related(
 ) -> NDArray[np.bool_]:
     """Does each row stand so to the query? Not for ``disjoint``, which is what does not intersect.
 
+    Prepares ``query``, which must therefore be private to the calling thread and not the user's own object.
     Raises GeometryError where shapely cannot tell, as for polygons that cross themselves.
     """
     import shapely

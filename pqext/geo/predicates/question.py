@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from pqext.core.per_thread import PerThread
 from pqext.geo.box import BoundingBox
 from pqext.geo.predicates.boxes import OPERATIONS, Operation
-from pqext.geo.wkb import without_empty_parts
+from pqext.geo.wkb import copy_of, without_empty_parts
 
 Query: TypeAlias = Any
 """A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)`` of any sequence, or a shapely geometry."""
@@ -57,6 +59,7 @@ class SpatialQuestion:
     distance: float | None = None
     box: BoundingBox | None = field(init=False, repr=False, compare=False)
     """The box around the query's corners; None when the query is an empty geometry."""
+    _private: PerThread[Query] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:
@@ -67,13 +70,20 @@ class SpatialQuestion:
             hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
             raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
         else:
-            (mended,) = without_empty_parts(np.array([self.geometry], dtype=object))
+            # The caller's object may be in use in other threads, and preparing it would change it.
+            (mended,) = without_empty_parts(np.array([copy_of(self.geometry)], dtype=object))
             object.__setattr__(self, "geometry", mended)
         object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
         box = self.geometry
         if not isinstance(box, BoundingBox):
             box = None if box.is_empty else as_box(box.bounds)
         object.__setattr__(self, "box", box)
+        object.__setattr__(self, "_private", PerThread(partial(copy_of, self.geometry)))
+
+    @property
+    def private_geometry(self) -> Query:
+        """The query as an object that only the calling thread evaluates, and may prepare."""
+        return self._private.get()
 
 
 def as_distance(operation: str, distance: Any) -> float | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.per_thread import PerThread
 from pqext.geo.predicates.planar import points_of
 from pqext.spark.functions.geometry_arrays import Geometries, of_shapes
 
@@ -96,7 +97,7 @@ class Matcher:
         self.sides = sides_of(right, condition)
         self._grid: _Grid | None = None
         self._tree: Any = None
-        self._shapes: Any = None
+        self._shapes = PerThread(self._prepared)
 
     def pairs(self, left: Geometries) -> tuple[Rows, Rows]:
         """Rows of the left and the right side that belong together, by rows of the left."""
@@ -110,13 +111,15 @@ class Matcher:
         return one[order], other[order]
 
     def shapes(self) -> Any:
-        """The right side's shapes, prepared."""
+        """The right side's shapes, prepared and private to the calling thread."""
+        return self._shapes.get()
+
+    def _prepared(self) -> Any:
         import shapely
 
-        if self._shapes is None:
-            self._shapes = self.right.shapes()
-            shapely.prepare(self._shapes)
-        return self._shapes
+        shapes = self.right.shapes()
+        shapely.prepare(shapes)
+        return shapes
 
     def _points(self, left: Geometries) -> tuple[Rows, Any, Any] | None:
         """The rows of the left side that are not null, with X and Y, if these are points that the grid can find."""
@@ -247,10 +250,24 @@ class Nearest:
     def __init__(self, right: Geometries, k: int, most: float | None) -> None:
         import shapely
 
-        self.k, self.most = k, most
-        self.shapes = right.shapes()
-        self.there = int((~(shapely.is_missing(self.shapes) | shapely.is_empty(self.shapes))).sum())
-        self.tree = shapely.STRtree(self.shapes)
+        self.right, self.k, self.most = right, k, most
+        self._tree = PerThread(self._indexed)
+        shapes = self.shapes
+        self.there = int((~(shapely.is_missing(shapes) | shapely.is_empty(shapes))).sum())
+
+    def _indexed(self) -> Any:
+        import shapely
+
+        return shapely.STRtree(self.right.shapes())
+
+    @property
+    def tree(self) -> Any:
+        """The index of the right side's shapes, which measures distances to them: private to the calling thread."""
+        return self._tree.get()
+
+    @property
+    def shapes(self) -> Any:
+        return self.tree.geometries
 
     def pairs(self, left: Geometries) -> tuple[Rows, Rows, NDArray[np.float64]]:
         """Rows of both sides with their distance: for each of the left the ``k`` nearest, the nearest first.

@@ -1,0 +1,42 @@
+"""Values private to a thread, for libraries whose objects threads must not share.
+
+A prepared GEOS geometry builds its indexes while it is evaluated. Before GEOS 3.12 (shapely 2.0 carries 3.11) every
+geometry also computes its envelope when it is first evaluated. Neither is safe when two threads evaluate one object.
+pyproj's CRS and Transformer (from 3.1) hold an object of PROJ for each thread themselves, and a Geod does not change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class PerThread(Generic[T]):
+    """A value that each thread makes for itself when it first needs it.
+
+    The value lasts as long as both the thread and this object.
+
+    Args:
+        make: Returns a value that no other thread holds. It may run in several threads at the same time.
+    """
+
+    __slots__ = ("_local", "_make")
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._local = threading.local()
+
+    def get(self) -> T:
+        """Return the value of the calling thread."""
+        try:
+            return cast(T, self._local.value)
+        except AttributeError:
+            pass
+        value = self._local.value = self._make()
+        return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._make,)
