@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
+from pqext.dataset.evaluation.evaluate import value_of
 from pqext.dataset.expressions import ARITHMETIC, Arithmetic, Column, Constant, Value
 from pqext.dataset.notations.sql import value_from_sql
 from reference import computed as twin
@@ -49,7 +50,7 @@ FILE = stored(ROWS)
     "text",
     ["i + 1", "i * f", "i - d", "d * d", "-i", "-d", "i / 2", "d / 4", "i % 3", "f % 2", "d + 1.5", "p.x * 2",
      "len(l)", "cardinality(m)", "i::double", "i::varchar", "try_cast(s as double)", "p.y", "d::decimal(9, 1)",
-     "i::tinyint + 1", "len(l) * i"],
+     "i::tinyint + 1", "len(l) * i", "d::varchar", "(d * d)::varchar", "(d / 4)::decimal(12, 9)::varchar"],
 )  # fmt: skip
 @pytest.mark.parametrize("where", [None, "i > 0", "s <> 'x' or p is null"])
 def test_values_are_those_of_duckdb(text: str, where: str | None) -> None:
@@ -67,6 +68,22 @@ def plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value) + 0.0  # Arrow's decimals have one zero
     return float(value) if isinstance(value, int) else value
+
+
+@given(st.data(), st.sampled_from([pa.decimal32, pa.decimal64, pa.decimal128]), st.integers(0, 9))
+def test_decimals_as_text_keep_the_digits_of_their_scale(data: st.DataObject, kind: Any, scale: int) -> None:
+    unscaled = st.sampled_from([0, 10, -130, 500_000]) | st.integers(-(10**9) + 1, 10**9 - 1)
+    values = data.draw(st.lists(st.none() | unscaled.map(lambda digits: Decimal(digits).scaleb(-scale)), max_size=4))
+    array = pa.array(values, kind(9, scale))
+    for start in range(len(values) + 1):
+        batch = pa.record_batch({"d": array.slice(start)})
+        found = value_of(col("d").cast("string"), batch).to_pylist()
+        assert found == [None if value is None else format(value, "f") for value in values[start:]]
+
+
+def test_filter_on_decimals_as_text_keeps_trailing_zeros() -> None:
+    prices = stored(pa.table({"price": pa.array([Decimal("1.30"), Decimal("2.00")], pa.decimal128(9, 2))}))
+    assert pqext.read_table(prices, filter="cast(price as string) = '1.30'").num_rows == 1
 
 
 def test_columns_and_fields_have_other_names() -> None:

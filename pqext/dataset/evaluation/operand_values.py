@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -112,8 +113,22 @@ def cast(array: pa.Array, to: Cast) -> pa.Array:
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     array = _narrowed(array, _castable(to, array.type))
+    if pa.types.is_decimal(array.type) and _is_text(target):
+        return plain_text(array).cast(target)
+    if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
+        array = _seconds(array)
     whole = array if array.type == target else widened(array, target)
     return whole if whole is not None else variant.get(as_shredded(array), (), to.type, strict=False)
+
+
+def plain_text(decimals: pa.Array) -> pa.StringArray:
+    """Decimals as text with all digits of their scale, never with an exponent: ``1.30``."""
+    scale = decimals.type.scale
+    digits = pc.utf8_ltrim(_rescaled(decimals, 0).cast(pa.string()), "-")
+    if scale:
+        digits = pc.utf8_replace_slice(pc.utf8_lpad(digits, scale + 1, "0"), -scale, -scale, ".")
+    is_negative = pc.less(decimals, pa.scalar(Decimal(0), decimals.type))
+    return pc.if_else(is_negative, pc.binary_join_element_wise("-", digits, ""), digits)
 
 
 def as_shredded(array: pa.Array) -> pa.StructArray:
@@ -189,6 +204,21 @@ def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
         )
     many = " of more than 38 digits" if types.is_decimal(type) and type.precision > 38 else ""
     raise TypeError(f"{operand}: {type}{many} casts to nothing else")
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return type in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _seconds(times: pa.Array) -> pa.Array:
+    """Times of day in microseconds as seconds since midnight, exactly."""
+    return _rescaled(times.view(pa.int64()).cast(pa.decimal128(19, 0)), 6)
+
+
+def _rescaled(decimals: pa.Array, scale: int) -> pa.Array:
+    """Decimals with the same digits and another scale."""
+    type = pa.decimal128(decimals.type.precision, scale)
+    return pa.Array.from_buffers(type, len(decimals), decimals.buffers(), decimals.null_count, decimals.offset)
 
 
 def _narrowed(array: pa.Array, type: pa.DataType) -> pa.Array:

@@ -84,8 +84,9 @@ class Value(Suggesting, Questions):
     def cast(self, type: Any) -> Cast:
         """The value as another type, null where it has none; ``type`` is a type's name or an Arrow type.
 
-        Casts are those of :func:`pqext.variant.get`, Spark's: decimals are rounded half up, other numbers cut towards
-        zero, text is read, and times are in UTC.
+        Casts are Spark's ``try_cast`` with the session time zone UTC: decimals are rounded half up, other numbers are
+        cut towards zero, text is parsed, decimals keep the digits of their scale as text (``1.30``), and a time of day
+        is a number of seconds. Values within VARIANT columns cast as in :func:`pqext.variant.get`.
 
         >>> from pqext import col
         >>> str(col("code").cast("int64") > 5)
