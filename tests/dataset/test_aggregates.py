@@ -239,6 +239,16 @@ def test_bounds_that_no_value_can_be_are_not_answers(kind: pa.DataType) -> None:
     assert (scan.min("x").as_py(), scan.max("x").as_py()) == (values[0].as_py(), values[1].as_py())
 
 
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("kind", [pa.decimal32(9, 2), pa.decimal64(18, 3), pa.decimal128(38, 5), pa.decimal256(60, 9)])
+def test_least_and_greatest_decimals_of_every_width_are_those_of_arrow(kind: pa.DataType, statistics: bool) -> None:
+    values = pa.array([Decimal("1.30"), None, Decimal("-2.00"), Decimal("999.25")], kind)
+    scan = pqext.scan(stored(pa.table({"x": values}), statistics=statistics))
+    assert scan.min("x").equals(pa.scalar(Decimal("-2.00"), kind))
+    assert scan.max("x").equals(pa.scalar(Decimal("999.25"), kind))
+    assert scan.filter("x < 900").max("x").equals(pa.scalar(Decimal("1.30"), kind))
+
+
 def test_a_column_without_an_order_is_refused_by_name() -> None:
     table = pa.table({"l": [[1], [2]], "n": [1, 2]})
     with pytest.raises(TypeError):

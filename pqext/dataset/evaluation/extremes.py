@@ -20,7 +20,10 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
     Python may not hold it, as days of far years, so Arrow keeps it. Raises ``TypeError`` for values without an order.
     """
     kind = array.type
-    if (compared := _COMPARED.get(kind)) is not None:
+    compared = _COMPARED.get(kind)
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        compared = pa.decimal128(kind.precision, kind.scale)
+    if compared is not None:
         array = array.cast(compared)
     if pa.types.is_floating(array.type):
         array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
