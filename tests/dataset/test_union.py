@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -228,6 +229,8 @@ def test_a_plan_never_reads_a_column_that_is_not_needed(tmp_path: Path) -> None:
         (pa.int8(), pa.float32(), pa.float32()),
         (pa.decimal128(5, 2), pa.decimal128(7, 4), pa.decimal128(7, 4)),
         (pa.decimal128(38, 0), pa.decimal128(38, 30), pa.decimal256(68, 30)),
+        (pa.decimal32(9, 0), pa.decimal32(9, 9), pa.decimal64(18, 9)),
+        (pa.decimal64(18, 0), pa.int64(), pa.decimal128(19, 0)),
         (pa.time32("ms"), pa.time64("us"), pa.time64("us")),
         (pa.duration("s"), pa.duration("ms"), pa.duration("ms")),
         (pa.timestamp("us", "UTC"), pa.timestamp("ns", "Europe/Berlin"), pa.timestamp("ns", "UTC")),
@@ -291,6 +294,35 @@ def test_types_that_do_not_unify_are_one_error_with_both_files(
     assert pqext.read_table(tmp_path, ["b"], schema="union").num_rows == 2
     explicit = pa.schema([("b", pa.int64())])
     assert pqext.read_table(tmp_path, schema=explicit).num_rows == 2
+
+
+INTEGERS = {
+    pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "integer", pa.int64(): "bigint", pa.uint8(): "utinyint",
+    pa.uint16(): "usmallint", pa.uint32(): "uinteger", pa.uint64(): "ubigint",
+}
+"""Integer types of Arrow and their names in DuckDB."""
+
+
+@pytest.mark.parametrize("integer", INTEGERS, ids=str)
+@pytest.mark.parametrize(("precision", "scale"), [(5, 2), (12, 4), (38, 2), (9, 9)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_integer_and_decimal_unify_to_the_decimal_type_of_duckdb(
+    integer: pa.DataType, precision: int, scale: int, reverse: bool
+) -> None:
+    bits = integer.bit_width - pa.types.is_signed_integer(integer)
+    largest = (1 << bits) - 1
+    fraction = Decimal(1).scaleb(-scale)
+    tables = [
+        pa.table({"a": pa.array([largest, None], integer)}),
+        pa.table({"a": pa.array([fraction], pa.decimal128(precision, scale))}),
+    ]
+    found = pqext.read_table([stored(table) for table in (tables[::-1] if reverse else tables)], schema="union")
+    query = f"select null::{INTEGERS[integer]} as a union all select null::decimal({precision}, {scale})"
+    duckdb_type = duckdb.sql(query).types[0]
+    digits = dict(duckdb_type.children)
+    if digits["precision"] - digits["scale"] >= len(str(largest)):  # DuckDB has at most 38 digits
+        assert found.schema.field("a").type == pa.decimal128(digits["precision"], digits["scale"])
+    assert sorted(found["a"].drop_null().to_pylist()) == [fraction, Decimal(largest)]
 
 
 def test_a_value_that_the_unified_type_does_not_hold_is_an_error() -> None:

@@ -8,7 +8,7 @@ A column that a file lacks is null there. Types widen so that every value stays 
 | integers | the narrowest one of all their values; int64 of uint64 and a signed one |
 | an integer and a float | float where the integer has at most 16 bits and the float 32, else double |
 | floats | the wider |
-| decimals; a decimal and an integer | a decimal of all their digits, at most 76 |
+| decimals; a decimal and an integer | a decimal of all their digits, at most 76; an int32 has 10, an int64 19 |
 | times; durations; timestamps that are all instants or all without a zone | the finest unit, the first zone |
 | string, large_string, string_view | large_string with a large one, else string; so for binary |
 | a string and binary; fixed-size binaries of different sizes | binary |
@@ -29,7 +29,8 @@ import pyarrow as pa
 
 from pqext.core.arrow_schema.marks import marks
 
-_WIDEST_DECIMAL = 76
+_DECIMALS = {32: (9, pa.decimal32), 64: (18, pa.decimal64), 128: (38, pa.decimal128), 256: (76, pa.decimal256)}
+"""Decimal types by their width in bits: the most digits, and the factory."""
 
 
 class Conflict(Exception):
@@ -192,7 +193,27 @@ def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
         if all(map(types.is_floating, both)):
             return max(both, key=lambda type: type.bit_width)
         return pa.float32() if all(_is_within_float(one) for one in both) else pa.float64()
+    if any(map(types.is_decimal, both)):
+        return _decimal(first, other)
     return _merged(first, other)
+
+
+def _decimal(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the narrowest decimal type with all digits of two types, at least one of them a decimal."""
+    both = (first, other)
+    scale = max(type.scale if pa.types.is_decimal(type) else 0 for type in both)
+    digits = max(type.precision - type.scale if pa.types.is_decimal(type) else _digits(type) for type in both)
+    width = max(type.bit_width for type in both if pa.types.is_decimal(type))
+    for bits, (most, factory) in _DECIMALS.items():
+        if bits >= width and digits + scale <= most:
+            return factory(digits + scale, scale)
+    raise Conflict(first, other)
+
+
+def _digits(integer: pa.DataType) -> int:
+    """Return the number of decimal digits of an integer type's largest value."""
+    bits = integer.bit_width - pa.types.is_signed_integer(integer)
+    return len(str((1 << bits) - 1))
 
 
 def _is_within_float(type: pa.DataType) -> bool:
@@ -203,12 +224,9 @@ def _merged(first: pa.DataType, other: pa.DataType) -> pa.DataType:
     """What Arrow makes of both."""
     both = [pa.schema([("x", type)]) for type in (first, other)]
     try:
-        found = pa.unify_schemas(both, promote_options="permissive").field("x").type
+        return pa.unify_schemas(both, promote_options="permissive").field("x").type
     except pa.ArrowException:
         raise Conflict(first, other) from None
-    if pa.types.is_decimal(found) and found.precision > _WIDEST_DECIMAL:
-        raise Conflict(first, other)
-    return found
 
 
 def _finest(*units: str) -> str:
