@@ -59,8 +59,9 @@ def scan(
             Parquet's, such as dictionaries and time zones, the first file decides, and durations must agree. With
             ``"union"`` the result has the columns of all files, including those that the filter leaves out; a file that
             lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.one_table.unified`).
-            With a ``pyarrow.Schema`` the result has exactly these columns, cast as ``pyarrow.compute.cast`` does, and
-            no file is opened to learn them. Conditions on columns that a file lacks are conditions on null.
+            With a ``pyarrow.Schema`` the result has exactly these columns, those of folders included, cast as
+            ``pyarrow.compute.cast`` does, and no file is opened to learn them. A geometry column keeps its CRS and
+            edges: a schema with others is an error. Conditions on columns that a file lacks are conditions on null.
         on_invalid: ``"raise"`` makes one error of all files that are no Parquet or have a damaged footer; ``"skip"``
             leaves them out with a ``CorruptDataWarning``.
         partitioning: ``"hive"`` makes columns of folders such as ``year=2020``; None takes them for plain folders.
@@ -102,6 +103,8 @@ def scan(
     )
     if isinstance(schema, pa.Schema):
         partitions = partitions.typed(schema)
+        if chosen is None:
+            chosen = tuple(schema.names)
     included = [name for name in (include_file_paths, include_row_numbers) if name is not None]
     if included:
         partitions = partitions.including(include_file_paths, include_row_numbers)

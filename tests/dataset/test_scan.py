@@ -253,19 +253,6 @@ def test_a_damaged_file_is_named(folder: Path) -> None:
         scan(folder).to_table()
 
 
-def test_columns_of_one_name_are_read_each_for_itself_and_not_asked_for_by_name() -> None:
-    out = io.BytesIO()
-    twice = pa.table([pa.array([1, 2]), pa.array(["x", "y"])], names=["a", "a"])
-    pqext.write_table(twice, out)
-    data = out.getvalue()
-    assert pqext.read_table(data).columns == twice.columns
-    for ask in ({"columns": ["a"]}, {"filter": pqext.col("a") == 1}):
-        with pytest.raises(ValueError, match="ambiguous"):
-            pqext.read_table(data, **ask)
-    with pytest.raises(ValueError, match="several columns of one name"):
-        pqext.scan([data, data]).to_table()
-
-
 def test_very_many_computed_columns_take_time_in_proportion(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "t.parquet")
     began = time.process_time()

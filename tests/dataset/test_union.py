@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+import shapely
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
@@ -375,6 +376,49 @@ def test_geometries_unify_only_with_those_of_their_reference_system(tmp_path: Pa
     assert found.filter(col("g").is_null()).to_table()["n"].to_pylist() == [1]
     with pytest.raises(ValueError, match=r"marked .*4326.* and .*3857"):
         pqext.read_table(tmp_path, schema="union")
+
+
+@pytest.mark.parametrize(
+    ("crs", "edges", "is_same"),
+    [
+        ("EPSG:4326", "planar", True),
+        ("epsg:4326", "planar", True),
+        ("OGC:CRS84", "planar", True),  # the order of axes aside, which WKB fixes
+        ("EPSG:3857", "planar", False),
+        ("EPSG:4258", "planar", False),
+        ("EPSG:4326", "spherical", False),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_schema_never_relabels_crs_or_edges_of_a_geometry_column(
+    tmp_path: Path, crs: str, edges: Any, is_same: bool, nested: bool
+) -> None:
+    def column(field: pa.Field) -> pa.Schema:
+        return pa.schema([("s", pa.struct([("l", pa.list_(field))]))]) if nested else pa.schema([field])
+
+    stored_schema = column(pqext.geo.geometry_field("g", "EPSG:4326"))
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    row = {"s": {"l": [point]}} if nested else {"g": point}
+    pqext.write_table(pa.Table.from_pylist([row], stored_schema), tmp_path / "1.parquet")
+    found = pqext.scan(tmp_path, schema=column(pqext.geo.geometry_field("g", crs, edges)))
+    if is_same:
+        assert found.to_table().to_pylist() == [row]
+    else:
+        name = r"s\.l\.element" if nested else "g"
+        with pytest.raises(ValueError, match=f"column '{name}' has CRS EPSG:4326 and planar edges .*{crs} and {edges}"):
+            found.to_table()
+
+
+def test_schema_without_a_folder_column_leaves_it_out_as_pyarrow_does(tmp_path: Path) -> None:
+    (tmp_path / "year=2020").mkdir()
+    pq.write_table(pa.table({"a": [1, 2], "b": [3, 4]}), tmp_path / "year=2020" / "1.parquet")
+    for names in (["b"], ["b", "year"], ["year"], ["year", "b", "a"]):
+        schema = pa.schema([(name, pa.int64()) for name in names])
+        found = pqext.scan(tmp_path, schema=schema)
+        assert found.schema.equals(schema)
+        assert found.to_table().equals(ds.dataset(tmp_path, schema=schema, partitioning="hive").to_table())
+        assert pqext.read_table(tmp_path, names[:1], schema=schema).column_names == names[:1]
+    assert pqext.scan(tmp_path, filter=col("year") == 2021, schema=pa.schema([("b", pa.int64())])).count() == 0
 
 
 def test_a_given_schema_chooses_columns_and_casts_as_pyarrow_datasets_do(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Agreement(Form):
             return alike[2] if alike[2].filter is filter else replace(alike[2], filter=filter)
         schema = self._agreed(row, file)
         asked = Asked(self.wanted.columns_of(file), self.wanted.computed, filter, schema)
-        if file.stored_schema is own[1] and len(set(schema.names)) == len(schema.names):
+        if file.stored_schema is own[1]:
             self._alike = (*own, asked)
         return asked
 
@@ -104,9 +104,8 @@ class Agreement(Form):
             raise ValueError(f"schemas differ: of {name}, compared with {self._first}: {error}{_UNION}") from None
 
     def _is_known(self, schema: pa.Schema) -> bool:
-        """Is it the result's schema, by names that tell its columns apart?"""
-        is_distinct = len(set(schema.names)) == len(schema.names)
-        return is_distinct and bool(schema.equals(self._schema, check_metadata=True))
+        """Whether ``schema`` is the result's, column by column; names may repeat."""
+        return bool(schema.equals(self._schema, check_metadata=True))
 
 
 def check_agreement(
@@ -117,7 +116,10 @@ def check_agreement(
     ``advice`` ends the message where the schemas might be unified.
     """
     if len(set(first.names)) < len(first.names):
-        raise ValueError(f"schemas cannot be matched by name: {first_path} has several columns of one name")
+        raise ValueError(
+            f"schemas cannot be matched by name: {first_path} has several columns of one name, and {other_path} other "
+            "columns; read the files one by one"
+        )
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
     if missing or extra:
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []

@@ -158,8 +158,11 @@ def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Sc
         return batch
     if not schema.names:
         return batch.select([])
+    positions: dict[str, list[int]] = {}  # of each name, last first: a file may have several columns of one name
+    for index, name in reversed([*enumerate(batch.schema.names)]):
+        positions.setdefault(name, []).append(index)
     columns = []
     for field in schema:
-        column = named[field.name] if field.name in named else batch.column(field.name)
+        column = named[field.name] if field.name in named else batch.column(positions[field.name].pop())
         columns.append(column if column.type == field.type else pc.cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

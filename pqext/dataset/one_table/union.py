@@ -38,6 +38,7 @@ from pqext.dataset.expressions.literals import kind_of_arrow
 from pqext.dataset.expressions.visitors import columns, normal, paths
 from pqext.dataset.one_table.conforming import conform, nulls
 from pqext.dataset.one_table.file_request import Asked, Form, Wanted
+from pqext.dataset.one_table.geometry_types import check_geometry_types
 from pqext.dataset.planning.projection import Computed, computed_of
 from pqext.dataset.pruning.binding import bind, lookup
 
@@ -90,6 +91,7 @@ class Union(Form):
         return found[2]
 
     def _asked(self, file: ParquetFile, filter: Expression | None) -> Asked:
+        check_geometry_types(self._stored, file.arrow_schema, file.path)
         left, exact = None, None
         if filter is not None:
             answer = self._answer(normal(filter), file)
