@@ -46,6 +46,7 @@ class ScanKeywords(ReadKeywords, total=False):
     schema: Literal["union"] | pa.Schema | None
     on_invalid: Literal["raise", "skip"]
     partitioning: Literal["hive"] | None
+    partition_types: Mapping[str, str | pa.DataType] | None
     include_file_paths: str | None
     include_row_numbers: str | None
     skipping: Any

@@ -15,7 +15,7 @@ from pqext.dataset.files.sources import find_sources, located
 from pqext.dataset.files.summaries import expanded
 from pqext.dataset.files_query import FilesQuery, SchemaRule
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.one_table.partitions import Partitioning, partitions_of
+from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes, partitions_of
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
 from pqext.dataset.skipping import skipping_of
@@ -32,6 +32,7 @@ def scan(
     schema: SchemaRule = None,
     on_invalid: OnInvalid = "raise",
     partitioning: Partitioning = "hive",
+    partition_types: PartitionTypes | None = None,
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
     skipping: Any = None,
@@ -65,6 +66,9 @@ def scan(
         on_invalid: ``"raise"`` makes one error of all files that are no Parquet or have a damaged footer; ``"skip"``
             leaves them out with a ``CorruptDataWarning``.
         partitioning: ``"hive"`` makes columns of folders such as ``year=2020``; None takes them for plain folders.
+        partition_types: Types of these columns by name, as Arrow types or their names, such as ``{"day": "string"}``.
+            By default a column has integers or dates if all its folders name these, and text otherwise, also for
+            numbers with leading zeros (``zip=01234``).
         include_file_paths: The name of a further column, which holds the path of each row's file as it was given or
             found; filters on it leave other files unopened.
         include_row_numbers: The name of a further int64 column, which counts the rows of each file from 0, before any
@@ -99,7 +103,7 @@ def scan(
     found = find_sources(sources, filesystem, storage_options)
     files, summaries = expanded([*located(sources, filesystem, storage_options)], found, read, limits)
     partitions = partitions_of(
-        sources, files, partitioning, filesystem=filesystem, storage_options=storage_options
+        sources, files, partitioning, types=partition_types, filesystem=filesystem, storage_options=storage_options
     )
     if isinstance(schema, pa.Schema):
         partitions = partitions.typed(schema)

@@ -40,6 +40,26 @@ def test_what_spark_wrote_reads_as_spark_reads_it(spark: Any, folder: Path) -> N
     assert ours.groupBy("n").count().count() == 2
 
 
+def test_dates_keep_their_type_and_codes_their_zeros(spark: Any, tmp_path: Path) -> None:
+    folder = str(tmp_path / "days")
+    days = spark.range(4).select("id", F.expr("date '2024-02-28' + cast(id as int)").alias("day"))
+    days.withColumn("zip", F.lpad("id", 5, "0")).repartition(1).write.partitionBy("day", "zip").parquet(folder)
+    theirs = spark.read.schema("id bigint, day date, zip string").parquet(folder)
+    expected = sorted(theirs.collect())
+    for engine in ("python", "native"):
+        ours = read(spark, folder, engine=engine)
+        assert ours.dtypes == theirs.dtypes
+        assert sorted(ours.collect()) == expected
+        assert [row.id for row in where(ours, "day = date '2024-02-29'").collect()] == [1]
+    stated = read(spark, folder, partition_types={"day": "string", "zip": "int32"})
+    assert stated.dtypes == [("id", "bigint"), ("day", "string"), ("zip", "int")]
+    assert sorted(row.zip for row in where(stated, "zip > 1").collect()) == [2, 3]
+    option = spark.read.format("pqext").option("partition_types", '{"zip": "int"}').load(folder)
+    assert option.dtypes == [("id", "bigint"), ("day", "date"), ("zip", "int")]
+    plan = explain_read(folder, where="zip = 3", partition_types={"zip": "int32"})
+    assert [task.refusal is None for task in plan.tasks].count(True) == 1
+
+
 def test_files_that_a_filter_on_folders_refuses_are_not_opened(spark: Any, folder: Path, tmp_path: Path) -> None:
     filter = (pqext.col("n") == -1) & (pqext.col("k") == "c/d:e")
     assert [task.refusal is None for task in explain_read(str(folder), where=filter).tasks].count(True) == 0

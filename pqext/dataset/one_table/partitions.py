@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
@@ -32,7 +33,12 @@ Partitioning = Literal["hive"] | None
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """What the folder of null is called."""
 
-_INTEGER = re.compile(r"-?[0-9]+")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+"""Whole numbers as programs write them: with zeros before it a number is a code, such as ``01234``."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+PartitionTypes = Mapping[str, str | pa.DataType]
+"""Types of the columns that folders name, by column; see :func:`partitions_of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +179,46 @@ NO_PARTITIONS = Partitions(None, pa.schema([]))
 
 
 def partitions_of(
-    sources: Any, files: Sequence[Any], partitioning: Partitioning = "hive", *, filesystem: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
+    sources: Any, files: Sequence[Any], partitioning: Partitioning = "hive", *, types: PartitionTypes | None = None,
+    filesystem: Any = None, storage_options: Mapping[str, Any] | None = None,
 ) -> Partitions:
     """The columns that folders between the root of ``sources`` and their ``files`` name; none without partitioning.
 
     The root is the folder that is read, what stands before the first folder with ``*`` of a pattern, or what all
-    roots of a list have in common, where a file's is its folder. A column holds int32, or int64, where all folders
-    name whole numbers of that range, and text otherwise; ``%20`` stands for a byte, and ``__HIVE_DEFAULT_PARTITION__``
-    for null. Raises ``UnsupportedError`` for names that are not UTF-8 and for folders that name a column twice.
+    roots of a list have in common, where a file's is its folder. A column is int32, or int64, if all folders name whole
+    numbers of that range without leading zeros, date32 if all name dates such as ``2024-01-31``, and text otherwise;
+    ``types`` states others, as Arrow types or their names. ``%20`` is the byte 0x20, and
+    ``__HIVE_DEFAULT_PARTITION__`` is null.
+
+    Raises ``UnsupportedError`` for names that are not UTF-8 and for folders that name a column twice, ``ValueError``
+    for types of columns that no folder names.
     """
     if partitioning is None:
+        if types:
+            raise ValueError("partition_types are of columns that folders name: leave out partitioning=None")
         return NO_PARTITIONS
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-    return partitions_below(common_root(sources, filesystem, storage_options), files)
+    partitions = partitions_below(common_root(sources, filesystem, storage_options), files)
+    return partitions.typed(_schema_of(types, partitions.schema)) if types else partitions
+
+
+def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
+    from pqext.variant.access.targets import target_type
+
+    fields = []
+    for name, type in types.items():
+        if name not in partitions.names:
+            named = ", ".join(map(visible, partitions.names)) or "no column"
+            raise ValueError(f"partition_types: no folder names column {visible(name)!r}; folders name {named}")
+        try:
+            arrow_type = target_type(type)
+        except ValueError as error:
+            raise ValueError(f"partition_types: column {visible(name)!r}: {error}") from None
+        if pa.types.is_nested(arrow_type):
+            raise ValueError(f"partition_types: column {visible(name)!r} takes a type of single values, not {type}")
+        fields.append((name, arrow_type))
+    return pa.schema(fields)
 
 
 def partitions_below(root: str | None, files: Sequence[Any]) -> Partitions:
@@ -237,15 +268,28 @@ def _decoded(text: str, source: Any) -> str:
 
 
 def _type_of(texts: Sequence[str | None]) -> pa.DataType:
-    given = [text for text in texts if text is not None]
-    if not given or not all(_INTEGER.fullmatch(text) and len(text) < 1000 for text in given):
+    """Return the type of a column by what folders name, null included."""
+    values = [text for text in texts if text is not None]
+    if values and all(map(_is_date, values)):
+        return pa.date32()
+    if not values or not all(len(text) < 1000 and _INTEGER.fullmatch(text) for text in values):
         return pa.string()
-    numbers = [int(text) for text in given]
+    numbers = [int(text) for text in values]
     low, high = min(numbers), max(numbers)
     for type in (pa.int32(), pa.int64()):
         if -(1 << (type.bit_width - 1)) <= low and high < 1 << (type.bit_width - 1):
             return type
     return pa.string()
+
+
+def _is_date(text: str) -> bool:
+    if _DATE.fullmatch(text) is None:
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _typed(texts: Sequence[str | None], field: pa.Field) -> pa.Array:

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.suggest import answering_with
 from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
 from pqext.dataset.notations.dnf import as_expression
-from pqext.dataset.one_table.partitions import Partitioning
+from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.pushdown.conditions import condition, reads_alike
@@ -70,6 +70,7 @@ def read(
     path_glob_filter: str | None = None,
     engine: Engine = "python",
     skipping: Any = None,
+    partition_types: PartitionTypes | None = None,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
 
@@ -90,12 +91,13 @@ def read(
     ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in which
     tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named ``year=2020`` for
     columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened. With None (option
-    ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and pages, as
-    :class:`pqext.ReadOptions` describes it. ``memory_bytes`` is what a task may hold decoded of a file, by default what
-    ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused. ``schema="union"`` matches the columns of
-    files by name, as :func:`pqext.scan` does; all files must agree by default. ``include_file_paths`` and
-    ``include_row_numbers`` name columns for the file of each row and its number there. ``path_glob_filter``, Spark's
-    ``pathGlobFilter``, leaves out files whose own name does not match a pattern.
+    ``none``) the files alone are read. ``partition_types`` states types of these columns, as in :func:`pqext.scan`.
+    ``trust_statistics=False`` reads all row groups and pages, as :class:`pqext.ReadOptions` describes it.
+    ``memory_bytes`` is what a task may hold decoded of a file, by default what ``pqext.Limits.untrusted()`` allows: a
+    file that asks for more is refused. ``schema="union"`` matches the columns of files by name, as :func:`pqext.scan`
+    does; all files must agree by default. ``include_file_paths`` and ``include_row_numbers`` name columns for the file
+    of each row and its number there. ``path_glob_filter``, Spark's ``pathGlobFilter``, leaves out files whose own name
+    does not match a pattern.
 
     ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
     that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
@@ -117,7 +119,7 @@ def read(
         columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
         trust_statistics, memory_bytes, storage_options=storage, schema=schema,
         include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
-        path_glob_filter=path_glob_filter, skipping=skipping,
+        path_glob_filter=path_glob_filter, skipping=skipping, partition_types=partition_types,
     )
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
@@ -145,6 +147,7 @@ def read(
         path_glob_filter=path_glob_filter,
         engine=engine,
         skipping=skipping,
+        partition_types=partition_types,
     )
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
     asked = partial(_query_of, options, paths)
@@ -290,6 +293,7 @@ def explain_read(
     spark: SparkSession | None = None,
     all_indexes: bool = False,
     skipping: Any = None,
+    partition_types: PartitionTypes | None = None,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
 
@@ -303,6 +307,7 @@ def explain_read(
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
         storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,
+        partition_types=partition_types,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     choice = choose(query, engine, spark)

@@ -24,7 +24,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.notations.as_json import to_json, tree_of, value_of_tree
 from pqext.dataset.notations.dnf import as_expression, from_text
-from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
+from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
 from pqext.spark.files import is_remote, list_sources, local_path, option_paths
@@ -95,7 +95,10 @@ class Query:
         files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
-        partitions = partitions_of(paths, places, values.pop("partitioning", "hive"), storage_options=storage)
+        partitions = partitions_of(
+            paths, places, values.pop("partitioning", "hive"), types=values.pop("partition_types", None),
+            storage_options=storage,
+        )
         included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
         if any(included):
             partitions = partitions.including(*included)
@@ -227,6 +230,7 @@ def encode_options(
     include_row_numbers: str | None = None,
     path_glob_filter: str | None = None,
     skipping: Any = None,
+    partition_types: PartitionTypes | None = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -241,6 +245,9 @@ def encode_options(
         "partition_bytes": None if partition_bytes is None else str(partition_bytes),
         "memory_bytes": None if memory_bytes is None else str(memory_bytes),
         "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
+        "partition_types": (
+            json.dumps({name: str(type) for name, type in partition_types.items()}) if partition_types else None
+        ),
         "trust_statistics": None if trust_statistics else "false",
         "storage_options": None if not storage_options else json.dumps(dict(storage_options)),
         "schema": schema,
@@ -300,6 +307,13 @@ def _partitioning(text: str) -> Partitioning:
     return known[text.lower()]
 
 
+def _partition_types(text: str) -> dict[str, str]:
+    types = json.loads(text)
+    if not isinstance(types, dict) or not all(isinstance(type, str) for type in types.values()):
+        raise ValueError('expected an object of type names by column, such as {"zip": "string"}')
+    return types
+
+
 def _schema(text: str) -> str:
     if text.lower() != "union":
         raise ValueError(f"expected union, not {text!r}; leave it out where all files have one schema")
@@ -329,6 +343,7 @@ _PARSERS: dict[str, Any] = {
     "partition_bytes": _positive,
     "memory_bytes": _positive,
     "partitioning": _partitioning,
+    "partition_types": _partition_types,
     "trust_statistics": _flag,
     "storage_options": storage_options,
     "schema": _schema,
