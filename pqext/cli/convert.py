@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import click
 
-from pqext.cli.appending import Columns, columns_of, crs_and_edges
+from pqext.cli.appending import columns_of, crs_and_edges
 from pqext.cli.choices import CheckRange, DuplicateKeys, Edges, FooterForm, Form, Numbers, OnError, Order, Profile
 from pqext.cli.columns import hint, parse_made, with_made
+from pqext.cli.csv_input import CsvForm, TooNarrow, csv, widened
+from pqext.cli.csv_options import (
+    Comment,
+    DateFormat,
+    DecimalComma,
+    Delimiter,
+    Encoding,
+    Names,
+    NoHeader,
+    NullWords,
+    SkipRows,
+    Types,
+    csv_form,
+)
 from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.inputs import (
     MAX_TOLD,
-    CsvForm,
     Format,
     Losses,
     Source,
     Stream,
-    csv,
     format_of,
     geojson,
     json_documents,
@@ -88,29 +100,16 @@ def command(
         option("--form", help="JSON: one document a line, documents over many lines, or the elements of one array.",
                panel=_FORMAT, shown=True),
     ] = Form.auto,
-    types: Annotated[
-        str | None,
-        option("--types", help="CSV: types of columns, such as 'zip STRING, price DECIMAL(9,2)'.", panel=_FORMAT,
-               metavar="DDL"),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        option(
-            "--delimiter",
-            help="CSV: the character between fields; a tab in .tsv and .tab files, else a comma.",
-            panel=_FORMAT,
-            metavar="CHARACTER",
-        ),
-    ] = None,
-    null_words: Annotated[
-        list[str] | None,
-        option(
-            "--null-words",
-            help="CSV: fields that are null besides empty ones, such as NA; quoted they are text.",
-            panel=_FORMAT,
-            metavar="WORD",
-        ),
-    ] = None,
+    types: Types = None,
+    delimiter: Delimiter = None,
+    null_words: NullWords = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    names: Names = None,
+    skip_rows: SkipRows = 0,
+    comment: Comment = None,
+    decimal_comma: DecimalComma = False,
+    date_format: DateFormat = None,
     shredding: Annotated[
         list[str] | None,
         option("--shredding", metavar="[COLUMN=]infer|none|DDL", panel=_COLUMNS, shown="infer",
@@ -225,39 +224,66 @@ def command(
         kind = format or format_of(sources)
         out = _destination(target, force or append)
         there = columns_of(out) if append else None
-        losses = Losses()
         chosen = stated(shredding)
         parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
         nested = (variant or (there and there.variant) or _VARIANT) if kind is Format.json else None
         if nested is None and variant is not None:
             raise ValueError(f"--variant is for JSON input: --json {variant} makes a column of JSON text a VARIANT")
-        form_of_csv = _csv_form(kind, types, delimiter, null_words, there)
-        if there is not None and nested is not None:
-            chosen = there.shredding_of(nested, chosen)
-        stream = _stream(kind, sources, nested, chosen, form_of_csv, on_error.value, losses, parsing)
         if nested is not None and json:
             raise ValueError("--json is for columns of text; JSON input is parsed in any case")
+        of_csv = csv_form(
+            kind is Format.csv, {} if there is None else there.types, types=types, delimiter=delimiter,
+            null_words=null_words, encoding=encoding, no_header=no_header, names=names, skip_rows=skip_rows,
+            comment=comment, decimal_comma=decimal_comma, date_format=date_format,
+        )  # fmt: skip
+        if there is not None and nested is not None:
+            chosen = there.shredding_of(nested, chosen)
         of_made = crs_and_edges(crs, None if edges is None else edges.value, there)
-        stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
-        options = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
-        options |= {
+        options = {
             "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting or (),
             "geoparquet": geoparquet, **_asked(compression, encodings, bloom_filters),
             "profile": None if profile is None else profile.value, "footer": footer.value, "durable": durable,
             "checkpoint": None if checkpoint is None else _checkpoint(checkpoint), "append": append,
         }
-        writer = _writer(out, stream.schema, options)
-    rows, told = 0, nested is None or any(one.kind != "json" for one in made)
-    with _advice(on_error), writer, progress() as show:
-        for batch in stream.batches:
-            writer.write_batch(batch)
-            if not told and batch.num_rows:
-                told = True
-                if (option := hint(batch.column(str(nested)))) is not None:
-                    losses.add(f"the documents hold places: {option} makes a geometry column of them", 0)
-            rows += batch.num_rows
-            show(rows)
+
+    def write(of_csv: CsvForm) -> tuple[int, Losses]:
+        losses = Losses()
+        with refusals():
+            stream = _stream(kind, sources, nested, chosen, of_csv, on_error.value, losses, parsing)
+            stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
+            of_columns = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
+            writer = _writer(out, stream.schema, of_columns | options)
+        with _advice(on_error), writer, progress() as show:
+            try:
+                return _written(stream, writer, nested, made, losses, show), losses
+            except TooNarrow:
+                writer.abort()
+                raise
+
+    while True:
+        try:
+            rows, losses = write(of_csv)
+            break
+        except TooNarrow as error:
+            with refusals():
+                of_csv = widened(of_csv, error, sources)
     _tell(target, rows, losses, on_error, " added, now" if there is not None else "")
+
+
+def _written(
+    stream: Stream, writer: Any, nested: str | None, made: list[Made], losses: Losses, show: Callable[[int], None]
+) -> int:
+    """Write all rows, and return how many there are."""
+    rows, told = 0, nested is None or any(one.kind != "json" for one in made)
+    for batch in stream.batches:
+        writer.write_batch(batch)
+        if not told and batch.num_rows:
+            told = True
+            if (option := hint(batch.column(str(nested)))) is not None:
+                losses.add(f"the documents hold places: {option} makes a geometry column of them", 0)
+        rows += batch.num_rows
+        show(rows)
+    return rows
 
 
 @contextmanager
@@ -306,24 +332,6 @@ def _destination(dest: Place, force: bool) -> Any:
         raise ValueError(f"{named(dest)!r} is the name of a {told} file, but OUT is Parquet: end its name in .parquet")
     check_new(dest, force)
     return dest
-
-
-def _csv_form(
-    kind: Format, types: str | None, delimiter: str | None, null_words: list[str] | None, there: Columns | None
-) -> CsvForm:
-    """What the options say of CSV; ``ValueError`` where the input is not CSV or they are wrong."""
-    for name, given in (("types", types), ("delimiter", delimiter), ("null-words", null_words)):
-        if given and kind is not Format.csv:
-            raise ValueError(f"--{name} is for CSV")
-    named: dict[str, Any] = {}
-    if types is not None:
-        from pqext.variant.access.targets import target_type
-
-        named = {one.name: one.type for one in target_type(types)}
-    character = "\t" if delimiter == r"\t" else delimiter
-    if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
-        raise ValueError(f"--delimiter is one ASCII character that is no quote and ends no line, not {delimiter!r}")
-    return CsvForm(named, character, tuple(null_words or ()), {} if there is None else there.types)
 
 
 def _stream(

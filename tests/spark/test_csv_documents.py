@@ -61,7 +61,7 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
         return [*csv_pieces(str(path), CsvForm.of(choice, "doc"))]
 
     assert read("") == []
-    with pytest.raises(CorruptFileError, match=r"Row #3: CSV conversion error to int32.*rows\.csv"):
+    with pytest.raises(CorruptFileError, match=r"row 3, column 'id': CSV conversion error to int32.*rows\.csv"):
         read("id,doc\n1,1\nx,2\n", columns={"id": "int"})
     with pytest.raises(CorruptFileError, match="Column 'doc' in include_columns does not exist"):
         read("id,text\n1,1\n")
@@ -88,6 +88,8 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
         ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote is one ASCII character"),
         ({"delimiter": "\n"}, "ends no line"), ({"escape": "\0"}, "ends no line"), ({"quote": ","}, "the same"),
         ({"columns": {"a": "array<int>"}}, "which a field of CSV does not hold"),
+        ({"encoding": "latin-9000"}, "is not known"), ({"skip_rows": -1}, "a number of lines"),
+        ({"comment": "//"}, "comment is one ASCII character"),
     ):
         with pytest.raises(ValueError, match=message):
             CsvForm.of(wrong, "doc")
@@ -129,9 +131,23 @@ def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tm
     with pytest.raises(CorruptFileError, match=r"invalid value '-'; csv=\{\"null_words\": \[...\]\} names"):
         [*csv_pieces(str(path), CsvForm.of({"columns": {"n": "double"}}, "doc"))]
     result = CliRunner().invoke(app, ["convert", str(path), str(dest), "--types", "n DOUBLE", "--force"])
-    assert result.exit_code != 0
-    assert "invalid value '-'" in result.output
-    assert "--null-words" in result.output
+    assert result.exit_code == 1
+    assert "row 7, column 'n': CSV conversion error to double: invalid value '-'" in str(result.exception)
+    assert "--null-words" in str(result.exception)
+
+
+def test_text_of_another_encoding_and_lines_before_the_heading_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("by hand\n# notes\nid,doc,name\n1,{},café\n#,2\n2,{},b\n".encode("latin-1"))
+    chosen = {"columns": {"id": "bigint", "name": "string"}, "skip_rows": 1, "comment": "#"}
+    [piece] = csv_pieces(str(path), CsvForm.of({**chosen, "encoding": "latin-1"}, "doc"))
+    with path.open(encoding="latin-1", newline="") as file:
+        next(file)
+        expected = [*csv.DictReader(line for line in file if not line.startswith("#"))]
+    assert piece.beside.to_pylist() == [{"id": int(row["id"]), "name": row["name"]} for row in expected]
+    assert piece.first == 3
+    with pytest.raises(CorruptFileError, match=r"row 3, column 'name': .*csv=\{\"encoding\": ...\}"):
+        [*csv_pieces(str(path), CsvForm.of(chosen, "doc"))]
 
 
 def test_a_document_that_is_a_word_for_null_is_lacking(tmp_path: Path) -> None:

@@ -127,8 +127,10 @@ def ingest_json(
     or ``"auto"``, as in :func:`pqext.variant.read_json`, and one task reads a whole file then. With ``"csv"`` they are
     in a column of CSV files. ``csv`` says how: ``document``, the column that holds them (``column`` by default);
     ``columns``, which maps others that are kept to their types, ``{"id": "bigint"}``; ``delimiter``, ``quote`` and
-    ``escape``, one character each; ``header``, the names of all columns where the first line does not hold them; and
-    ``null_words``, a list of fields that are null, as empty ones are. In quotes they are text, ``""`` the empty one.
+    ``escape``, one character each; ``header``, the names of all columns where the first line does not hold them;
+    ``null_words``, a list of fields that are null, as empty ones are (in quotes they are text, ``""`` the empty one);
+    ``encoding``, UTF-8 by default; ``skip_rows``, the number of lines before the heading; and ``comment``, the
+    character at the start of lines that are left out.
 
     The first document that is not JSON, or has a geometry that is none, ends the job with its file, line and reason.
     With ``on_error="null"`` the document or the geometry becomes null, and ``error_column`` names a string column that

@@ -12,6 +12,7 @@ from pyarrow import csv
 
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.sources.csv_ends import Ended, repeated, told_once
+from pqext.core.sources.csv_text import CsvText, encoding_name, is_bad_text, with_names
 from pqext.core.sources.store import Location
 from pqext.core.sources.streams import open_stream
 from pqext.core.suggest import did_you_mean
@@ -22,7 +23,7 @@ from pqext.variant.json.parser import Parsing
 
 _BLOCK_BYTES = 32 << 20
 _ONE_CHARACTER = ("delimiter", "quote", "escape")
-_OPTIONS = ("columns", *_ONE_CHARACTER, "document", "header", "null_words")
+_OPTIONS = ("columns", "comment", *_ONE_CHARACTER, "document", "encoding", "header", "null_words", "skip_rows")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class CsvForm:
     """The names of all columns in files whose first line does not hold them."""
     null_words: tuple[str, ...] = ()
     """Fields that are null, besides empty ones, where they are not in quotes."""
+    encoding: str | None = None
+    skip_rows: int = 0
+    """Lines at the start of each file that are left out."""
+    comment: str | None = None
+    """The character at the start of lines that are left out."""
 
     @staticmethod
     def of(given: Mapping[str, Any] | None, column: str) -> CsvForm:
@@ -46,12 +52,20 @@ class CsvForm:
         for name in choice:
             if name not in _OPTIONS:
                 raise ValueError(f"csv has no choice {name!r}{did_you_mean(name, _OPTIONS)}")
-        for name in _ONE_CHARACTER:
+        for name in (*_ONE_CHARACTER, "comment"):
             one = choice.get(name, "_")
             if not isinstance(one, str) or len(one) != 1 or not one.isascii() or one in "\0\r\n":
                 raise ValueError(f"csv: {name} is one ASCII character that ends no line, not {one!r}")
         if choice.get("delimiter", ",") == choice.get("quote", '"'):
             raise ValueError("csv: delimiter and quote are the same character")
+        skip_rows = choice.get("skip_rows", 0)
+        if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
+            raise ValueError(f"csv: skip_rows is a number of lines, not {skip_rows!r}")
+        encoding = choice.get("encoding")
+        if encoding is not None:
+            if not isinstance(encoding, str):
+                raise TypeError(f"csv: encoding is a name such as latin-1, not {encoding!r}")
+            encoding_name(encoding)
         columns = choice.pop("columns", {})
         if not isinstance(columns, Mapping):
             raise TypeError(f"csv: columns maps names to types, not a {type(columns).__name__}")
@@ -127,9 +141,13 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
         include_columns=names, column_types={form.document: pa.binary(), **dict(form.columns)},
         null_values=["", *form.null_words], strings_can_be_null=True, quoted_strings_can_be_null=False,
     )
-    first = 1 if form.header is not None else 2
+    first = form.skip_rows + (1 if form.header is not None else 2)
     with open_stream(place) as file:
-        end = Ended(file, form.delimiter, form.quote, form.escape, None if form.header is None else len(form.header))
+        text = CsvText(
+            CsvText(file, encoding=form.encoding, skip_rows=form.skip_rows), comment=form.comment,
+            delimiter=form.delimiter, quote=form.quote, escape=form.escape,
+        )  # fmt: skip
+        end = Ended(text, form.delimiter, form.quote, form.escape, None if form.header is None else len(form.header))
         parse = csv.ParseOptions(
             delimiter=form.delimiter, quote_char=form.quote, escape_char=form.escape or False,
             newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_met(row) else "error",
@@ -151,7 +169,7 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
                     raise CorruptFileError(f"a quote behind row {first - 1} is not closed", path=path)
                 if held is not None and len(held):
                     yield _piece(path, held, first)
-        except LimitError as error:
+        except (LimitError, CorruptFileError) as error:
             error.locate(path=path)
             raise
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
@@ -163,6 +181,9 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
             if "straddl" in reason:
                 raise LimitError(f"a row from row {first} on is longer than {_BLOCK_BYTES} bytes", path=path) from None
             advice = '; csv={"null_words": [...]} names fields that are null' if "conversion error" in reason else ""
+            if is_bad_text(reason):
+                advice = '; csv={"encoding": ...} names the encoding, latin-1 for example'
+            reason = with_names(reason, form.header or end.names, form.skip_rows)
             raise CorruptFileError(f"the file is not the CSV that is expected: {reason}{advice}", path=path) from None
         finally:
             end.stop()

@@ -1,0 +1,217 @@
+"""`pqext convert` of CSV: values are exact, text has its encoding, and errors name row and column."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext.cli import app, csv_input
+from pqext.core.sources import csv_text
+
+BIG = 12345678901234567890
+
+
+def convert(path: Path, *options: str, input: bytes | None = None) -> Result:
+    dest = path.parent / "out.parquet"
+    return CliRunner().invoke(app, ["convert", str(path), str(dest), "--force", *options], input=input)
+
+
+def converted(path: Path, *options: str) -> pa.Table:
+    result = convert(path, *options)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return pq.read_table(path.parent / "out.parquet")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "in.csv"
+
+
+def test_integers_beyond_int64_are_exact(path: Path) -> None:
+    path.write_text(f"id,n\n{BIG},1\n{BIG + 1},2\n,{-(1 << 63)}\n")
+    table = converted(path)
+    assert table["id"].type == pa.decimal128(38, 0)
+    assert table["n"].type == pa.int64()
+    expected = duckdb.sql(f"SELECT id::VARCHAR, n FROM '{path}'").fetchall()
+    assert [(i and str(i), n) for i, n in zip(*table.to_pydict().values(), strict=True)] == expected
+    assert table["id"].to_pylist() == [i and Decimal(i) for i in pl.read_csv(path)["id"].to_list()]
+
+
+@pytest.mark.parametrize("where", ["later block", "second file"])
+def test_integers_beyond_int64_after_the_first_block_are_exact(
+    path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_input, "BLOCK_BYTES", 64)
+    first, rest = "id,n\n" + "".join(f"{n},{-n}\n" for n in range(20)), f"{BIG},-{BIG}\n{BIG + 1},-1\n"
+    dest = path.parent / "out.parquet"
+    if where == "later block":
+        path.write_text(first + rest)
+        result = convert(path)
+    else:
+        path.write_text(first)
+        (path.parent / "more.csv").write_text(f"id,n\n{rest}")
+        result = CliRunner().invoke(app, ["convert", str(path), str(path.parent / "more.csv"), str(dest)])
+    assert result.exit_code == 0, result.exception
+    expected = duckdb.sql(f"SELECT id::VARCHAR i, n::VARCHAR n FROM read_csv('{path.parent}/*.csv') ORDER BY i, n")
+    read = duckdb.sql(f"SELECT id::VARCHAR i, n::VARCHAR n FROM '{dest}' ORDER BY i, n")
+    assert read.fetchall() == expected.fetchall()
+    assert {p.name for p in path.parent.iterdir()} <= {"in.csv", "more.csv", "out.parquet"}
+
+
+def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path) -> None:
+    text = "id\n" + "1\n" * csv_input.BLOCK_BYTES + f"{BIG}\n"
+    command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--from", "csv"]
+    done = subprocess.run(command, input=text.encode(), capture_output=True)
+    assert done.returncode != 0
+    assert b"--types, DECIMAL(38,0)" in b" ".join(done.stderr.split())
+    assert not list(path.parent.iterdir())
+    done = subprocess.run([*command, "--types", "id DECIMAL(38,0)"], input=text.encode(), capture_output=True)
+    assert done.returncode == 0
+    assert pq.read_table(path.parent / "out.parquet")["id"][-1].as_py() == BIG
+
+
+@pytest.mark.parametrize("block", [csv_input.BLOCK_BYTES, 64])
+def test_integers_of_more_than_38_digits_are_text(path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_input, "BLOCK_BYTES", block)
+    values = [str(BIG), *map(str, range(30)), "9" * 40]
+    path.write_text("id\n" + "".join(f"{value}\n" for value in values))
+    assert converted(path)["id"].to_pylist() == values
+    assert "column 'id' has integers of more than 38 digits" in convert(path).output
+
+
+@given(st.lists(st.one_of(st.integers(), st.integers(-(1 << 70), 1 << 70)), min_size=1), st.integers(16, 200))
+def test_integers_of_any_size_are_those_of_the_text(values: list[int], block: int) -> None:
+    before, csv_input.BLOCK_BYTES = csv_input.BLOCK_BYTES, max(block, max(len(str(value)) for value in values) + 2)
+    try:
+        form, losses = csv_input.CsvForm(), csv_input.Losses()
+        source = io.BytesIO("".join(["id\n", *(f"{value}\n" for value in values)]).encode())
+        while True:
+            try:
+                column = [v for b in csv_input.csv([source], form, "stop", losses).batches for v in b[0].to_pylist()]
+                break
+            except csv_input.TooNarrow as error:
+                form = csv_input.widened(form, error, [source])
+    finally:
+        csv_input.BLOCK_BYTES = before
+    assert list(map(int, column)) == values
+
+
+def test_text_in_another_encoding_is_an_error_that_names_row_and_column(path: Path) -> None:
+    path.write_bytes("name,n\nabc,1\ncafé,2\n".encode("latin-1"))
+    result = convert(path)
+    assert result.exit_code == 1
+    assert "row 3, column 'name'" in str(result.exception)
+    assert "--encoding" in str(result.exception)
+    assert "Usage" not in result.output
+    assert converted(path, "--types", "name BINARY")["name"].to_pylist() == [b"abc", b"caf\xe9"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "cp1252", "shift_jis"])
+def test_text_is_read_in_its_encoding(path: Path, encoding: str) -> None:
+    word = "日本" if encoding == "shift_jis" else "café"
+    path.write_bytes(f"name,n\nabc,1\n{word},2\n{word},3".encode(encoding))
+    table = converted(path, "--encoding", encoding)
+    assert table.to_pydict() == {"name": ["abc", word, word], "n": [1, 2, 3]}
+    if encoding == "utf-16":
+        assert "--encoding utf-16" in str(convert(path).exception)
+
+
+def test_an_encoding_that_is_unknown_or_wrong_is_an_error(path: Path) -> None:
+    path.write_bytes(b"a\n\x81\n")
+    assert convert(path, "--encoding", "latin-9000").exit_code == 2
+    wrong = convert(path, "--encoding", "cp1252")
+    assert wrong.exit_code == 1
+    assert "the text is not cp1252" in str(wrong.exception)
+    assert "offset 2" in str(wrong.exception)
+
+
+def test_errors_name_row_and_column(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_input, "BLOCK_BYTES", 64)
+    path.write_text("skipped\nid,price\n" + "1,2\n" * 30 + "1,abc\n")
+    result = convert(path, "--skip-rows", "1")
+    assert result.exit_code == 1
+    assert "row 33, column 'price'" in str(result.exception)  # as editors count lines
+    assert "'abc'" in str(result.exception)
+    path.write_text("id,day\n1,2024-01-01\n2,soon\n")
+    result = convert(path, "--types", "day DATE")
+    assert "row 3, column 'day'" in str(result.exception)
+
+
+def test_files_without_heading_have_numbered_or_chosen_names(path: Path) -> None:
+    path.write_text("1,a\n2,b\n")
+    assert converted(path, "--no-header").to_pydict() == {"f0": [1, 2], "f1": ["a", "b"]}
+    assert converted(path, "--names", "id, name").to_pydict() == {"id": [1, 2], "name": ["a", "b"]}
+    assert converted(path, "--names", "id,name", "--skip-rows", "1").to_pydict() == {"id": [2], "name": ["b"]}
+    assert converted(path, "--names", "id,x", "--types", "id STRING")["id"].to_pylist() == ["1", "2"]
+    for wrong in ("a,,b", "a,a"):
+        assert convert(path, "--names", wrong).exit_code == 2
+    assert convert(path, "--names", "a").exit_code == 1
+
+
+def test_comment_lines_and_leading_lines_are_skipped_as_duckdb_does(path: Path) -> None:
+    path.write_text('made by hand\n# one\na,b\n1,"x\n# kept\n"\n#,2\n3,"#"\n# end')
+    table = converted(path, "--skip-rows", "1", "--comment", "#")
+    expected = duckdb.sql(f"FROM read_csv('{path}', skip=1, comment='#', header=true, delim=',')").fetchall()
+    assert list(zip(*table.to_pydict().values(), strict=True)) == expected == [(1, "x\n# kept\n"), (3, "#")]
+
+
+_FIELDS = st.sampled_from(["1", 'a"b', "# x\n# y", "#", "x\n", "", "é", ","])
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from(["#", '# "', "#a,b"]), st.tuples(_FIELDS, _FIELDS))),
+    st.integers(1, 60), st.integers(1, 60), st.sampled_from(["\n", "\r\n"]),
+)  # fmt: skip
+def test_comments_are_found_wherever_the_file_is_cut(lines: list[object], cut: int, size: int, end: str) -> None:
+    rows = [line if isinstance(line, str) else ",".join(map(_quoted, line)) for line in lines]  # type: ignore[call-overload]
+    kept = [row for row, line in zip(rows, lines, strict=True) if not isinstance(line, str)]
+    before, csv_text._CHUNK_BYTES = csv_text._CHUNK_BYTES, cut
+    try:
+        text = csv_text.CsvText(io.BytesIO("".join(row + end for row in rows).encode()), comment="#")
+        read = b"".join(iter(lambda: text.read(size), b""))
+    finally:
+        csv_text._CHUNK_BYTES = before
+    assert read.decode() == "".join(row + end for row in kept)
+
+
+def _quoted(field: str) -> str:
+    return '"' + field.replace('"', '""') + '"'
+
+
+def test_numbers_and_dates_have_local_formats(path: Path) -> None:
+    path.write_text("price;day;at;iso\n1,5;31.12.2024;31.12.2024 07:30;2024-12-31\n2;01.02.2024;01.02.2024 00:00;\n")
+    table = converted(path, "--decimal-comma", "--date-format", "%d.%m.%Y", "--date-format", "%d.%m.%Y %H:%M")
+    assert table.to_pylist() == [
+        {"price": 1.5, "day": date(2024, 12, 31), "at": datetime(2024, 12, 31, 7, 30), "iso": date(2024, 12, 31)},
+        {"price": 2, "day": date(2024, 2, 1), "at": datetime(2024, 2, 1), "iso": None},
+    ]
+    expected = duckdb.sql(f'''SELECT price, day, "at" FROM read_csv('{path}', delim=';', decimal_separator=',',
+        dateformat='%d.%m.%Y', timestampformat='%d.%m.%Y %H:%M')''')
+    assert table.select(["price", "day", "at"]).to_pylist() == expected.to_arrow_table().to_pylist()
+    path.write_text("day\n31.12.2024\n2024-12-31T05:00:00\n")
+    typed = ["--types", "day DATE", "--date-format", "%d.%m.%Y"]
+    assert "row 3, column 'day': 2024-12-31 05:00:00 is not a date" in str(convert(path, *typed).exception)
+
+
+def test_options_of_csv_are_refused_for_other_input(path: Path) -> None:
+    path = path.with_suffix(".ndjson")
+    path.write_text("1\n")
+    for option in (["--encoding", "latin-1"], ["--no-header"], ["--skip-rows", "1"], ["--decimal-comma"]):
+        result = convert(path, *option)
+        assert result.exit_code == 2
+        assert f"{option[0]} is for CSV" in result.output
+    assert convert(path, "--from", "csv", "--decimal-comma", "--delimiter", ",").exit_code == 2
+    assert convert(path, "--from", "csv", "--comment", "//").exit_code == 2
