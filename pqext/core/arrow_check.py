@@ -6,37 +6,66 @@ libraries may hold offsets, views, indices or run ends that lead out of their bu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core.types.mapped import mapped
 
+Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
+
 
 def check_table(table: pa.Table) -> None:
-    """Raise ``ValueError`` naming the column unless all that ``table`` refers to is there.
+    """Raise ``ValueError`` naming the column if a buffer, offset, view, index or child of ``table`` is invalid.
 
     Values are left to those who store them: whether strings are UTF-8, decimals within their digits and times
     within the day.
     """
     layouts: dict[pa.DataType, pa.DataType] = {}
-    for place, column in enumerate(table.columns):
-        kind = column.type
-        try:
-            if kind.id in _FLAT:
-                for chunk in column.chunks:
-                    chunk.validate(full=chunk.buffers()[0] is not None)  # nothing to follow, but nulls to count
-                continue
-            # Extension types made in Python have no hash.
-            known = not isinstance(kind, pa.BaseExtensionType)
-            layout = _TEXT.get(kind.id) or (layouts.get(kind) if known else None)
-            if layout is None:
-                layout = mapped(kind, _bare)
-                if known:
-                    layouts[kind] = layout
-            for chunk in column.chunks:
-                _check(chunk, layout)
-        except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
-            name = table.schema.field(place).name
-            raise ValueError(f"column {name!r} is no valid Arrow array: {error}") from None
+    for field, column in zip(table.schema, table.columns, strict=True):
+        _check_chunks(column.chunks, column.type, f"column {field.name!r}", layouts)
+
+
+def check_array(array: Column) -> Column:
+    """Return ``array`` unless one of its buffers, offsets, views, indices or children is invalid.
+
+    Every public function that takes Arrow arrays calls this before anything follows them, Arrow's own functions
+    included: these do not check.
+
+    Raises:
+        ValueError: If the array is invalid.
+    """
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    _check_chunks(chunks, array.type, "the argument", {})
+    return array
+
+
+def _check_chunks(
+    chunks: Sequence[pa.Array], kind: pa.DataType, name: str, layouts: dict[pa.DataType, pa.DataType]
+) -> None:
+    try:
+        if kind.id in _FLAT:
+            for chunk in chunks:
+                chunk.validate(full=chunk.buffers()[0] is not None)  # nothing to follow, but nulls to count
+            return
+        if kind.id in _BINARY:
+            for chunk in chunks:
+                _check_binary(chunk)
+            return
+        # Extension types made in Python have no hash.
+        known = not isinstance(kind, pa.BaseExtensionType)
+        layout = layouts.get(kind) if known else None
+        if layout is None:
+            layout = mapped(kind, _bare)
+            if known:
+                layouts[kind] = layout
+        for chunk in chunks:
+            _check(chunk, layout)
+    except (pa.ArrowInvalid, pa.ArrowIndexError) as error:
+        raise ValueError(f"{name} is not a valid Arrow array: {error}") from None
 
 
 _FLAT = frozenset(
@@ -46,17 +75,60 @@ _FLAT = frozenset(
         pa.float16(), pa.float32(), pa.float64(),
     )
 )
-_TEXT = {pa.string().id: pa.binary(), pa.binary().id: pa.binary()}
+_BLOCK = 1 << 14
+"""Offsets that are compared at a time, which fit the processor's cache."""
+_BINARY = {
+    pa.string().id: pa.binary(), pa.binary().id: pa.binary(), pa.large_string().id: pa.large_binary(),
+    pa.large_binary().id: pa.large_binary(),
+}
+
+
+def _check_binary(array: pa.Array) -> None:
+    """As Arrow's full validation, in half of its time."""
+    array.validate()  # of the offsets, the first and the last
+    _check_nulls(array)
+    if not len(array):
+        return
+    bare, offsets = _BINARY[array.type.id], array.buffers()[1]
+    width = np.int64 if bare == pa.large_binary() else np.int32
+    ends: NDArray[Any] = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    for start in range(0, len(array), _BLOCK):
+        block = ends[start : start + _BLOCK + 1]
+        if np.less(block[1:], block[:-1]).any():
+            array.view(bare).validate(full=True)  # which names the row
+
+
+def _check_nulls(array: pa.Array) -> None:
+    """Raise ``ArrowInvalid`` unless the array has as many nulls as it claims."""
+    validity = array.buffers()[0]
+    if validity is not None:
+        # Arrow counts them; bits stand in for the values.
+        bits = [validity, validity]
+        pa.Array.from_buffers(pa.bool_(), len(array), bits, array.null_count, array.offset).validate(full=True)
 
 
 def _check(array: pa.Array, layout: pa.DataType) -> None:
     array.validate()
     held = array.storage if isinstance(array, pa.ExtensionArray) else array
     try:
-        held.view(layout).validate(full=True)
+        _check_all(held, layout)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Not every layout can be viewed, and views of sliced run ends are wrong.
         _check_visible(held)
+
+
+def _check_all(array: pa.Array, layout: pa.DataType) -> None:
+    """As Arrow's full validation of the array in another layout, in less time."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if array.type.id in _BINARY:
+        _check_binary(array)
+    elif pa.types.is_struct(array.type):
+        _check_nulls(array)
+        for index in range(array.type.num_fields):
+            _check_all(array.field(index), layout.field(index).type)
+    else:
+        array.view(layout).validate(full=True)
 
 
 def _check_visible(array: pa.Array) -> None:

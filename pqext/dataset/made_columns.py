@@ -39,7 +39,7 @@ def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array
     from pqext.geo.text.geojson import from_geojson
     from pqext.geo.text.wkt import from_wkt
     from pqext.geo.wkb import from_points
-    from pqext.variant.access.cast import get
+    from pqext.variant.access.cast import extract
     from pqext.variant.json.parse import parse_json
     from pqext.variant.json.text import to_json
 
@@ -48,7 +48,7 @@ def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array
     def part(batch: pa.RecordBatch, path: str, kind: str) -> pa.Array:
         if variant is None:
             return _cast(batch.column(path), path, pa.float64() if kind == "double" else pa.string())
-        found = get(batch.column(variant), path, kind)
+        found = extract(batch.column(variant), path, kind)
         return to_json(found) if kind == "variant" else found
 
     if one.kind == "points":

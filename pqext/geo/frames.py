@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
+from pqext.core.arrow_check import check_table
 from pqext.core.errors import GeometryError
 from pqext.core.keywords import WriteKeywords
 from pqext.core.options import WriteOptions
@@ -63,6 +64,7 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     geopandas = require_geopandas()
     import pandas
 
+    check_table(table)
     types = geometry_columns(table.schema)
     if geometry is None:
         geometry = next(iter(types), None)

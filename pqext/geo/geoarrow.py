@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.annotations import EXTENSION_NAME
+from pqext.core.arrow_check import check_array
 from pqext.core.errors import GeometryError
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
@@ -69,6 +70,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> Geometry
         raise ValueError(f"{encoding!r} is no layout of GeoArrow; there are {', '.join(sorted(ENCODINGS))}")
     if encoding == WKT:
         return from_wkt(array)
+    check_array(array)
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     return like_input(array, [_from_chunk(chunk, encoding) for chunk in chunks], pa.binary())
 

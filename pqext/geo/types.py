@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.arrow_check import check_table
 from pqext.core.errors import GeometryError
 from pqext.core.suggest import did_you_mean
 from pqext.geo import crs as crs_
@@ -185,6 +186,7 @@ def as_extension(table: pa.Table) -> pa.Table:
 
     pyarrow's own Parquet writer then annotates them and writes their bounding boxes.
     """
+    check_table(table)
     for index, field in enumerate(table.schema):
         found = type_of(field)
         if found is None or isinstance(field.type, pa.BaseExtensionType) or not holds_bytes(field.type):

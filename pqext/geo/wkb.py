@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.arrow_check import check_array
 from pqext.core.errors import GeometryError
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
@@ -63,8 +64,12 @@ def require_bytes(array: Any) -> None:
 
 
 def binary_chunks(array: GeometryArray) -> list[pa.Array]:
-    """The parts of a geometry array, each ``binary`` or ``large_binary``; TypeError when it holds no bytes."""
+    """The parts of a geometry array, each ``binary`` or ``large_binary``.
+
+    Raises TypeError if it holds no bytes, ValueError if it is not a valid array.
+    """
     require_bytes(array)
+    check_array(array)
     return [_plain(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
 
 
@@ -156,6 +161,8 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
 
 
 def _numbers(values: Any) -> pa.Array:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        check_array(values)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     try:

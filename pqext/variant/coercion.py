@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.arrow_check import check_array
 from pqext.variant.stored import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 
@@ -17,18 +18,19 @@ def as_arrow(values: Any, what: str = "an array") -> VariantLike:
 
     ``values`` is an Arrow array, a list or tuple, a numpy array, a pandas or polars Series, or any object that has
     ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a stream gives a chunked array). ``what`` names the argument in
-    errors. Raises ``TypeError`` for other objects and ``ValueError`` for a list whose items have no common Arrow type.
+    errors. Raises ``TypeError`` for other objects, and ``ValueError`` for a list whose items have no common Arrow type
+    and for an invalid array.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
+        return check_array(values)
     if isinstance(values, str | bytes | bytearray | memoryview):
         hint = "; pqext.variant.read_json reads files" if _names_a_file(values) else ""
         raise TypeError(f"expected {what}, not one {type(values).__name__}; put it into a list{hint}")
     try:
         if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
-            return pa.chunked_array(values)
+            return check_array(pa.chunked_array(values))
         if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_array__") or hasattr(values, "__array__"):
-            return pa.array(values, from_pandas=True) if hasattr(values, "__array__") else pa.array(values)
+            return check_array(pa.array(values, from_pandas=True if hasattr(values, "__array__") else None))
         if isinstance(values, list | tuple):
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -67,8 +69,6 @@ def _bytes(values: Sequence[Any]) -> list[bytes | None]:
 
 def as_variants(values: Any) -> VariantLike:
     """``values`` as a variant array, as :func:`as_arrow` takes it; a list holds ``Variant`` objects or None."""
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
     if isinstance(values, list | tuple):
         rows = []
         for row, value in enumerate(values):

@@ -151,8 +151,7 @@ def _values(value: Any) -> tuple[VariantLike, bool]:
 
     if isinstance(value, pa.Array | pa.ChunkedArray):
         if is_variant_type(value.type):
-            struct_chunks(value)
-            return value, False
+            return as_variants(value), False
         return (unshred(value) if is_shredded_type(value.type) else from_arrow(value)), False
     if not isinstance(value, Variant) and hasattr(value, "__arrow_c_stream__"):
         return from_arrow(value), False

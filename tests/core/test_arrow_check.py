@@ -81,7 +81,7 @@ BROKEN: dict[str, pa.Array] = {
 @pytest.mark.parametrize("fault", BROKEN)
 def test_an_array_that_contradicts_itself_is_refused_by_column_and_leaves_no_file(fault: str, tmp_path: Path) -> None:
     table = pa.table({"good": [1] * len(BROKEN[fault]), "c": BROKEN[fault]})
-    with pytest.raises(ValueError, match="column 'c' is no valid Arrow array") as caught:
+    with pytest.raises(ValueError, match="column 'c' is not a valid Arrow array") as caught:
         pqext.write_table(table, tmp_path / "x.parquet")
     assert not isinstance(caught.value, pa.ArrowException)
     assert not list(tmp_path.iterdir())

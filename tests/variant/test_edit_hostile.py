@@ -148,8 +148,8 @@ def test_an_array_that_contradicts_itself_is_refused() -> None:
     value = pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"\0")])
     array = pa.StructArray.from_arrays([pa.array([NAMES] * 2), value], fields=list(variant_type()))
     for use in (variant.to_python, variant.canonical, variant.hash):
-        with pytest.raises(VariantError, match="the Arrow offsets"):
+        with pytest.raises(ValueError, match=r"not a valid Arrow array: .*offset"):
             use(array)
     lists = pa.Array.from_buffers(pa.list_(pa.int8()), 2, [None, offsets], children=[pa.array([1], pa.int8())])
-    with pytest.raises(VariantError, match="the Arrow offsets"):
+    with pytest.raises(ValueError, match=r"not a valid Arrow array: .*offset"):
         variant.from_arrow(lists)

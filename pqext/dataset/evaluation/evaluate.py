@@ -199,9 +199,9 @@ class _Evaluator(Visitor[pa.Array]):
 
     def _read(self, operand: Operand) -> pa.Array:
         if isinstance(operand, VariantField):
-            from pqext import variant
+            from pqext.variant.access.cast import extract
 
-            return variant.get(self.value(operand.column), operand.path, operand.type, strict=False)
+            return extract(self.value(operand.column), operand.path, operand.type, strict=False)
         if not isinstance(operand, Column):
             return computed(operand, self.value, self.batch.num_rows)
         array = self._column(operand)[1]

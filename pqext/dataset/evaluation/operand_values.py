@@ -104,7 +104,7 @@ def check_matched(kind: Kind | None, node: Matches) -> None:
 
 def cast(array: pa.Array, to: Cast) -> pa.Array:
     """``array`` as another type, by the casts of :func:`pqext.variant.get`."""
-    from pqext import variant
+    from pqext.variant.access.cast import extract
     from pqext.variant.access.widening import widened
 
     target = target_type(to.type)
@@ -118,7 +118,7 @@ def cast(array: pa.Array, to: Cast) -> pa.Array:
     if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         array = _seconds(array)
     whole = array if array.type == target else widened(array, target)
-    return whole if whole is not None else variant.get(as_shredded(array), (), to.type, strict=False)
+    return whole if whole is not None else extract(as_shredded(array), (), to.type, strict=False)
 
 
 def plain_text(decimals: pa.Array) -> pa.StringArray:

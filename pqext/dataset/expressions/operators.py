@@ -7,6 +7,9 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import pyarrow as pa
+
+from pqext.core.arrow_check import check_array
 from pqext.core.predicate import Operator
 from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, IsNull, Matches, Operand
 
@@ -61,6 +64,8 @@ class Questions(Operand):
         """
         if isinstance(values, str | bytes | bytearray):
             raise TypeError("isin takes a list of values")
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            check_array(values)
         return IsIn(self, tuple(values))
 
     def between(self, low: Any, high: Any) -> Expression:

@@ -157,7 +157,7 @@ def read_leaves(
 
     Strings of the leaves ``compared`` are given as dictionaries where they are stored so.
     """
-    from pqext import variant
+    from pqext.variant.access.cast import extract
     from pqext.variant.access.targets import target_type
     from pqext.variant.access.widening import widened
 
@@ -175,7 +175,7 @@ def read_leaves(
                 typed = dictionary_decoded(typed)
             is_whole = typed.type == target or pa.types.is_dictionary(typed.type)
             whole = typed if is_whole else widened(typed, target)
-            values[key] = variant.get(as_shredded(typed), (), field.type) if whole is None else whole
+            values[key] = extract(as_shredded(typed), (), field.type) if whole is None else whole
         yield batch, values
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.arrow_check import check_array, check_table
 from pqext.core.handlers.row_order import pick, taken
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
@@ -53,6 +54,9 @@ def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.
         raise TypeError(f"the bounds of a curve are BoundingBox(xmin, xmax, ymin, ymax), not of type {kind}")
     if not bounds.usable or bounds.wraps:
         raise ValueError("the bounds of a curve must be finite and must not wrap")
+    for values in (x, y):
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            check_array(values)
     xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
     out = np.empty(len(xs), dtype=np.uint64)
     positions(curve == "zorder", xs, ys, bounds.xmin, bounds.xmax, bounds.ymin, bounds.ymax, out)
@@ -87,6 +91,7 @@ def sort(
     if not isinstance(table, pa.Table):
         raise TypeError(f"sort takes a pyarrow Table, not {type(table).__name__}")
     check_curve(curve)
+    check_table(table)
     field, values = pick(table, column)
     marked = type_of(field)
     order = order_of(row_boxes(values), bounds, curve, marked is None or marked.planar)

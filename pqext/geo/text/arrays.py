@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.arrow_check import check_array
 from pqext.geo.kernels.geometry_text import to_text
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, like_input, storage_type
 
@@ -26,6 +27,7 @@ def text_chunks(array: Any) -> list[pa.Array]:
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     if not any(test(held) for test in tests):
         raise TypeError(f"expected an Arrow array of text, not {array.type}")
+    check_array(array)
     return [_plain(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from pqext.core.arrow_check import check_table
 from pqext.core.errors import GeometryError
 from pqext.core.suggest import around
 from pqext.geo import crs as crs_
@@ -191,6 +192,7 @@ def write_geojson(
     for field in table.schema:
         if field.name != name:
             _check_type(field.type, field.name)
+    check_table(table)
     with Sink(dest) as sink:
         sink.write(b'{"type":"FeatureCollection","features":[')
         separator = "\n"

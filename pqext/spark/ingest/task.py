@@ -23,7 +23,7 @@ from pqext.spark.json.csv_documents import CsvPiece
 from pqext.spark.json.text_parts import Part, lines_before, stamp_of
 from pqext.spark.writing.part_files import PartFiles, Staging
 from pqext.spark.writing.staging import Staged
-from pqext.variant.access.cast import get
+from pqext.variant.access.cast import extract
 from pqext.variant.access.path import as_path
 from pqext.variant.json.faults import line_fault, placed
 from pqext.variant.json.parser import Parsing
@@ -138,7 +138,7 @@ class IngestTask:
                     columns += piece.beside.slice(first, len(array)).columns
                 document += len(array)
                 first += len(array)
-                columns += [get(array, path, kind) for path, kind in named]
+                columns += [extract(array, path, kind) for path, kind in named]
                 batch = self._batch(columns, reasons, schema)
                 taken.rows += len(batch)
                 if len(batch):

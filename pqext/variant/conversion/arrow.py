@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from pqext.core.arrow_check import check_table
 from pqext.core.errors import LimitError
 from pqext.core.text import visible
 from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
@@ -67,10 +68,12 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
         raise ValueError(f"nulls is 'absent' or 'null', not {nulls!r}")
     keep = nulls == "null"
     if isinstance(data, pa.RecordBatch):
+        check_table(pa.Table.from_batches([data]))
         return _rows(_struct_of(data), keep, 0)
     if not isinstance(data, pa.Table | pa.Array | pa.ChunkedArray) and hasattr(data, "__arrow_c_stream__"):
         data = _from_stream(data)
     if isinstance(data, pa.Table):
+        check_table(data)
         chunks = [_struct_of(batch) for batch in data.to_batches()]
     else:
         data = as_arrow(data)

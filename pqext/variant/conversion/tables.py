@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.arrow_check import check_table
 from pqext.core.errors import VariantError
 from pqext.core.types.marks import UUID_MARK
 from pqext.variant.coercion import as_variants
@@ -102,6 +103,7 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
     >>> variant.equals(array, variant.from_table(variant.to_table(array, "id INT")).combine_chunks()).to_pylist()
     [True, True, True]
     """
+    check_table(table)
     found = []
     for batch in table.to_batches():
         has_residual = residual in batch.schema.names
