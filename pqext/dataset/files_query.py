@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.limits import Limits
 from pqext.core.pickling import PickledByFields
@@ -321,7 +321,10 @@ class FilesQuery(PickledByFields):
                 if not asked.is_exact:
                     yield from (batch.num_rows for batch in self.given(run, row, file, asked, _COUNTED_ROWS))
                 elif asked.filter is None:
-                    file.check_rows()
+                    if file.metadata.num_rows not in (0, file.num_rows):  # some writers count none at all
+                        raise CorruptFileError(
+                            f"the row groups have {file.num_rows} rows, the footer counts {file.metadata.num_rows}"
+                        )
                     yield file.num_rows
                 else:
                     with run.planning():

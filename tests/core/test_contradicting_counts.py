@@ -97,19 +97,18 @@ def test_nulls_that_bounds_and_boxes_contradict_are_none(page_index: bool) -> No
         assert pqext.read_table(data, filter=condition).equals(pqext.read_table(whole, filter=condition))
 
 
-@pytest.mark.parametrize("where", [None, "i >= 0"])
-def test_footer_that_counts_more_rows_than_its_row_groups_is_not_counted(where: str | None) -> None:
-    data = altered(lambda footer: setattr(footer, "num_rows", 21))
-    with pytest.raises(CorruptFileError, match="counts 21 rows where its row groups hold 20: row groups are missing"):
-        pqext.scan(data, filter=where).count()
+@pytest.mark.parametrize("claimed", [19, 21])
+def test_a_footer_that_contradicts_its_row_groups_is_not_counted(claimed: int) -> None:
+    data = altered(lambda footer: setattr(footer, "num_rows", claimed))
+    with pytest.raises(CorruptFileError, match=f"the row groups have 20 rows, the footer counts {claimed}"):
+        pqext.scan(data).count()
 
 
-@pytest.mark.parametrize("claimed", [0, 19])
-def test_count_is_that_of_the_row_groups_where_the_footer_counts_fewer(claimed: int, tmp_path: Path) -> None:
-    path = tmp_path / "few.parquet"
-    path.write_bytes(altered(lambda footer: setattr(footer, "num_rows", claimed)))
-    expected = duckdb.sql(f"select count(*) from (select * from '{path}' where i >= 0 or i is null)").fetchone()
-    assert expected == (pqext.scan(path).count(),) == (pqext.read_table(path).num_rows,)
+def test_count_is_that_of_the_row_groups_if_the_footer_counts_none(tmp_path: Path) -> None:
+    path = tmp_path / "none.parquet"
+    path.write_bytes(altered(lambda footer: setattr(footer, "num_rows", 0)))
+    expected = duckdb.sql(f"select count(*) from (select * from '{path}' where i >= 0)").fetchall()
+    assert expected == [(pqext.scan(path).count(),)] == [(pqext.read_table(path).num_rows,)]
 
 
 def test_a_column_that_is_not_there_is_not_counted() -> None:
