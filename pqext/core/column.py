@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pqext.core import compression
 from pqext.core.budget import Account, Budget
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import ArrayLimitError, CorruptFileError, OffsetIndexError, ParquetError
+from pqext.core.errors import ArrayLimitError, CorruptFileError, ExpansionError, OffsetIndexError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
@@ -39,8 +39,8 @@ def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, decryptor: objec
     return decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
 
 
-def _next(pages: PageDecoder | TableDecoder, entries: int) -> LeafColumn | None:
-    return pages.next(entries)
+def _next(pages: PageDecoder | TableDecoder, entries: int, needed: int | None) -> LeafColumn | None:
+    return pages.next(entries, needed=needed)
 
 
 def _pass(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
@@ -56,7 +56,8 @@ class ColumnReader:
 
     ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. Ordinary chunks are decoded by a
     page table, and page by page from where it declines. Rows that are passed over are decoded no more than
-    ``passed_rows`` at a time.
+    ``passed_rows`` at a time. A ``lean`` reader raises ``ExpansionError`` instead of looking up far more strings in a
+    dictionary than are requested.
     """
 
     _by_table = True
@@ -65,8 +66,10 @@ class ColumnReader:
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
         budget: Budget, *, checksums: bool, passed_rows: int | None = None, decryptor: ChunkDecryptor | None = None,
+        lean: bool = False,
     ) -> None:
         self._shape = shape
+        self._lean = lean
         self._passed_at_once = min(passed_rows or _PASSED_ROWS, _PASSED_ROWS)
         self._metadata = metadata
         self._place = pages
@@ -191,13 +194,16 @@ class ColumnReader:
     def _take_near(self, places: list[tuple[int, int]]) -> LeafColumn:
         """The rows at ``places``, which are decoded together with what lies between them."""
         while (unwanted := places[0][0] - self._taken_rows) > 0:
-            if not self._pass_page(unwanted) and not self._take(min(unwanted, self._passed_at_once)).rows:
+            if not self._pass_page(unwanted) and not self._pass_rows(min(unwanted, self._passed_at_once)):
                 break
         start, stop = self._taken_rows, places[-1][1]
         column = self._take(stop - start)
         if len(places) == 1:
             return column
         return self.keep(column, [(first - start, last - start) for first, last in places])
+
+    def _pass_rows(self, rows: int) -> int:
+        return self._take(rows, passing=True).rows
 
     def _pass_page(self, rows: int) -> bool:
         """Pass over the next page without opening it: true if it is known to hold no more than ``rows`` rows."""
@@ -213,7 +219,7 @@ class ColumnReader:
         if isinstance(pages, TableDecoder):
             try:
                 return step(pages)
-            except ArrayLimitError:
+            except (ArrayLimitError, ExpansionError):
                 raise
             except (Declined, ParquetError):
                 self._go_by_page(pages)
@@ -241,12 +247,15 @@ class ColumnReader:
             error.leaf = self._shape.node.leaf_start
         return located(error, self._place, self._shape)
 
-    def _take(self, rows: int) -> LeafColumn:
+    def _take(self, rows: int, *, passing: bool = False) -> LeafColumn:
+        """The next rows, or as many to be skipped when ``passing``."""
         pieces = [self._held] if self._held is not None else []
         held = sum(piece.rows for piece in pieces)
         # A row is known to be complete when the next one starts or the chunk ends.
         while held <= rows - (self._shape.node.max_repetition_level == 0):
-            piece = self._decoding(partial(_next, entries=self._entries_of(rows - held)))
+            entries = self._entries_of(rows - held)
+            needed = None if not self._lean else 1 if passing else entries
+            piece = self._decoding(partial(_next, entries=entries, needed=needed))
             if piece is None:
                 break
             pieces.append(piece)

@@ -117,6 +117,10 @@ class ArrayLimitError(MemoryLimitError):
     """More values than one Arrow array holds: fewer rows go into each."""
 
 
+class ExpansionError(MemoryLimitError):
+    """The dictionary of a page expands to far more bytes than the requested rows have: view its entries instead."""
+
+
 class SourceError(ParquetError, OSError):
     """The bytes of a file cannot be had: the network, a server or a store fails, whatever the file holds.
 

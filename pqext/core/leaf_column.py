@@ -30,6 +30,8 @@ Levels = NDArray[np.int16]
 
 _LEVEL_BYTES = 6
 """Two levels and two flags of each entry."""
+_WASTEFUL = 4
+"""Pages with more times as many entries as are needed are not expanded, if their dictionary is long."""
 _CONVERTED: dict[str | Type, int] = {"DECIMAL": 32, "INTERVAL": 16, Type.INT96: 24}
 """Bytes of a value in another form than the stored one, by its type."""
 
@@ -126,15 +128,19 @@ def decoded_bytes(shape: LeafShape, entries: int) -> int:
 class LeafColumnBuilder:
     """Decodes pages that hold ``entries`` entries altogether, whose bytes ``account`` counts.
 
-    Byte arrays take about ``expected`` bytes.
+    Byte arrays take about ``expected`` bytes. ``needed`` is how many of the entries are to be
+    returned, if that is known.
     """
 
-    def __init__(self, shape: LeafShape, entries: int, account: Account, expected: int = 0) -> None:
+    def __init__(
+        self, shape: LeafShape, entries: int, account: Account, expected: int = 0, needed: int | None = None
+    ) -> None:
         account.take(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
         self._slots = SlotBuilder(
-            shape.node.leaf_type, entries, account, encoded=shape.encoded, viewed=shape.viewed, expected=expected
+            shape.node.leaf_type, entries, account, encoded=shape.encoded, viewed=shape.viewed, expected=expected,
+            lean=needed is not None and entries > _WASTEFUL * needed,
         )
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None

@@ -86,7 +86,7 @@ class LenientDecoder(PageDecoder):
         """None: all pages are opened."""
         return None
 
-    def next(self, entries: int) -> LeafColumn | None:
+    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
         """As in :class:`PageDecoder`, with other values for rows that are lost."""
         run: list[RawPage] = []
         damage: ParquetError | None = None
@@ -135,9 +135,9 @@ class LenientDecoder(PageDecoder):
         values_add_up = values == self.entries_left or not is_data
         return _Headers(values_add_up, rows == self._rows, uncounted(self._metadata, encodings))
 
-    def _decode_run(self, run: list[RawPage]) -> LeafColumn:
+    def _decode_run(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
         try:
-            return super()._decode_run(run)
+            return super()._decode_run(run, needed)
         except CorruptFileError:
             pieces = []
             for raw in run:
@@ -146,10 +146,10 @@ class LenientDecoder(PageDecoder):
                     break
             return join(pieces)
 
-    def _decode(self, run: list[RawPage]) -> LeafColumn:
+    def _decode(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
         """As in :class:`PageDecoder`; values that do not fill their pages are those of another type."""
         before = self._account.held
-        column = super()._decode(run)
+        column = super()._decode(run, needed)
         held = self._account.held
         try:
             for opened in self._plain:

@@ -70,11 +70,14 @@ class PageDecoder:
         self.decoded_rows += raw.num_values
         return raw.num_values
 
-    def next(self, entries: int) -> LeafColumn | None:
-        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
+    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end.
+
+        Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
+        """
         run: list[RawPage] = []
         self._gather(run, entries)
-        return self._decode_run(run) if run else None
+        return self._decode_run(run, needed) if run else None
 
     def _gather(self, run: list[RawPage], entries: int) -> None:
         """Add the pages that hold the next ``entries`` entries to ``run``."""
@@ -93,8 +96,8 @@ class PageDecoder:
             raw, self._unread = parts
         return raw
 
-    def _decode_run(self, run: list[RawPage]) -> LeafColumn:
-        column = self._decode(run)
+    def _decode_run(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
+        column = self._decode(run, needed)
         self.decoded_rows += column.rows
         return column
 
@@ -144,10 +147,10 @@ class PageDecoder:
         if self._checksums:
             page.verify_checksum(raw)
 
-    def _decode(self, run: list[RawPage]) -> LeafColumn:
+    def _decode(self, run: list[RawPage], needed: int | None) -> LeafColumn:
         before = self._account.held
         try:
-            column = self._decode_groups(run)
+            column = self._decode_groups(run, needed)
         except MemoryLimitError as error:
             error.is_final = len(run) == 1
             raise
@@ -158,8 +161,9 @@ class PageDecoder:
         self._account.decoded(len(run))
         return column
 
-    def _decode_groups(self, run: list[RawPage]) -> LeafColumn:
-        builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._account)
+    def _decode_groups(self, run: list[RawPage], needed: int | None) -> LeafColumn:
+        entries = sum(raw.num_values for raw in run)
+        builder = LeafColumnBuilder(self._shape, entries, self._account, needed=needed)
         first = self.decoded_rows == 0
         for group in page_groups.of(run):
             scratch = page_groups.scratch_bytes(group, self._type.width)

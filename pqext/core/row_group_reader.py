@@ -18,7 +18,15 @@ from pqext.core.budget import Account, Budget
 from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
-from pqext.core.errors import ArrayLimitError, CorruptFileError, MemoryLimitError, OffsetIndexError, ParquetError
+from pqext.core.enums import DICTIONARY_ENCODINGS
+from pqext.core.errors import (
+    ArrayLimitError,
+    CorruptFileError,
+    ExpansionError,
+    MemoryLimitError,
+    OffsetIndexError,
+    ParquetError,
+)
 from pqext.core.extension import second_copy
 from pqext.core.files.external import spans_of
 from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges
@@ -138,11 +146,11 @@ class RowGroupReader:
                     continue
                 except MemoryLimitError as error:
                     too_long = isinstance(error, ArrayLimitError)
-                    if batch_rows is None and not too_long:
+                    is_hopeless = (batch_rows is None and not too_long) or count == 1 or error.is_final
+                    if not self._view_leaves(expanding_only=not too_long) and is_hopeless:
                         raise
-                    if not (too_long and self._view_leaves()) and (count == 1 or error.is_final):
-                        raise
-                    at_once = max(count // _FEWER, 1)
+                    if (batch_rows is not None or too_long) and not isinstance(error, ExpansionError):
+                        at_once = max(count // _FEWER, 1)
                     self._passed_rows = at_once if too_long else None
                     queue.give_back(part)
                     whole, readers = {}, self._reopened(readers, workers, chosen)
@@ -197,20 +205,26 @@ class RowGroupReader:
         self._hand_over({}, arrays)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _view_leaves(self) -> bool:
-        """Decode strings as views from now on, of which one page may hold more than an array; false where it is done.
+    def _view_leaves(self, *, expanding_only: bool) -> bool:
+        """Decode strings as views from now on, and copy the values of a batch only; false if that changes nothing.
 
-        They are copied when their rows have been cut.
+        One page may hold more strings than an array, or refer to a long dictionary entry very often. With
+        ``expanding_only`` the strings are those of chunks with a dictionary.
         """
-        if self._viewed:
-            return False
-        found = {leaf.node.leaf_start: leaf for leaf in self._leaves if not leaf.viewed and is_viewable(leaf.node)}
-        self._viewed = frozenset(found)
+        found = {
+            leaf.node.leaf_start for leaf in self._leaves
+            if not leaf.viewed and is_viewable(leaf.node) and not (expanding_only and not self._may_expand(leaf))
+        }
+        self._viewed |= found
         self._leaves = [
             replace(leaf, encoded=False, viewed=True) if leaf.node.leaf_start in found else leaf
             for leaf in self._leaves
         ]
         return bool(found)
+
+    def _may_expand(self, leaf: LeafShape) -> bool:
+        """Whether the pages of a leaf may be indices into a dictionary."""
+        return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
 
     def _plain(self, column: LeafColumn) -> LeafColumn:
         """The column with a copy of its values in the place of views."""
@@ -287,6 +301,7 @@ class RowGroupReader:
             leaf.node.leaf_start: self._kind(leaf)(
                 leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
                 checksums=self._options.checksums, passed_rows=self._passed_rows, decryptor=chunk.decryptor,
+                lean=not (leaf.viewed or leaf.encoded) and is_viewable(leaf.node) and self._may_expand(leaf),
             )
             for leaf, chunk in zip(leaves, chunks, strict=True)
         }

@@ -13,7 +13,8 @@ from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate, filled
 from pqext.core.encodings.decoding import Counts, Dictionary
 from pqext.core.encodings.table import decoder as find_decoder
-from pqext.core.errors import UnsupportedError
+from pqext.core.enums import DICTIONARY_ENCODINGS
+from pqext.core.errors import ExpansionError, UnsupportedError
 from pqext.core.indexed_slots import IndexedSlots, in_order
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
@@ -22,17 +23,21 @@ from pqext.core.types import leaf
 from pqext.core.types.logical import LeafType
 from pqext.core.view_slots import ViewSlots
 
+EXPANDED = 32 << 20
+"""Bytes that a group of dictionary pages may expand to, whatever rows are requested."""
+
 
 class SlotBuilder:
     """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether.
 
     Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, of the chunk's own
-    dictionary where all pages refer to it; ``viewed``: they become views.
+    dictionary where all pages refer to it; ``viewed``: they become views. ``lean``: raise ``ExpansionError`` where
+    looking them up in a dictionary takes much memory.
     """
 
     def __init__(
         self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False, viewed: bool = False,
-        expected: int = 0,
+        expected: int = 0, lean: bool = False,
     ) -> None:
         self._type = leaf_type
         self._capacity = capacity
@@ -43,12 +48,15 @@ class SlotBuilder:
         self._fixed = EMPTY
         self._indexed: IndexedSlots | None = None
         self._encoded = encoded and self._width is None
+        self._take = account.take
+        self._is_lookup = False
         self._dictionary: pa.Array | None = None
         if self._encoded:
             self._indexed = IndexedSlots(account.take)
         self._views = ViewSlots(leaf_type, capacity, account.take) if viewed and self._width is None else None
         if self._width is None and self._views is None:
-            self._builder = ByteArrayBuilder(account.take, buffers.ARRAY_BYTES, allocate, expected, capacity)
+            take = self._claim if lean else account.take
+            self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected, capacity)
         elif self._width is not None:
             self._fixed = allocate(capacity * self._width)
 
@@ -76,6 +84,7 @@ class SlotBuilder:
             ):
                 return
             self._look_up()
+            self._is_lookup = encoding in DICTIONARY_ENCODINGS
             decoder.byte_arrays(run, self._builder, present, slots, dictionary)
             return
         width = self._width
@@ -84,6 +93,12 @@ class SlotBuilder:
         decoder.fixed(run, self._type.physical, width, dictionary, target[: values * width])
         if values < added:
             level_kernel.spread(target, width, values, present)
+
+    def _claim(self, size: int) -> None:
+        """Count ``size`` bytes of values that are about to be copied."""
+        if self._is_lookup and size > EXPANDED:
+            raise ExpansionError(f"dictionary pages expand to {size} bytes")
+        self._take(size)
 
     def _look_up(self) -> None:
         """Go on with values: from now on not all are indices into one dictionary."""

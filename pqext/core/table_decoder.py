@@ -80,8 +80,11 @@ class TableDecoder:
         """Are there entries left?"""
         return self._complete and self.entries_left > 0
 
-    def next(self, entries: int) -> LeafColumn | None:
-        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
+    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end.
+
+        Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
+        """
         entries = min(entries, 1 << 61)
         while self._waiting < entries and self._fill():
             pass
@@ -94,7 +97,7 @@ class TableDecoder:
             raise Declined
         held = self._account.held
         try:
-            column = self._decode(stop)
+            column = self._decode(stop, needed)
         except ArrayLimitError as error:
             error.is_final = stop == 1
             raise
@@ -294,10 +297,10 @@ class TableDecoder:
         self._account.give_back(size)
         return dictionary
 
-    def _decode(self, stop: int) -> LeafColumn:
+    def _decode(self, stop: int, needed: int | None) -> LeafColumn:
         table, shape, node = self._table, self._shape, self._shape.node
         expected = min(table.unpacked(0, stop), _MOST_EXPECTED * table.stored(0, stop))
-        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected)
+        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected, needed)
         width = node.leaf_type.width
         first, at = self.decoded_rows == 0, 0
         while at < stop:
