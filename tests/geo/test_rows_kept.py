@@ -23,6 +23,8 @@ from reference import holed, regions
 from reference.effort import share
 from reference.globe import WGS84
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*a query polygon has")  # drawn on the globe, not on a map
+
 G = col("g")
 COUNT = 12
 GEOGRAPHIC = [None, "EPSG:4326", "EPSG:4267", "EPSG:4258"]

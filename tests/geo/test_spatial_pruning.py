@@ -24,6 +24,8 @@ from pqext.geo.predicates.distance import widened
 from reference import globe, shapes
 from reference.effort import share
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*a query polygon has")  # drawn on the globe, not on a map
+
 RELATIONS = ["intersects", "within", "contains", "touches", "crosses", "overlaps", "covers", "covered_by", "equals"]
 ELLIPSOIDAL = ["vincenty", "thomas", "andoyer", "karney"]
 G = col("g")

@@ -148,12 +148,13 @@ class _Evaluator(Visitor[pa.Array]):
         return self._validity(node.operand)
 
     def visit_spatial(self, node: Spatial) -> pa.Array:
+        from pqext.geo.summary import resolve_type
         from pqext.geo.types import type_of
 
         field, array = self._column(node.column)
         marked = type_of(field)
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
-        return predicate(node.operation, node.geometry, node.distance).evaluate(array, edges, crs)
+        return predicate(node.operation, node.geometry, node.distance).relate(array, resolve_type(array, crs, edges))
 
     def _validity(self, operand: Operand) -> pa.Array:
         """Is there a value? Entries of dictionary arrays can be null too."""

@@ -86,7 +86,9 @@ class SpatialQuestions(Generic[Question]):
     """What a column of geometries can be asked; each makes an expression, and each is null on null.
 
     ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges
-    of GEOMETRY are straight lines; those of GEOGRAPHY, and of ``geometry`` then, run as its algorithm says.
+    of GEOMETRY are straight lines; those of GEOGRAPHY, and of ``geometry`` then, run as its algorithm says. A box on
+    GEOGRAPHY is all between two meridians, eastward from ``xmin``, and two parallels; a polygon, also one that
+    ``shapely.box`` makes, has the smaller side as its inside. Polygons that are another area on a map are warned of.
     """
 
     __slots__ = ()

@@ -279,11 +279,14 @@ def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, 
 def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
     if node.physical_type != Type.BYTE_ARRAY or node.logical_name not in ("GEOMETRY", "GEOGRAPHY", ""):
         raise TypeError(f"column {leaf.column} holds no geometries")
+    asked = predicate(leaf.operation, leaf.geometry, leaf.distance)
+    if node.logical_name == "GEOGRAPHY":
+        asked.warn_of_mismatch(str(leaf.column))
     if node.max_repetition_level:
         return ()
     if negated or not node.logical_name:
         return (core.IsNotNull(),)
-    return (predicate(leaf.operation, leaf.geometry, leaf.distance),)
+    return (asked,)
 
 
 def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode:

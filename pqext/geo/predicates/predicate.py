@@ -18,9 +18,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.warn import warn
 from pqext.geo.box import BoundingBox
 from pqext.geo.predicates import globe, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
+from pqext.geo.predicates.hemisphere import mismatch
 from pqext.geo.predicates.question import Query, SpatialQuestion, as_box
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
@@ -103,9 +105,21 @@ class SpatialPredicate(SpatialQuestion):
 
         Null for null, and where edges are not planar for coordinates that are no longitudes and latitudes.
         ``edges`` and ``crs`` default to what an extension array says, else to planar edges and OGC:CRS84. Raises
-        GeometryError with row and byte on bad WKB, and for distances on GEOGRAPHY in a CRS that nobody knows.
+        GeometryError with row and byte on bad WKB, and for distances on GEOGRAPHY in a CRS that nobody knows. Warns
+        of a query polygon with edges of 180 degrees or around more than half of the globe, whose edges are not planar.
         """
         type = resolve_type(array, crs, edges)
+        if not type.planar:
+            self.warn_of_mismatch()
+        return self.relate(array, type)
+
+    def warn_of_mismatch(self, column: str | None = None) -> None:
+        """Warn if the query is a polygon that is another area on the globe than on a map."""
+        if line := mismatch(self.private_geometry):
+            warn(f"{'GEOGRAPHY' if column is None else f'GEOGRAPHY column {column}'}: {line}", UserWarning)
+
+    def relate(self, array: GeometryArray, type: GeospatialType) -> GeometryArray:
+        """As :meth:`evaluate`, of a column of ``type``, without a warning."""
         decide = planar.decide if type.planar else globe.decide
         test = self.box_test(type)
         parts = []
@@ -126,8 +140,10 @@ def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, c
     ``query`` is a box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`, which wraps around the antimeridian with
     xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to what an extension
     array says, else to planar edges and OGC:CRS84; with other edges rows and query are figures on the globe, of the
-    ellipsoid of ``crs`` where the edges follow it. Raises GeometryError with row and byte on bad WKB, ValueError or
-    TypeError for another query.
+    ellipsoid of ``crs`` where the edges follow it. A box is then the region eastward from xmin to xmax, however wide,
+    between two parallels; a polygon has the shortest way between its vertices as edges and its smaller side as inside,
+    also if ``shapely.box`` made it. Raises GeometryError with row and byte on bad WKB, ValueError or TypeError for
+    another query. Warns of polygons that differ from what they are on a map.
 
     >>> from pqext.geo import from_points
     >>> intersects(from_points([178, -175, 0], [-17, -16, 0]), (170, -20, -170, -10)).to_pylist()

@@ -257,7 +257,7 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
     import shapely
 
     unrolled = x + 360.0 * turn
-    area = _area_below(unrolled, y)
+    area = area_below(unrolled, y)
     if abs(net) <= 180:
         ring = shapely.Polygon(np.column_stack([unrolled, y]))
         if area < 0 if _is_half(area) else abs(area) <= 2 * np.pi:
@@ -281,7 +281,7 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
     return shapely.clip_by_rect(shapely.Polygon(corners), *WINDOW)
 
 
-def _area_below(x: _Doubles, y: _Doubles) -> float:
+def area_below(x: _Doubles, y: _Doubles) -> float:
     """The area between a chain and the equator, of the unit sphere: positive where it runs eastward in the north."""
     turn, half = np.tan(np.radians(np.diff(x)) / 2), np.tan(np.radians(y) / 2)
     start, stop = half[:-1], half[1:]

@@ -23,9 +23,10 @@ def st_intersects(one: ColumnOrName, other: Any) -> Column:
 
     ``other`` is a column or its name, or one geometry for all rows, which is much quicker: a box ``(xmin, ymin, xmax,
     ymax)``, WKB as bytes or a shapely geometry, in the column's coordinates. Null where one is null. Looks at X and Y
-    only. Edges of GEOMETRY are straight lines in the plane, those of GEOGRAPHY run on the globe; both columns must be
-    of one of them. Between two GEOGRAPHY columns the work is done once for each different geometry of ``other``: give
-    the side with fewer as ``other``, or use :func:`pqext.spark.spatial_join`.
+    only. Edges of GEOMETRY are straight lines in the plane, those of GEOGRAPHY run on the globe, where the inside of a
+    polygon is its smaller side and a box is all eastward from xmin to xmax; both columns must be of one of them.
+    Between two GEOGRAPHY columns the work is done once for each different geometry of ``other``: give the side with
+    fewer as ``other``, or use :func:`pqext.spark.spatial_join`.
 
     To skip row groups, filter by :func:`pqext.spark.where` or ``read(where=)``; columns cannot do that.
     """
@@ -195,9 +196,7 @@ def _on_the_globe(operation: Operation, left: Geometries, right: Geometries, mis
     queries = Geometries(different.dictionary, right.type).shapes()
     for number, query in enumerate(queries):
         rows = np.flatnonzero((which == number) & ~missing)
-        answers = SpatialPredicate(operation, query).evaluate(
-            left.wkb.take(pa.array(rows)), left.type.edges, left.type.crs
-        )
+        answers = SpatialPredicate(operation, query).relate(left.wkb.take(pa.array(rows)), left.type)
         found[rows] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
         unknown[rows] = answers.is_null().to_numpy(zero_copy_only=False)
     return pa.array(found, mask=unknown)

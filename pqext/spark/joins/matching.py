@@ -174,7 +174,7 @@ class Matcher:
         for start, stop in pairwise(ends.tolist()):
             question = SpatialPredicate(self.condition.operation, self.shapes()[other[start]], self.condition.distance)
             rows = left.wkb.take(pa.array(one[start:stop]))
-            answers = question.evaluate(rows, left.type.edges, left.type.crs)
+            answers = question.relate(rows, left.type)
             held[start:stop] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
         return one[held], other[held]
 
