@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import ParquetError, UnsupportedError, VariantError
+from pqext.core.errors import LimitError, ParquetError, UnsupportedError, VariantError
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_judge import disturbed
@@ -142,6 +142,26 @@ def test_text_over_several_lines_is_that_of_the_json_module(indent: int) -> None
     texts = variant.to_json(chunked, indent=indent)
     texts.validate(full=True)
     assert texts.to_pylist() == [*expected[:2], None, *expected[2:]]
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+def test_indentation_of_deep_values_is_that_of_the_json_module() -> None:
+    document = json.loads(nested(200))
+    array = variant.parse_json([nested(200)] * 3)
+    assert variant.to_json(array, indent=2).to_pylist() == [json.dumps(document, indent=2)] * 3
+
+
+@pytest.mark.parametrize(
+    ("texts", "row"), [([nested(20_000)], 0), (["1", nested(500), nested(20_000)], 2), ([nested(400)] * 2000, 2)]
+)
+def test_indentation_does_not_make_much_text_of_few_bytes(texts: list[str], row: int) -> None:
+    array = variant.parse_json(texts, max_depth=20_000)
+    with pytest.raises(LimitError, match=f"row {row}: .* more than 256 times .* use indent=None") as caught:
+        variant.to_json(array, indent=4)
+    assert isinstance(caught.value, VariantError)
 
 
 @pytest.mark.parametrize("shredding", [None, "a BIGINT, b STRING"])

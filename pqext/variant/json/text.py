@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError
+from pqext.core.errors import LimitError, VariantLimitError
+from pqext.core.limits import Limits
 from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
@@ -22,6 +23,9 @@ from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import VariantLike, child, is_shredded_type, plain_binary, struct_chunks
 
 MAX_INDENT = 16
+_EXPANSION = Limits().memory_expansion
+_ALLOWANCE = 1 << 20
+"""Bytes of indented text that are always allowed, however short the compact text is."""
 
 
 def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) -> pa.StringArray | pa.ChunkedArray:
@@ -41,8 +45,10 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
     for one a processor.
 
     Raises :class:`~pqext.core.errors.VariantError` with row and offset for bytes that break a rule of the
-    encoding or of shredding, ``UnsupportedError`` for a primitive type added to the format later, and
-    ``LimitError`` when the text of an array does not fit into 32-bit offsets.
+    encoding or of shredding, ``UnsupportedError`` for a primitive type added to the format later,
+    ``LimitError`` when the text of an array does not fit into 32-bit offsets, and ``VariantLimitError`` with the row
+    when indented text takes more than a mebibyte and more than 256 times the bytes of the compact text
+    (``Limits.memory_expansion``), as values do that are nested hundreds of levels deep.
     """
     if indent is not None and (isinstance(indent, bool) or not isinstance(indent, int)):
         raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")
@@ -112,7 +118,13 @@ def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringA
     found: list[pa.StringArray] = []
     start = 0
     while start < len(texts):
-        rows, offsets, text, status = indent_json(source, start, indent)
+        rows, offsets, text, status = indent_json(source, start, indent, _EXPANSION, _ALLOWANCE)
+        if status > 0:
+            raise VariantLimitError(
+                f"the value is nested so deeply that its indented text takes more than {_EXPANSION} times the bytes of "
+                "its compact text: use indent=None or fewer spaces",
+                row=first + start + rows,
+            )
         if status:
             faults.fail(status)
         if not rows:

@@ -9,11 +9,14 @@ from pqext.variant.kernels.binary cimport FAULT_MEMORY, BinaryInput, binary_at, 
 
 cdef enum:
     TOO_LONG = 1
+    TOO_MANY_SPACES = 2
 
 
-cdef inline int _new_line(Bytes *out, size_t depth, size_t spaces) noexcept nogil:
+cdef inline int _new_line(Bytes *out, size_t depth, size_t spaces, size_t limit) noexcept nogil:
     if depth * spaces > 0x7FFFFFFF:
         return TOO_LONG
+    if out.size + depth * spaces > limit:
+        return TOO_MANY_SPACES
     if bytes_reserve(out, 1 + depth * spaces) != 0:
         return FAULT_MEMORY
     out.data[out.size] = c'\n'
@@ -22,7 +25,7 @@ cdef inline int _new_line(Bytes *out, size_t depth, size_t spaces) noexcept nogi
     return 0
 
 
-cdef int _indent(Bytes *out, const uint8_t *p, size_t n, size_t spaces) noexcept nogil:
+cdef int _indent(Bytes *out, const uint8_t *p, size_t n, size_t spaces, size_t limit) noexcept nogil:
     cdef const uint8_t *end = p + n
     cdef const uint8_t *start
     cdef size_t depth = 0
@@ -44,16 +47,16 @@ cdef int _indent(Bytes *out, const uint8_t *p, size_t n, size_t spaces) noexcept
             depth += 1
             status = bytes_append(out, start, 1)
             if status == 0:
-                status = _new_line(out, depth, spaces)
+                status = _new_line(out, depth, spaces, limit)
         elif start[0] == c'}' or start[0] == c']':
             depth -= 1 if depth else 0
-            status = _new_line(out, depth, spaces)
+            status = _new_line(out, depth, spaces, limit)
             if status == 0:
                 status = bytes_append(out, start, 1)
         elif start[0] == c',':
             status = bytes_append(out, start, 1)
             if status == 0:
-                status = _new_line(out, depth, spaces)
+                status = _new_line(out, depth, spaces, limit)
         elif start[0] == c':':
             status = bytes_append(out, b": ", 2)
         else:
@@ -61,16 +64,17 @@ cdef int _indent(Bytes *out, const uint8_t *p, size_t n, size_t spaces) noexcept
     return status
 
 
-def indent_json(BinaryInput texts, int64_t start, size_t spaces):
+def indent_json(BinaryInput texts, int64_t start, size_t spaces, size_t expansion, size_t allowance):
     """The texts of rows `start` and on, with `spaces` a level: (rows, offsets, text, status).
 
-    Fewer rows than there are where 32-bit offsets are full.
+    Fewer rows than there are where 32-bit offsets are full. The status is positive where the rows before and the next
+    take more than `allowance` bytes and `expansion` times their own.
     """
     cdef Bytes out, offsets
     cdef int64_t row = start
     cdef int32_t position = 0
     cdef const uint8_t *p = NULL
-    cdef size_t n = 0, before
+    cdef size_t n = 0, before, limit = allowance
     cdef int status
     memset(&out, 0, sizeof(Bytes))
     memset(&offsets, 0, sizeof(Bytes))
@@ -84,14 +88,15 @@ def indent_json(BinaryInput texts, int64_t start, size_t spaces):
                 if binary_valid(&texts.column, row):
                     status = binary_at(&texts.column, row, &p, &n)
                     if status == 0:
-                        status = _indent(&out, p, n, spaces)
+                        limit += n * expansion
+                        status = _indent(&out, p, n, spaces, limit)
                     if status != 0 or out.size > 0x7FFFFFFF:
                         out.size = before
                         break
                 position = <int32_t> out.size
                 status = bytes_append(&offsets, &position, sizeof(int32_t))
                 row += 1
-        return row - start, take(&offsets), take(&out), status if status < 0 else 0
+        return row - start, take(&offsets), take(&out), 0 if status == TOO_LONG else status
     finally:
         bytes_free(&out)
         bytes_free(&offsets)
