@@ -181,7 +181,7 @@ class _ChunkCheck:
             lows.append(piece.minimum)
             highs.append(piece.maximum)
             if known is not None:
-                self._page(known, columns, number, piece, stored[number])
+                self._page(known, columns, order, number, piece, stored[number])
             if filter is not None and piece.physical is not None and len(piece.physical):
                 absent = absent or not filter.contains_hashes(bloom.hash_values(piece.physical)).all()
         for page, message in counted.contradicted() if counted is not None else ():
@@ -235,7 +235,8 @@ class _ChunkCheck:
             self._findings.count("logical.json", message, len(found) - len(shown))
 
     def _page(
-        self, known: IndexedPages, columns: ColumnIndex | None, number: int, piece: Piece, stored: PageExtent
+        self, known: IndexedPages, columns: ColumnIndex | None, order: BoundOrder, number: int, piece: Piece,
+        stored: PageExtent,
     ) -> None:
         bounds = known[number]
         assert isinstance(bounds, Bounds)
@@ -248,6 +249,10 @@ class _ChunkCheck:
         elif bounds.null_count is not None and bounds.null_count != piece.nulls:
             message = f"the column index counts {bounds.null_count} nulls in a page of {piece.nulls}"
             self._fault("page-index.null-counts", message, stored.offset)
+        if columns is not None and not columns.null_pages[number]:
+            problem = claims.of_pair(order, columns.min_values[number], columns.max_values[number])
+            if problem is not None:
+                self._fault("page-index.bounds", f"the column index has {problem} for a page", stored.offset)
         if _outside(piece, bounds):
             self._fault("page-index.bounds", "a value lies outside the bounds of its page", stored.offset)
 
@@ -260,10 +265,8 @@ class _ChunkCheck:
             self._fault("statistics.null-count", message)
         if order.is_float and said.nan_count is not None and said.nan_count != nans:
             self._fault("statistics.nan-count", f"the statistics count {said.nan_count} NaN where there are {nans}")
-        if order.is_defined and said.min_value is not None and said.max_value is not None:
-            low, high = order.value(said.min_value), order.value(said.max_value)
-            if low is None or high is None or low > high:  # type: ignore[operator]
-                self._fault("statistics.bounds", "the statistics' minimum and maximum are no bounds of this type")
+        if (problem := claims.of_pair(order, said.min_value, said.max_value, allow_nan=True)) is not None:
+            self._fault("statistics.bounds", f"the statistics have {problem}")
 
     def _boundary_order(self, order: BoundOrder, known: IndexedPages, claimed: int) -> None:
         if claimed == BoundaryOrder.UNORDERED:

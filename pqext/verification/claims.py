@@ -156,3 +156,24 @@ def of_exactness(
         value = order.value(stored) if exact and stored is not None else None
         if value is not None and value == value and (found is None or beyond(value, found)):
             yield "statistics.truncation", f"the {name} is called exact and no value has it"
+
+
+def of_pair(
+    order: BoundOrder, minimum: bytes | None, maximum: bytes | None, *, allow_nan: bool = False
+) -> str | None:
+    """Describe why a stored minimum and maximum bound nothing, whatever the values; None if they are bounds.
+
+    ``allow_nan`` is for chunks: the format has readers ignore the NaN that old writers stored in their statistics.
+    """
+    if not order.is_defined or (minimum is None and maximum is None):
+        return None
+    if minimum is None or maximum is None:
+        present, absent = ("maximum", "minimum") if minimum is None else ("minimum", "maximum")
+        return f"a {present} without a {absent}"
+    low, high = order.values([minimum, maximum])
+    if low is None or high is None:
+        return "bounds that are not values of the column's type"
+    if order.kind == "type" and not allow_nan and (low != low or high != high):
+        return "bounds that are NaN"
+    first, last = order.keys([minimum, maximum])
+    return "a minimum above the maximum" if first > last else None

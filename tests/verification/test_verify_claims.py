@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,6 +171,38 @@ def bounds_beside(index: ColumnIndex) -> None:
     """The page is null in truth, and has bounds all the same."""
     assert index.null_pages[0]
     index.min_values, index.max_values = ([b"\1\0\0\0", *values[1:]] for values in (index.min_values, index.max_values))
+
+
+def first_bounds(minimum: bytes, maximum: bytes) -> Callable[[ColumnIndex], None]:
+    """Give the first page these bounds."""
+
+    def change(index: ColumnIndex) -> None:
+        index.min_values, index.max_values = [minimum, *index.min_values[1:]], [maximum, *index.max_values[1:]]
+
+    return change
+
+
+NAN, ONE = struct.pack("<d", math.nan), struct.pack("<d", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("column", "bounds", "message"),
+    [
+        ("i", ((2).to_bytes(8, "little"), (1).to_bytes(8, "little")), "a minimum above the maximum"),
+        ("i", (b"\1", b"\2"), "bounds that are not values of the column's type"),
+        ("i", (b"", b""), "bounds that are not values of the column's type"),
+        ("f", (NAN, NAN), "bounds that are NaN"),
+        ("f", (ONE, NAN), "bounds that are NaN"),
+        ("s", (b"b", b"a"), "a minimum above the maximum"),
+    ],
+)
+@pytest.mark.spec("page-index.bounds")
+def test_page_bounds_that_bound_nothing_are_faults(column: str, bounds: tuple[bytes, bytes], message: str) -> None:
+    report = verify(indexed(column, ColumnIndex, first_bounds(*bounds), written()))
+    assert [fault.message for fault in report.faults if fault.rule == "page-index.bounds"] == [
+        f"the column index has {message} for a page"
+    ]
+    assert {(fault.column, fault.row_group) for fault in report.faults} == {(column, 0)}
 
 
 def histograms(index: ColumnIndex) -> None:
