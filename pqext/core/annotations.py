@@ -135,6 +135,14 @@ class WrittenColumn:
     derived: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Logical types that key-value metadata gives to columns, and its contradictions to the schema."""
+
+    types: Mapping[str, LogicalType]
+    contradictions: Sequence[str] = ()
+
+
 @runtime_checkable
 class DescribesFile(Protocol):
     """What a handler has besides when a file's key-value metadata tells of columns of its type."""
@@ -142,11 +150,15 @@ class DescribesFile(Protocol):
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
         """Further pairs for a file with these columns of its type; asked before the first row too, without chunks."""
 
-    def adopted(self, value: str, wanted: Callable[[str], bool]) -> Mapping[str, LogicalType]:
-        """The types of those plain columns that a file's ``property``, ``value``, tells of and that are ``wanted``."""
+    def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
+        """Return the logical types that a file's ``property``, ``value``, gives to top-level columns.
 
-    def of_other_rows(self, value: str, holds: Callable[[tuple[str, ...]], bool]) -> str | None:
-        """What of ``value`` holds for a file of these columns with other rows; ``holds``: is a path among them?"""
+        ``find`` returns the column of a name, if there is exactly one and it is not repeated. ``properties`` are all
+        of the file's.
+        """
+
+    def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
+        """Return what of ``value`` is true of a file with other rows; ``find`` returns its column at a path, if any."""
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """What holds for the rows of several files of the same columns together, of which one at least says something.

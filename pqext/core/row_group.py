@@ -267,7 +267,10 @@ class ColumnChunk:
 
     @property
     def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
-        """Bounding box and geometry types, where the writer left them."""
+        """Bounding box and geometry types, if the writer stored them for the type that the column is read as."""
+        declared = self.node.declared_type
+        if self.node.is_adopted and declared is not None and declared.member != self.node.logical_name:
+            return None
         return self.metadata.geospatial_statistics
 
     @property

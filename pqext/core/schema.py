@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
@@ -22,6 +22,7 @@ class SchemaNode:
 
     ``max_definition_level`` and ``max_repetition_level`` are those of the node itself; ``leaf_start`` and
     ``leaf_stop`` the range of column indexes below it. ``path`` leaves out the root.
+    ``is_adopted``: the logical type comes from key-value metadata, and the schema itself states ``declared_type``.
     """
 
     name: str
@@ -36,6 +37,8 @@ class SchemaNode:
     max_repetition_level: int
     leaf_start: int
     leaf_stop: int
+    is_adopted: bool = field(default=False, compare=False)
+    declared_type: LogicalType | None = field(default=None, compare=False)
 
     @property
     def is_leaf(self) -> bool:

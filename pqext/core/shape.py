@@ -72,7 +72,8 @@ class Shape:
     def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
         """The nodes at or below whose annotation readers do not see, and why."""
         logical = self.node.logical_type
-        if logical is not None and not self.node.is_leaf and not self._heeds(logical.member):
+        is_read = self.node.is_leaf or self.node.is_adopted
+        if logical is not None and not is_read and not self._heeds(logical.member):
             what = f"{logical.member} does not suit the group" if logical.member else "its logical type is not known"
             yield self.node, f"{what}; it is read as a struct"
 
@@ -222,6 +223,9 @@ def of(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
         return _leaf(node, above)
+    if node.is_adopted:
+        declared = of(replace(node, logical_type=node.declared_type, is_adopted=False), above)
+        return replace(declared, node=node, annotation=for_logical(node.logical_name))
     if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
         repeated = node.children[0]
         if repeated.repetition == FieldRepetitionType.REPEATED:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Notes, Storage, StoredColumn, WrittenColumn
+from pqext.core.annotations import PAGE_BOXES, Adopted, ChunkFacts, Derived, Notes, Storage, StoredColumn, WrittenColumn
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.core.suggest import around, did_you_mean
 from pqext.core.warn import warn
-from pqext.geo import coordinate_range, geoparquet, page_boxes
+from pqext.geo import adoption, coordinate_range, geoparquet, geoparquet_writing, native_encodings, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from pqext.core.facts import RowGroupFacts
     from pqext.core.indexes.row_ranges import RowRanges
-    from pqext.core.metadata import LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.schema import SchemaNode
 
@@ -54,13 +53,17 @@ class GeospatialHandler(OrdersRows):
         Without marks when the file names an algorithm for its edges that is not known.
         """
         try:
-            return mark(storage, _type_of_node(node, options.properties))
+            type = _type_of_node(node, options.properties)
         except GeometryError:
             return storage
+        return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """The values as they are: WKB in the file, WKB in Arrow."""
-        return storage
+        """The values as WKB, in which all columns but those of GeoParquet's native encodings are stored."""
+        if node.is_leaf:
+            return storage
+        encoding = geoparquet.encoding_of(options.properties.get(geoparquet.KEY, ""), node.name)
+        return native_encodings.to_wkb(node, storage, encoding)
 
     def looks_at_data(self, choice: Any) -> bool:
         """No: the choice is whole."""
@@ -80,7 +83,12 @@ class GeospatialHandler(OrdersRows):
         geographic, ValueError for an unknown order.
         """
         option = _option(options.geometry.get(path))
-        return _storage(field, path, _type_to_write(field, option), option, options.key_value_metadata)
+        stored = _storage(field, path, _type_to_write(field, option), option, options.key_value_metadata)
+        if not options.geoparquet:
+            return stored
+        # GeoParquet 2.0 has the CRS in the type as it is in the metadata.
+        inline = replace(stored.type, crs=crs_.inline(stored.type.crs, options.key_value_metadata))
+        return replace(stored, logical_type=inline.logical_type())
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> GeometryStorage:
         """As :meth:`storage`, with the kind, crs and edges of ``like``.
@@ -132,19 +140,19 @@ class GeospatialHandler(OrdersRows):
         return Derived(covering.field(field), values)
 
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
-        """GeoParquet's description of the columns, where ``options.geoparquet`` asks for it."""
+        """GeoParquet's description of the columns if ``options.geoparquet`` requests it."""
         if not options.geoparquet:
             return {}
         told = [(one, one.storage.type) for one in columns if isinstance(one.storage, GeometryStorage)]
-        return {geoparquet.KEY: geoparquet.metadata(told, options.geoparquet, options.key_value_metadata)}
+        return {geoparquet.KEY: geoparquet_writing.metadata(told, options.geoparquet, options.key_value_metadata)}
 
-    def adopted(self, value: str, wanted: Callable[[str], bool]) -> Mapping[str, LogicalType]:
-        """The columns that GeoParquet metadata says are geometries."""
-        return geoparquet.logical_types(value, wanted)
+    def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
+        """The types that GeoParquet metadata gives to columns."""
+        return adoption.adopted(value, find, properties)
 
-    def of_other_rows(self, value: str, holds: Callable[[tuple[str, ...]], bool]) -> str | None:
+    def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
         """GeoParquet metadata of the columns that are there, without boxes and types."""
-        return geoparquet.of_columns(value, holds)
+        return geoparquet.of_columns(value, find)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """GeoParquet metadata with the boxes and types of all files, where all tell of them."""
@@ -173,6 +181,8 @@ class GeospatialHandler(OrdersRows):
         """The rows of the pages that may match, by their boxes; all where pages have none."""
         if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
             return None
+        if not node.is_leaf or _has_other_edges(node):
+            return None
         chunk, type = row_group.chunk(node), _known_type(node)
         pages, boxes = chunk.pages, page_boxes.read(chunk)
         if type is None or pages is None or boxes is None:
@@ -190,10 +200,14 @@ class GeospatialHandler(OrdersRows):
             return True
         chunk = row_group.chunk(node)
         found, type = chunk.geospatial_statistics, _known_type(node)
-        if chunk.bounds().all_null and (found is None or not (found.bbox or found.geospatial_types)):
+        if node.is_leaf and chunk.bounds().all_null and (found is None or not (found.bbox or found.geospatial_types)):
             return False
         if type is None or not row_group.trust_statistics:
             return True
+        if not node.is_leaf and type.planar:
+            coordinates = native_encodings.box(row_group, node)
+            if coordinates is not None:
+                return predicate.may_match(coordinates, type)
         if found is not None and found.bbox is not None:
             box = BoundingBox.from_metadata(found.bbox)
             if not type.planar:
@@ -219,6 +233,11 @@ def _known_type(node: SchemaNode) -> GeospatialType | None:
         return _type_of_node(node)
     except GeometryError:
         return None
+
+
+def _has_other_edges(node: SchemaNode) -> bool:
+    """Whether key-value metadata gives the column edges other than those by which its boxes were made."""
+    return node.is_adopted and node.declared_type is not None and node.declared_type.member != node.logical_name
 
 
 def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None) -> GeospatialType:

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 DEFAULT = "OGC:CRS84"
 """The system of a column that names none: longitude and latitude on the WGS84 datum."""
 
-UNKNOWN = "SRID:0"
-"""No system at all, in the letters that Spark writes and alone reads."""
+UNKNOWN = "srid:0"
+"""The string for a system that is unknown."""
+
+UNKNOWN_TO_SPARK = "SRID:0"
+"""The same in the letters that Spark writes; its own reader rejects others."""
 
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
@@ -73,6 +76,8 @@ def stored(crs: str | None) -> str | None:
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
     """As :func:`stored`, with the PROJJSON itself where ``crs`` names a property that holds some."""
     found = stored(crs)
+    if found == UNKNOWN_TO_SPARK:
+        return UNKNOWN
     if found is None or found[:9].lower() != "projjson:":
         return found
     text = (properties or {}).get(found[9:])
@@ -97,11 +102,40 @@ def to_geoarrow(crs: str | None) -> dict[str, Any]:
         except GeometryError:
             return {"crs": crs}
     kind, _, identifier = crs.partition(":")
-    if kind.lower() == "srid":
+    if kind.lower() == "srid" and crs != UNKNOWN_TO_SPARK:
         return {"crs": identifier, "crs_type": "srid"}
     if kind.lower() != "projjson" and _AUTHORITY.fullmatch(crs):
         return {"crs": crs, "crs_type": "authority_code"}
     return {"crs": crs}
+
+
+def to_projjson(crs: str | None, properties: Mapping[str, str] | None = None) -> dict[str, Any] | None:
+    """Return a file's CRS as PROJJSON; None if it is unknown."""
+    try:
+        text = resolve(crs, properties)
+        return _projjson(text) if is_projjson(text) and _parse(text) else _parse(text).to_json_dict()
+    except GeometryError:
+        return None
+
+
+def inline(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
+    """Return a file's CRS as the text of its PROJJSON; as it is if it is the default or unknown."""
+    definition = None if crs is None else to_projjson(crs, properties)
+    return crs if definition is None else json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
+
+
+def label(crs: str | None) -> str:
+    """Return a short name of a CRS for messages: of PROJJSON its identifier or its name."""
+    if crs is None or not is_projjson(crs):
+        return crs or DEFAULT
+    try:
+        definition = _projjson(crs)
+    except GeometryError:
+        return crs
+    identifier = definition.get("id")
+    if isinstance(identifier, dict) and "authority" in identifier and "code" in identifier:
+        return f"{identifier['authority']}:{identifier['code']}"
+    return str(definition.get("name") or crs)
 
 
 def _identify(projjson: dict[str, Any]) -> str | None:

@@ -119,6 +119,7 @@ def _of_one_kind(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
     for _ in headers[1:]:
         if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
             raise _fault(name, array.type)
+        _require_no_nulls(values, name)
         offsets = values.offsets.to_numpy().astype(np.int64)
         first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
         lists.append(offsets - first if len(offsets) else np.zeros(1, np.int64))
@@ -184,6 +185,7 @@ def _encode(
 
 def _coordinates(values: pa.Array, name: str) -> tuple[NDArray[np.float64], int]:
     """Coordinates as lines of 2 to 4 doubles, and which dimensions there are: 1 for z and 2 for m."""
+    _require_no_nulls(values, name)
     type = values.type
     if pa.types.is_struct(type):
         names = "".join(field.name for field in type)
@@ -200,6 +202,11 @@ def _coordinates(values: pa.Array, name: str) -> tuple[NDArray[np.float64], int]
         raise _fault(f"{name} over coordinates of 2 to 4 doubles", type)
     flat = _doubles(values.values.slice(values.offset * count, len(values) * count))
     return flat.reshape(-1, count), dimensions
+
+
+def _require_no_nulls(values: pa.Array, name: str) -> None:
+    if values.null_count:
+        raise GeometryError(f"{name} has a null part or coordinate within a geometry", rule="geo.geoarrow")
 
 
 def _doubles(values: pa.Array) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
-"""GeoParquet 1.1 metadata: what the key ``geo`` of a file says of its geometry columns, written and read.
+"""GeoParquet metadata: the description of geometry columns in a file's key-value metadata, read and merged.
 
-GeoParquet keeps geometries in plain columns of WKB and describes them in the file's key-value metadata as JSON.
-pqext writes that beside the format's own types, and takes columns that only it describes for geometries.
+Versions before 2.0 describe plain columns of WKB or of coordinates; 2.0 describes columns of the format's own types.
+:mod:`pqext.geo.geoparquet_writing` writes 2.0, :mod:`pqext.geo.adoption` turns descriptions into types.
 """
 
 from __future__ import annotations
@@ -17,92 +17,40 @@ import numpy as np
 
 from pqext.core.errors import GeometryError
 from pqext.core.metadata import Type
-from pqext.core.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import BOUNDS
-from pqext.geo.summary import merge, union
+from pqext.geo.summary import union
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
-    from pqext.core.annotations import WrittenColumn
     from pqext.core.facts import RowGroupFacts
-    from pqext.core.metadata import ColumnMetaData, LogicalType
     from pqext.core.schema import SchemaNode
 
 KEY = "geo"
-VERSION = "1.1.0"
+VERSION = "2.0.0"
 LONGEST = 16 << 20
 _SHORT = 64 << 10
 """Characters of texts of which many are remembered, for many row groups ask for the same; of longer ones the last."""
-_NAMES = {code: name for code, name in NAMES.items() if code < 2000}
-"""Of types without M, for which GeoParquet has no names."""
-_UNKNOWN_CRS = "srid:0"
 _MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
 """What a column is, whichever rows it holds, with what is meant where it is left out."""
 
 
-def metadata(
-    columns: Sequence[tuple[WrittenColumn, GeospatialType]], primary: str | bool, properties: Mapping[str, str]
-) -> str:
-    """The JSON that describes ``columns``, top-level geometry columns of a file; ``primary`` names the first of them.
-
-    Raises ValueError when ``primary`` is none of them, or for edges that GeoParquet has no name for.
-    """
-    names = [column.node.name for column, _ in columns]
-    if primary is True:
-        primary = names[0]
-    if primary not in names:
-        raise ValueError(f"geoparquet names column {primary!r}; the geometry columns are {', '.join(names)}")
-    about = {column.node.name: _column(column, type, properties) for column, type in columns}
-    return json.dumps({"version": VERSION, "primary_column": primary, "columns": about}, separators=(",", ":"))
-
-
-def _column(column: WrittenColumn, type: GeospatialType, properties: Mapping[str, str]) -> dict[str, Any]:
-    if type.edges not in ("planar", "spherical"):
-        raise ValueError(
-            f"column {column.node.name!r} has {type.edges} edges, which GeoParquet {VERSION} does not know: "
-            "make them spherical, or leave out geoparquet"
-        )
-    box, codes = (None, []) if column.encrypted else _statistics(column.chunks, type)
-    found: dict[str, Any] = {
-        "encoding": "WKB",
-        "geometry_types": [_NAMES[code] for code in codes] if all(code in _NAMES for code in codes) else [],
-    }
+def of_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the encoding, CRS and edges that describe a column of ``type``."""
+    found: dict[str, Any] = {"encoding": "WKB"}
     if type.crs is not None:
-        try:
-            found["crs"] = crs_.parse(type.crs, properties).to_json_dict()
-        except GeometryError:
-            found["crs"] = None
+        found["crs"] = crs_.to_projjson(type.crs, properties)
     if not type.planar:
         found["edges"] = type.edges
-    if box is not None:
-        found["bbox"] = _numbers(box)
-    if column.derived is not None:
-        found["covering"] = {"bbox": {bound: [column.derived, bound] for bound in BOUNDS}}
     return found
 
 
-def _numbers(box: BoundingBox) -> list[Any]:
+def numbers(box: BoundingBox) -> list[Any]:
+    """Return a box as GeoParquet has it: all minima, then all maxima, with Z but without M."""
     low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
     depth = 2 if box.zmin is None else 3
     return low[:depth] + high[:depth]
-
-
-def _statistics(chunks: Sequence[ColumnMetaData], type: GeospatialType) -> tuple[BoundingBox | None, list[int]]:
-    """The box and the types of all chunks; chunks of nothing but nulls have no part in them."""
-    told = [
-        chunk.geospatial_statistics
-        for chunk in chunks
-        if chunk.geospatial_statistics is not None
-        or chunk.statistics is None
-        or chunk.statistics.null_count != chunk.num_values
-    ]
-    if not told:
-        return None, []
-    whole = merge(told, type.crs)
-    box = BoundingBox.from_metadata(whole.bbox) if whole.bbox is not None else None
-    return box, list(whole.geospatial_types or [])
 
 
 def described(text: str) -> dict[str, Mapping[str, Any]]:
@@ -119,24 +67,10 @@ def described(text: str) -> dict[str, Mapping[str, Any]]:
     return columns
 
 
-def logical_types(text: str, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, LogicalType]:
-    """The types of ``wanted`` columns that ``text`` says hold WKB; other encodings are left out. Errors as above."""
-    found = {}
-    for name, about in described(text).items():
-        if about.get("encoding") != "WKB" or not wanted(name):
-            continue
-        crs = _crs(about["crs"]) if "crs" in about else None
-        edges = about.get("edges", "planar")
-        if not isinstance(edges, str):
-            raise GeometryError(f"GeoParquet metadata gives column {name!r} the edges {edges!r}")
-        found[name] = GeospatialType(crs, edges).logical_type()  # type: ignore[arg-type]
-    return found
-
-
-def _crs(crs: Any) -> str | None:
+def crs_of(crs: Any) -> str | None:
     """The file's string for a CRS in PROJJSON, or WKT as the first versions had it; null is one that nobody knows."""
     if crs is None:
-        return _UNKNOWN_CRS
+        return crs_.UNKNOWN
     if not isinstance(crs, (dict, str)):
         raise GeometryError(f"GeoParquet metadata has a CRS of type {type(crs).__name__}")
     try:
@@ -145,22 +79,36 @@ def _crs(crs: Any) -> str | None:
         raise GeometryError("GeoParquet metadata has a CRS that nests too deep") from None
 
 
-def of_columns(text: str, holds: Callable[[tuple[str, ...]], bool]) -> str | None:
-    """The metadata of the columns whose paths ``holds`` knows, without boxes and with types unknown, which are of rows.
+def of_columns(
+    text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None
+) -> str | None:
+    """Return the metadata of the columns that ``find`` returns, for other rows: without boxes, with types unknown.
 
-    None where it is of none of them. Damaged text stays as it is.
+    The CRS and edges are those of the columns' types. None if there is none of the columns. Text that is not
+    GeoParquet's JSON is returned as it is.
     """
     try:
         columns = described(text)
     except GeometryError:
         return text
     kept: dict[str, dict[str, Any]] = {}
+    is_native = True
     for name, about in columns.items():
-        if holds((name,)):
-            kept[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
-            if not all(holds(tuple(path)) for path in _bounds(about).values() if _is_path(path)):
-                del kept[name]["covering"]
+        node = find((name,))
+        if node is None:
+            continue
+        kept[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
+        if not all(find(path) is not None for path in _bounds(about).values() if _is_path(path)):
+            del kept[name]["covering"]
+        if node.logical_name in ("GEOMETRY", "GEOGRAPHY") and node.logical_type is not None:
+            type = GeospatialType.from_logical_type(node.logical_type, properties)
+            others = {key: value for key, value in kept[name].items() if key not in ("encoding", "crs", "edges")}
+            kept[name] = {**of_type(type, properties), **others}
+        else:
+            is_native = False
     found = {**json.loads(text), "columns": kept}
+    if is_native and "version" in found:
+        found["version"] = VERSION
     if found.get("primary_column") not in [*kept]:
         found["primary_column"] = next(iter(kept), None)
     return json.dumps(found, separators=(",", ":")) if kept else None
@@ -204,7 +152,7 @@ def _of_all(name: str, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     kept.pop("bbox", None)
     found = [box for about in told if (box := _box(about)) is not None]
     try:
-        geographic = GeospatialType(_crs(whole["crs"]) if "crs" in whole else None).geographic
+        geographic = GeospatialType(crs_of(whole["crs"]) if "crs" in whole else None).geographic
     except GeometryError:
         geographic = False
     if len(found) < len(told):
@@ -212,12 +160,12 @@ def _of_all(name: str, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if any(box.zmin is None for box in found):
         found = [replace(box, zmin=None, zmax=None) for box in found]
     box = union(found, geographic)
-    return kept if box is None else {**kept, "bbox": _numbers(box)}
+    return kept if box is None else {**kept, "bbox": numbers(box)}
 
 
 def _same_crs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     try:
-        first, second = (_crs(about["crs"]) if "crs" in about else None for about in (one, other))
+        first, second = (crs_of(about["crs"]) if "crs" in about else None for about in (one, other))
         return crs_.equal(first, second)
     except GeometryError:
         return False
@@ -292,6 +240,12 @@ def _beyond(value: float, towards: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
+def encoding_of(text: str, column: str) -> str:
+    """Return the encoding that the metadata gives to a column; an empty string if it gives none."""
+    encodings = _encodings(text) if len(text) <= _SHORT else _read_encodings(text)
+    return encodings.get(column, "")
+
+
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     """The paths of xmin, ymin, xmax and ymax for each column that has a covering; none in text that is damaged."""
     return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
@@ -305,6 +259,11 @@ def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     return {name: paths for name, about in columns.items() if (paths := _covering(about))}
 
 
+def _read_encodings(text: str) -> dict[str, str]:
+    return {name: str(about.get("encoding", "")) for name, about in _columns(text).items()}
+
+
+_encodings = lru_cache(maxsize=64)(_read_encodings)
 _coverings = lru_cache(maxsize=64)(_read_coverings)
 _coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
 

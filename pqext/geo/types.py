@@ -57,11 +57,10 @@ class GeospatialType:
         """GEOMETRY(crs) or GEOGRAPHY(crs, algorithm); defaults are left unset."""
         from pqext.core.metadata import EdgeInterpolationAlgorithm, GeographyType, GeometryType, LogicalType
 
-        crs = crs_.UNKNOWN if self.crs is not None and self.crs.lower() == crs_.UNKNOWN.lower() else self.crs
         if self.planar:
-            return LogicalType(GEOMETRY=GeometryType(crs=crs))
+            return LogicalType(GEOMETRY=GeometryType(crs=self.crs))
         algorithm = None if self.edges == "spherical" else EdgeInterpolationAlgorithm[self.edges.upper()]
-        return LogicalType(GEOGRAPHY=GeographyType(crs=crs, algorithm=algorithm))
+        return LogicalType(GEOGRAPHY=GeographyType(crs=self.crs, algorithm=algorithm))
 
     @classmethod
     def from_logical_type(cls, logical: LogicalType, properties: Mapping[str, str] | None = None) -> GeospatialType:

@@ -165,7 +165,7 @@ def srid_of_crs(crs: str | None) -> int | None:
 
 def crs_of_srid(srid: int) -> str | None:
     """The CRS that is written for a Spark SRID, as Spark itself writes it; None is the format's default."""
-    return {4326: None, 0: "SRID:0"}.get(srid, f"EPSG:{srid}")
+    return {4326: None, 0: geo_crs.UNKNOWN_TO_SPARK}.get(srid, f"EPSG:{srid}")
 
 
 def exchange_schema(schema: T.StructType) -> pa.Schema:

@@ -17,7 +17,6 @@ from pqext.core.leaf_column import LeafColumn
 from pqext.core.leaf_runs import runs
 from pqext.core.metadata import GeospatialStatistics
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
-from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
@@ -45,7 +44,6 @@ _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
     text = _metadata(file)
-    plain = from_elements(file.metadata.schema, file.limits, file.path) if text else None
     boxes = geoparquet.boxes(text) if text else {}
     for top in tops:
         for leaf in top.leaves():
@@ -53,7 +51,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
                 type = _type(file, leaf, findings)
                 if type is not None:
                     first_row = 0
-                    adopted = plain is not None and plain.leaves[leaf.node.leaf_start].logical_type is None
+                    adopted = leaf.node.is_adopted and leaf.node.declared_type is None
                     whole = boxes.get(leaf.node.name) if len(leaf.node.path) == 1 else None
                     for group in file.row_groups:
                         _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()

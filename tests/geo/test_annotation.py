@@ -315,7 +315,7 @@ class Chunk:
 
 
 def may_match(logical: metadata.LogicalType, chunk: Chunk, predicate: Any) -> bool:
-    node: Any = SimpleNamespace(logical_type=logical, dotted="g")
+    node: Any = SimpleNamespace(logical_type=logical, dotted="g", is_leaf=True)
     row_group: Any = SimpleNamespace(chunk=lambda _: chunk, trust_statistics=True, file_property=lambda _: None)
     return HANDLER.may_match(node, row_group, predicate)
 

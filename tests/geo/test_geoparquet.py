@@ -24,7 +24,7 @@ import pqext
 from pqext import geo
 from pqext.core.errors import AnnotationWarning, GeometryError
 from pqext.core.metadata import FileMetaData, KeyValue
-from pqext.geo import GeospatialType, SpatialPredicate, geoparquet, types
+from pqext.geo import GeospatialType, SpatialPredicate, adoption, geoparquet, types
 from pqext.geo.annotation import HANDLER
 from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes
@@ -59,7 +59,7 @@ def by_geopandas(path: Path, shapes: list[Any] = SHAPES, crs: Any = None, **opti
 def test_the_file_says_what_its_geometry_columns_are() -> None:
     found = described(written(table(), geometry={"g": {"covering": True}}))
     assert found == {
-        "version": "1.1.0",
+        "version": "2.0.0",
         "primary_column": "g",
         "columns": {
             "g": {
@@ -81,7 +81,8 @@ def test_boxes_and_types_are_those_of_all_row_groups() -> None:
     wraps = described(written(table([shapely.Point(179, 0), shapely.Point(-179, 1)])))["columns"]["g"]
     assert wraps["bbox"] == [179.0, 0.0, -179.0, 1.0]
     measured = described(written(table([shapely.from_wkt("POINT M (1 2 3)")])))["columns"]["g"]
-    assert measured["geometry_types"] == []
+    assert measured["geometry_types"] == ["Point M"]
+    assert measured["bbox"] == [1.0, 2.0, 1.0, 2.0]
     for nothing in ([], [None], [shapely.Point()]):
         assert "bbox" not in described(written(table(nothing)))["columns"]["g"]
     assert "bbox" not in described(written(table(), statistics=False))["columns"]["g"]
@@ -101,12 +102,10 @@ def test_the_default_crs_is_left_out_and_an_unknown_one_is_null() -> None:
 
 
 @pytest.mark.spec("geoparquet.edges")
-def test_spherical_edges_are_told_and_others_refused() -> None:
-    assert described(written(table(field=geo.geometry_field("g", edges="spherical"))))["columns"]["g"]["edges"] == (
-        "spherical"
-    )
-    with pytest.raises(ValueError, match=r"has karney edges, which GeoParquet 1\.1\.0 does not know"):
-        written(table(field=geo.geometry_field("g", edges="karney")))
+@pytest.mark.parametrize("edges", ["spherical", "vincenty", "thomas", "andoyer", "karney"])
+def test_edges_that_are_not_planar_are_written_by_name(edges: Any) -> None:
+    assert described(written(table(field=geo.geometry_field("g", edges=edges))))["columns"]["g"]["edges"] == edges
+    assert "edges" not in described(written(table()))["columns"]["g"]
 
 
 @pytest.mark.spec("geoparquet.columns")
@@ -306,10 +305,11 @@ class TestReading:
         assert pqext.inspect(path).schema[1].logical_type is None
 
     @pytest.mark.spec("geoparquet.read")
-    def test_what_the_schema_says_goes_before_the_metadata(self) -> None:
+    def test_columns_of_other_types_stay_as_they_are(self) -> None:
+        about = {"encoding": "WKB", "crs": pyproj.CRS(3857).to_json_dict()}
         data = written(
             table(field=geo.geometry_field("g", "EPSG:3857")), geoparquet=False,
-            key_value_metadata={"geo": json.dumps({"columns": {"g": {"encoding": "WKB"}, "id": {"encoding": "WKB"}}})},
+            key_value_metadata={"geo": json.dumps({"columns": {"g": about, "id": {"encoding": "WKB"}}})},
         )
         with pqext.open(data) as file:
             assert types.type_of(file.arrow_schema.field("g")) == GeospatialType("EPSG:3857")
@@ -364,13 +364,14 @@ class TestReading:
     )
     @settings(max_examples=share(1))
     def test_any_json_becomes_types_or_a_typed_error(self, value: Any) -> None:
+        schema = pqext.open(written(table(), geoparquet=False)).schema
         text = json.dumps({"columns": {"g": {"encoding": "WKB", **value}}} if isinstance(value, dict) else value)
         try:
-            found = geoparquet.logical_types(text)
+            found = adoption.adopted(text, schema.root.child, {})
         except GeometryError:
             pass
         else:
-            assert set(found) <= {"g"}
+            assert set(found.types) <= {"g"}
         geoparquet.coverings(text)
         geoparquet.primary_column(text)
 

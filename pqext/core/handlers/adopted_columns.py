@@ -1,4 +1,4 @@
-"""Plain columns that a file's key-value metadata says more of than its schema does, such as GeoParquet's geometries."""
+"""Logical types of columns from a file's key-value metadata, such as those of GeoParquet's geometries."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from typing import Any
 
 from pqext.core.annotations import DescribesFile, for_property
 from pqext.core.errors import AnnotationWarning, ParquetError
-from pqext.core.metadata import FieldRepetitionType, KeyValue, LogicalType, Type
+from pqext.core.metadata import FieldRepetitionType, KeyValue, LogicalType
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.warn import warn_of_file
 
 
 def adopt(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
-    """``schema`` with the logical types that key-value metadata gives to top-level BYTE_ARRAY columns without one.
+    """Return ``schema`` with the logical types that key-value metadata gives to its top-level columns.
 
-    What cannot be understood is passed over with an ``AnnotationWarning``, which names the file at ``path``.
+    Metadata that cannot be understood is ignored with an ``AnnotationWarning``, which names the file at ``path``. So
+    is metadata that contradicts the schema.
     """
+    pairs = list(pairs)
     given: dict[str, LogicalType] = {}
     for pair in pairs:
         handler = describer(pair.key) if pair.value else None
         if handler is not None and pair.value:
             try:
-                given |= handler.adopted(pair.value, lambda name: _adoptable(schema, name))
+                properties = {other.key: other.value or "" for other in pairs}
+                adopted = handler.adopted(pair.value, lambda name: _column(schema, name), properties)
+                given |= adopted.types
+                for message in adopted.contradictions:
+                    warn_of_file(path, message, AnnotationWarning)
             except ParquetError as error:
                 warn_of_file(path, f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
-    return with_types(schema, given) if given else schema
+    return _with_types(schema, given) if given else schema
 
 
 def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
@@ -35,7 +41,7 @@ def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
     for key, value in pairs.items():
         handler = describer(key)
         if handler is not None:
-            kept = handler.of_other_rows(value, lambda path: schema.find(path) is not None)
+            kept = handler.of_other_rows(value, schema.find)
             if kept is None:
                 del found[key]
             else:
@@ -52,33 +58,31 @@ def describer(key: str) -> DescribesFile | None:
     return handler if isinstance(handler, DescribesFile) else None
 
 
-def with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
-    """``schema`` with other logical types for the columns of these names that are plain byte arrays."""
+def _with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
+    """Return ``schema`` with other logical types for the top-level columns of these names."""
     columns: dict[int, SchemaNode] = {}
     leaves: dict[int, SchemaNode] = {}
     names = schema.root.child_names
     for name, logical in given.items():
-        node = schema.root.child(name)
-        if node is None or not _adoptable(schema, name):
+        node = _column(schema, name)
+        if node is None:
             continue
-        found = replace(node, logical_type=logical)
-        columns[names.index(name)] = leaves[node.leaf_start] = found
+        adopted = replace(node, logical_type=logical, is_adopted=True, declared_type=node.logical_type)
+        columns[names.index(name)] = adopted
+        if node.is_leaf:
+            leaves[node.leaf_start] = adopted
     if not columns:
         return schema
     root = replace(schema.root, children=_Replaced(schema.root.children, columns, names))
     return Schema(root, _Replaced(schema.leaves, leaves, ()))
 
 
-def _adoptable(schema: Schema, name: str) -> bool:
-    """Is there one column of this name, of plain byte arrays?"""
+def _column(schema: Schema, name: str) -> SchemaNode | None:
+    """Return the top-level column of this name if it is the only one and not repeated."""
     node = schema.root.child(name)
-    return (
-        node is not None
-        and schema.root.is_unique(name)
-        and node.physical_type == Type.BYTE_ARRAY
-        and node.logical_type is None
-        and node.repetition != FieldRepetitionType.REPEATED
-    )
+    if node is None or node.repetition == FieldRepetitionType.REPEATED or not schema.root.is_unique(name):
+        return None
+    return node
 
 
 class _Replaced(Sequence[SchemaNode]):

@@ -277,7 +277,8 @@ def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, 
 
 
 def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
-    if node.physical_type != Type.BYTE_ARRAY or node.logical_name not in ("GEOMETRY", "GEOGRAPHY", ""):
+    is_wkb = node.physical_type == Type.BYTE_ARRAY and node.logical_name in ("GEOMETRY", "GEOGRAPHY", "")
+    if not is_wkb and not node.is_adopted:
         raise TypeError(f"column {leaf.column} holds no geometries")
     asked = predicate(leaf.operation, leaf.geometry, leaf.distance)
     if node.logical_name == "GEOGRAPHY":
@@ -361,6 +362,8 @@ def _column_type(base: Base, schema: Schema) -> pa.DataType:
     if isinstance(base, VariantField):
         _check_variant(base, node)
         return target_type(base.type)
+    if for_logical(node.logical_name) is not None:
+        return pa.struct([])
     if isinstance(shape.of(node), shape.ListShape):
         return pa.list_(pa.null())
-    return node.leaf_type.arrow_type() if node.is_leaf and for_logical(node.logical_name) is None else pa.struct([])
+    return node.leaf_type.arrow_type() if node.is_leaf else pa.struct([])
