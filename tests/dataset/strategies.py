@@ -80,7 +80,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy, st.SearchStrategy]] = {
     "text": (pa.string(), TEXT, TEXT),
     "bytes": (pa.binary(), BYTES, BYTES),
     "fixed": (pa.binary(2), st.binary(min_size=2, max_size=2), BYTES),
-    "uuid": (pa.binary(16), UUIDS.map(lambda value: value.bytes), UUIDS),
+    "uuid": (pa.binary(16), UUIDS.map(lambda value: value.bytes), st.one_of(UUIDS, UUIDS.map(str))),
     "date": (pa.date32(), DATES, DATES),
     "ms": (pa.timestamp("ms"), INSTANTS, st.one_of(DATETIMES, NANOSECONDS, DATES)),
     "us": (pa.timestamp("us"), INSTANTS, st.one_of(DATETIMES, NANOSECONDS, DATES)),
@@ -131,7 +131,7 @@ def _storable(type: pa.DataType) -> pa.DataType:
 def _conditions(path: str, literals: st.SearchStrategy) -> st.SearchStrategy[Expression]:
     return st.one_of(
         st.builds(Comparison, st.just(col(path)), st.sampled_from(sorted(COMPARE)), literals),
-        st.builds(IsIn, st.just(col(path)), st.lists(literals, max_size=3).map(tuple)),
+        st.builds(IsIn, st.just(col(path)), st.lists(st.none() | literals, max_size=3).map(tuple)),
         st.sampled_from([IsNull(col(path)), IsNotNull(col(path))]),
     )
 
@@ -177,7 +177,7 @@ def _computed(path: str, literals: st.SearchStrategy) -> st.SearchStrategy[Expre
         return _conditions(path, literals)
     return st.one_of(
         st.builds(Comparison, values, st.sampled_from(sorted(COMPARE)), NUMBERS),
-        st.builds(IsIn, values, st.lists(NUMBERS, max_size=3).map(tuple)),
+        st.builds(IsIn, values, st.lists(st.none() | NUMBERS, max_size=3).map(tuple)),
         values.map(IsNull),
         values.map(IsNotNull),
         st.builds(Relation, values, st.sampled_from(sorted(COMPARE)), st.just(col(path))),

@@ -7,11 +7,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pqext import scan, write_table
 from pqext.dataset.expressions import col
 from pqext.dataset.notations.dnf import as_expression, from_dnf
 from pqext.dataset.reading import read_table
@@ -66,7 +68,7 @@ def test_tuples_become_expressions() -> None:
     "filters",
     [
         [], [[]], "a > 1", [("a", ">")], [("a", "like", "x")], [["a", ">", 1]], [("a", ">", 1), [("b", ">", 2)]],
-        [("a", "==", None)], [("a", "in", [1, None])], {("a", ">", 1)},
+        [("a", "==", None)], {("a", ">", 1)}, ("a", "like", "x"), ("a", ">"), [col("a") > 1, ["b", ">", 2]],
     ],
     ids=str,
 )  # fmt: skip
@@ -83,11 +85,70 @@ def test_readers_take_expressions_lists_or_nothing() -> None:
     assert as_expression("a > 1") == expression
     with pytest.raises(ValueError, match="not an expression: Expecting"):
         as_expression("{a > 1}")
-    with pytest.raises(TypeError, match="not Column"):
-        as_expression(col("a"))
+
+
+def test_expressions_take_the_place_of_tuples() -> None:
+    flag, more, few = col("flag"), col("a") > 1, col("a") < 9
+    is_set = flag == True  # noqa: E712
+    assert as_expression(flag) == as_expression([flag]) == is_set
+    assert as_expression([more, few, flag]) == as_expression((more, few, flag)) == more & few & is_set
+    assert as_expression([more, ("a", "<", 9)]) == more & few
+    assert as_expression([[more, few], [flag]]) == (more & few) | is_set
+
+
+def test_bare_tuple_is_a_condition() -> None:
+    assert as_expression(("a", ">", 1)) == (col("a") > 1)
+    assert as_expression((("s", "x"), "in", [1])) == col("s.x").isin([1])
+    assert as_expression((("a", ">", 1), ("b", "=", 2))) == (col("a") > 1) & (col("b") == 2)
+
+
+FLAGS = pa.table({"flag": [True, False, None], "id": [1, 2, None], "n": [0, 1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("filter", "theirs"),
+    [
+        (col("flag"), pl.col("flag")), (~col("flag"), ~pl.col("flag")), ("flag", pl.col("flag")),
+        (col("flag") | (col("n") == 1), pl.col("flag") | (pl.col("n") == 1)),
+        ((col("n") == 1) | col("flag"), (pl.col("n") == 1) | pl.col("flag")),
+        ((col("n") < 2) & ~col("flag"), (pl.col("n") < 2) & ~pl.col("flag")),
+        (~(col("flag") & col("flag")), ~(pl.col("flag") & pl.col("flag"))),
+        ([col("flag"), col("n") == 0], pl.col("flag") & (pl.col("n") == 0)), (("n", ">", 0), pl.col("n") > 0),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_polars_keeps_the_same_rows(filter: Any, theirs: pl.Expr, tmp_path: Path) -> None:
+    frame = pl.from_arrow(FLAGS)
+    assert isinstance(frame, pl.DataFrame)
+    for rows in (1, 3):
+        write_table(FLAGS, tmp_path / "flags.parquet", row_group_rows=rows)
+        found = read_table(tmp_path / "flags.parquet", filter=filter)
+        assert found.to_pylist() == frame.filter(theirs).to_dicts()
+        assert scan(tmp_path / "flags.parquet", filter=filter).count() == found.num_rows
 
 
 @pytest.mark.parametrize("given", [pa.compute.field("a") > 5, pl.col("a") > 5], ids=["pyarrow", "polars"])
 def test_expressions_of_other_libraries_are_answered_with_ours(given: Any) -> None:
     with pytest.raises(TypeError, match=r"of pqext, like pqext\.col\('a'\) > 5, .* not (pyarrow|polars)\."):
         as_expression(given)
+
+
+@pytest.mark.parametrize(
+    ("filter", "text"),
+    [
+        (col("id").isin([1, None]), "id in (1, null)"), (~col("id").isin([1, None]), "id not in (1, null)"),
+        (("id", "in", [2, None]), "id in (2, null)"), (("id", "not in", [2, None]), "id not in (2, null)"),
+        (col("id").isin([None]), "id in (null)"), (col("id").isin([pa.scalar(None, pa.int64())]), "id in (null)"),
+        (~(col("id").isin([1, None]) & (col("n") > 5)), "not (id in (1, null) and n > 5)"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_null_in_a_list_is_that_of_duckdb(filter: Any, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "flags.parquet"
+    for rows in (1, 3):
+        write_table(FLAGS, path, row_group_rows=rows)
+        expected = duckdb.sql(f"select * from '{path}' where {text}").fetchall()
+        for condition in (filter, text):
+            found = read_table(path, filter=condition)
+            assert [tuple(row.values()) for row in found.to_pylist()] == expected
+            assert scan(path, filter=condition).count() == len(expected)

@@ -111,12 +111,12 @@ def test_expressions_have_no_truth_value() -> None:
         bool(A)
     with pytest.raises(TypeError, match="low <= c"):
         1 < col("a") < 5  # noqa: B015
-    with pytest.raises(TypeError, match="== True"):
+    with pytest.raises(TypeError, match="write & for and"):
         bool(col("a"))
 
 
 def test_what_is_no_expression_does_not_combine() -> None:
-    for combine in (lambda: A & 1, lambda: A | "x", lambda: A & col("a")):
+    for combine in (lambda: A & 1, lambda: A | "x", lambda: col("a") & 1, lambda: "x" | col("a")):
         with pytest.raises(TypeError):
             combine()
     with pytest.raises(TypeError, match="not with a condition"):
@@ -149,9 +149,8 @@ def test_equality_is_of_structure_and_of_literal_types() -> None:
 
 
 def test_null_literals_are_refused_with_advice() -> None:
-    for build in (lambda: col("a") == None, lambda: col("a").isin([1, None])):  # noqa: E711
-        with pytest.raises(ValueError, match="is_null"):
-            build()
+    with pytest.raises(ValueError, match="is_null"):
+        col("a") == None  # noqa: B015, E711
 
 
 def test_not_is_pushed_to_the_leaves() -> None:

@@ -144,7 +144,7 @@ LEAF = '{"op":"is_null","column":["a"]}'
         '{"op":"==","column":["a"],"value":' + "9" * 2000 + "}",
         r'{"op":"==","column":["a"],"value":"\ud800"}',
         '{"op":"in","column":["a"],"values":"x"}',
-        '{"op":"in","column":["a"],"values":[null]}',
+        '{"op":"in","column":["a"],"values":[[]]}',
         '{"op":"==","variant":["v"],"value":1}',
         '{"op":"==","variant":{"column":["v"],"path":"$"},"value":1}',
         '{"op":"==","variant":{"column":["v"],"path":"a","type":"int64"},"value":1}',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -151,3 +152,29 @@ def test_other_text_is_told_how_to_be_written(file: Path, column: str, text: str
     assert str(told.value).endswith(f"\n  {column} = '{text}'\n  ^")
     with pytest.raises(TypeError, match=f"^column {column} holds .* do not compare with"):
         pqext.read_table(file, ["id"], col(column).isin([text]))
+
+
+UUIDS = [UUID(int=number) for number in (0, 7, 1 << 127, (1 << 128) - 1)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"u = '{UUIDS[1]}'", f"u <> '{str(UUIDS[1]).upper()}'", f"u > '{UUIDS[1]}'", f"'{UUIDS[2]}' >= u",
+        f"u in ('{UUIDS[3]}', '{UUIDS[0].hex}')", f"u between '{UUIDS[1]}' and '{UUIDS[2]}'",
+    ],
+)  # fmt: skip
+def test_text_compares_with_uuids_as_in_duckdb_and_skips_row_groups(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "uuids.parquet"
+    pqext.write_table(pa.table({"u": pa.array([one.bytes for one in UUIDS], pa.uuid())}), path, row_group_rows=1)
+    expected = [found for (found,) in duckdb.sql(f"select u from '{path}' where {text}").fetchall()]
+    scan = pqext.scan(path, filter=text)
+    assert scan.to_table()["u"].to_pylist() == expected
+    assert sum(len(task.kept) for task in scan.plan()) == len(expected)
+
+
+def test_text_that_is_no_uuid_is_refused_with_the_form_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "uuids.parquet"
+    pqext.write_table(pa.table({"u": pa.array([UUIDS[0].bytes], pa.uuid())}), path)
+    with pytest.raises(TypeError, match="a UUID is written as '123e4567-"):
+        pqext.read_table(path, filter=col("u") == "7")

@@ -42,7 +42,8 @@ def truth(expression: Expression, batch: pa.RecordBatch, row: int) -> bool | Non
             if scalar is None:
                 return None
             if isinstance(expression, IsIn):
-                return any(holds(order(plain(scalar), meant(one, scalar)), "==") for one in expression.values)
+                is_listed = any(holds(order(plain(scalar), meant(one, scalar)), "==") for one in expression.values)
+                return is_listed or (None if expression.has_null else False)
             return holds(order(plain(scalar), meant(expression.value, scalar)), expression.operator)
     raise TypeError(f"{expression} is not for this twin")
 
@@ -87,6 +88,8 @@ def meant(literal: Any, scalar: Any) -> Any:
     is_decimal = isinstance(scalar, Decimal) or (isinstance(scalar, pa.Scalar) and pa.types.is_decimal(scalar.type))
     if is_decimal and isinstance(literal, float) and math.isfinite(literal):
         return Fraction(repr(literal))
+    if isinstance(literal, str) and isinstance(scalar, pa.FixedSizeBinaryScalar):
+        return UUID(literal).bytes
     return plain(literal)
 
 

@@ -126,6 +126,8 @@ class _Evaluator(Visitor[pa.Array]):
             listed = _Listed.of(array.type, tuple(compared_value(value, kind, node.operand) for value in node.values))
             held = self.prepared[id(node), array.type] = node, listed
         found = held[1].holds(array)
+        if node.has_null:
+            found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
         return found if indices is None else _by_entry(found, indices)
 
     def visit_relation(self, node: Relation) -> pa.Array:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import pyarrow as pa
 
 from pqext.core.predicate import COMPARE, Operator
-from pqext.dataset.expressions.literals import Literal, canonical, key, packed, scalar_text, unpacked
+from pqext.dataset.expressions.literals import Literal, canonical, is_null, key, packed, scalar_text, unpacked
 from pqext.dataset.expressions.patterns import How, check_pattern
 from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text
 from pqext.geo.predicates.boxes import Operation
@@ -135,23 +135,30 @@ class Comparison(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IsIn(OneOperand):
-    """Is the operand one of ``values`` (each kept once)?"""
+    """Is the operand one of ``values`` (each kept once)?
+
+    With ``has_null`` the list holds a null too, which may be equal to any value: what is not in the list is null.
+    """
 
     values: tuple[Literal, ...]
+    has_null: bool = False
     _kept: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
     """Worked out once: lists may be long, and conditions are looked up often."""
 
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)
-        distinct = {key(literal): literal for literal in map(canonical, self.values)}
+        values = [value for value in self.values if not is_null(value)]
+        distinct = {key(literal): literal for literal in map(canonical, values)}
+        object.__setattr__(self, "has_null", self.has_null or len(values) < len(self.values))
         object.__setattr__(self, "values", tuple(distinct.values()))
-        object.__setattr__(self, "_kept", ("in", self.operand._key(), tuple(distinct)))
+        object.__setattr__(self, "_kept", ("in", self.operand._key(), tuple(distinct), self.has_null))
         object.__setattr__(self, "_hash", hash(self._kept))
 
     def __str__(self) -> str:
         shown = [literal_text(literal) for literal in self.values[:10]]
         shown += [f"{len(self.values) - 10} more"] if len(self.values) > 10 else []
+        shown += ["null"] if self.has_null else []
         return f"{self.operand} in ({', '.join(shown)})"
 
     def _key(self) -> tuple[Any, ...]:
@@ -161,7 +168,7 @@ class IsIn(OneOperand):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _is_in, (self.operand, *map(packed, self.values))  # hashes differ between processes
+        return _is_in, (self.operand, self.has_null, *map(packed, self.values))  # hashes differ between processes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,8 +348,8 @@ def _comparison(operand: Operand, operator: Operator, value: Any) -> Comparison:
     return Comparison(operand, operator, unpacked(value))
 
 
-def _is_in(operand: Operand, *values: Any) -> IsIn:
-    return IsIn(operand, tuple(map(unpacked, values)))
+def _is_in(operand: Operand, has_null: bool, *values: Any) -> IsIn:
+    return IsIn(operand, tuple(map(unpacked, values)), has_null)
 
 
 def _check_operand(operand: Operand) -> None:

@@ -7,6 +7,7 @@ that column and literal do not compare. Values out of a column's range are kept 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -79,6 +80,11 @@ def canonical(value: Any) -> Literal:
             raise TypeError("a time of day with a timezone compares with no column")
         return value.replace(fold=0)
     raise TypeError(f"{type(value).__name__} is not a literal")
+
+
+def is_null(value: Any) -> bool:
+    """Whether a value is null: None, or an Arrow scalar that is not valid."""
+    return value is None or (isinstance(value, pa.Scalar) and not value.is_valid)
 
 
 def key(literal: Literal) -> tuple[str, str]:
@@ -307,6 +313,10 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
             return literal
         if name == "uuid" and isinstance(literal, UUID):
             return literal.bytes
+        if name == "uuid" and isinstance(literal, str):
+            with suppress(ValueError):
+                return UUID(literal).bytes
+            why = ": a UUID is written as '123e4567-e89b-12d3-a456-426614174000'"
     elif isinstance(literal, str):
         try:
             return _parsed(literal, kind)

@@ -45,18 +45,31 @@ class Questions(Operand):
         return self._compare(">=", value)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a column has no truth value: compare it, for a boolean column with == True")
-
-    def __and__(self, other: object) -> NoReturn:
         raise TypeError(
-            "& and | join conditions and bind closer than comparisons, so put these into parentheses: "
-            "(a > 5) & (b > 3), and compare a boolean column: (a == True)"
+            "a column has no truth value before it meets a row: write & for and, | for or, ~ for not, "
+            "and parentheses around comparisons"
         )
 
-    __rand__ = __or__ = __ror__ = __and__
+    def __invert__(self) -> Expression:
+        return ~as_condition(self)
+
+    def __and__(self, other: object) -> Expression:
+        return as_condition(self) & _joined(other)
+
+    def __rand__(self, other: object) -> Expression:
+        return _joined(other) & as_condition(self)
+
+    def __or__(self, other: object) -> Expression:
+        return as_condition(self) | _joined(other)
+
+    def __ror__(self, other: object) -> Expression:
+        return _joined(other) | as_condition(self)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
         """Is the value one of ``values``? Null on null; nothing is in an empty list.
+
+        A None among ``values`` is SQL's null, which equals no value: where it is listed, the condition is null for all
+        values that are not, and ``~`` of it is true of no row. Add ``| col("kind").is_null()`` to match nulls.
 
         >>> from pqext import col
         >>> str(col("kind").isin(["a", "b"]))
@@ -120,3 +133,22 @@ class Questions(Operand):
     def ilike(self, pattern: str, escape: str | None = None) -> Matches:
         """Is the text LIKE ``pattern`` in any case of its letters?"""
         return Matches(self, "ilike", pattern, escape)
+
+
+def as_condition(value: object) -> Expression:
+    """A condition as it is, and a column of booleans as the condition that it is true."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, Questions):
+        return value._compare("==", True)
+    raise TypeError(f"expected a condition like col('a') > 5, or a column of booleans, not {type(value).__name__}")
+
+
+def _joined(other: object) -> Expression:
+    """What stands at the other side of ``&`` or ``|``, as a condition."""
+    if not isinstance(other, Expression | Questions):
+        raise TypeError(
+            "& and | join conditions and bind closer than comparisons, so put these into parentheses: "
+            "(a > 5) & (b > 3)"
+        )
+    return as_condition(other)

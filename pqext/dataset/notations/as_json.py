@@ -119,7 +119,8 @@ class _Writer(Visitor[dict[str, Any]]):
         return {"op": node.operator, **_write_operand(node.operand), "value": _write_literal(node.value)}
 
     def visit_is_in(self, node: IsIn) -> dict[str, Any]:
-        return {"op": "in", **_write_operand(node.operand), "values": list(map(_write_literal, node.values))}
+        values = [*map(_write_literal, node.values), *([None] if node.has_null else [])]
+        return {"op": "in", **_write_operand(node.operand), "values": values}
 
     def visit_relation(self, node: Relation) -> dict[str, Any]:
         return {"op": node.operator, **_write_operand(node.left), "other": _write_operand(node.right)}
@@ -221,7 +222,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
         (values,) = _members(tree, "values")
         if not isinstance(values, list):
             raise ValueError("in takes a list of values")
-        return IsIn(operand, tuple(map(_literal, values)))
+        return IsIn(operand, tuple(None if value is None else _literal(value) for value in values))
     if name in ("is_null", "is_not_null"):
         _members(tree)
         return IsNull(operand) if name == "is_null" else IsNotNull(operand)

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from pqext.core.predicate import COMPARE
-from pqext.dataset.expressions import Comparison, Expression, Not, all_of, any_of, col
+from pqext.dataset.expressions import Comparison, Expression, Not, Value, all_of, any_of, col
+from pqext.dataset.expressions.operators import Questions, as_condition
 from pqext.dataset.notations.as_json import from_json
 
-Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any] | list[tuple[Any, str, Any]]] | str | None"
+Condition: TypeAlias = Expression | Value | tuple[Any, str, Any]
+"""An expression, a column of booleans, or a tuple of a column, an operator and a literal."""
+Filter: TypeAlias = Condition | Sequence[Condition | Sequence[Condition]] | str | None
 """What ``filter=`` and Spark's ``where=`` take.
 
-An expression, tuples in disjunctive normal form, an SQL condition (:func:`pqext.filters.from_sql`), or an expression's
-JSON text (:func:`pqext.filters.to_json`).
+An expression or a column of booleans, a tuple, lists of these in disjunctive normal form, an SQL condition
+(:func:`pqext.filters.from_sql`), or an expression's JSON text (:func:`pqext.filters.to_json`).
 """
 
 
@@ -22,15 +25,18 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
 
     Inner lists are conjunctions, the outer one is their disjunction; one list of tuples is a conjunction.
     A tuple holds a column (dotted, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``,
-    and a literal. NaN compares as :func:`pqext.col` says: greater than every number, unlike in pyarrow and pandas.
+    and a literal; it may also come alone. Expressions and columns of booleans may take the place of tuples. NaN
+    compares as :func:`pqext.col` says: greater than every number, unlike in pyarrow and pandas.
     Raises ``ValueError`` for anything else.
     """
     if not isinstance(filters, list | tuple) or not filters:
         raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")
-    if all(isinstance(item, tuple) for item in filters):
+    if isinstance(filters, tuple) and not any(isinstance(item, _CONDITIONS) for item in filters[1:]):
+        return _condition(filters)
+    if all(isinstance(item, _CONDITIONS) for item in filters):
         return all_of([_condition(item) for item in filters])
     if not all(isinstance(item, list) and item for item in filters):
-        raise ValueError("filters are tuples in one list, or non-empty lists of tuples in one list")
+        raise ValueError("filters are tuples or expressions in one list, or non-empty lists of them in one list")
     return any_of([all_of([_condition(item) for item in conjunction]) for conjunction in filters])
 
 
@@ -38,6 +44,8 @@ def as_expression(filter: Any) -> Expression | None:
     """A filter in any of the forms that readers take, as an expression: see :data:`Filter`. ``None`` is no filter."""
     if filter is None or isinstance(filter, Expression):
         return filter
+    if isinstance(filter, Questions):
+        return as_condition(filter)
     if isinstance(filter, str):
         return from_text(filter)
     if isinstance(filter, list | tuple):
@@ -63,9 +71,14 @@ def from_text(text: str) -> Expression:
     return from_sql(text)
 
 
+_CONDITIONS = (tuple, Expression, Questions)
+
+
 def _condition(item: Any) -> Expression:
+    if isinstance(item, Expression | Questions):
+        return as_condition(item)
     if not isinstance(item, tuple) or len(item) != 3:
-        raise ValueError(f"a condition is a tuple (column, operator, value), not {item!r}")
+        raise ValueError(f"a condition is an expression or a tuple (column, operator, value), not {item!r}")
     path, operator, value = item
     column = col(path)
     if operator == "in":

@@ -25,6 +25,7 @@ from pqext.core.text import visible
 from pqext.dataset.expressions import (
     Arithmetic,
     ArithmeticOperator,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -38,7 +39,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
-from pqext.dataset.notations.sql_mistakes import expected, no_function, not_understood, null_told, unknown_form
+from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -194,7 +195,7 @@ class _Reader:
 
     def _condition(self, node: Node) -> Expression:
         found = self._any(node)
-        if isinstance(found, Column | VariantField):
+        if isinstance(found, Column | VariantField | Cast):
             return Comparison(found, "==", True)  # of booleans
         if isinstance(found, _Path):
             return Comparison(self._typed(node, found, True), "==", True)
@@ -308,7 +309,7 @@ class _Reader:
         """A value or a literal."""
         found = self._any(node)
         if found is None:
-            raise self._refusal(node, null_told(node))
+            raise self._refusal(node, NULL_COMPARED)
         if isinstance(found, Expression | _Shape):
             raise self._refusal(node, "a column or a literal is expected here")
         return found
@@ -365,16 +366,18 @@ class _Reader:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._refusal(node, "in takes a list of literals, as in kind in ('a', 'b')")
-        values = [self._operand(one) for one in node.expressions]
+        values = [self._any(one) for one in node.expressions]
         for one, value in zip(node.expressions, values, strict=True):
+            if isinstance(value, Expression | _Shape):
+                raise self._refusal(one, "in takes a list of literals")
             if isinstance(value, Value | _Path):
                 raise self._refusal(one, "in takes a list of literals, no columns; text stands in single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
-            fields = {self._typed(node, found, value).type for value in values}
+            fields = {self._typed(node, found, value).type for value in values if value is not None}
             if len(fields) > 1:
                 raise self._refusal(node, "the list holds literals of several types")
-            found = self._typed(node, found, values[0])
+            found = self._typed(node, found, next((value for value in values if value is not None), ""))
         if not isinstance(found, Value):
             raise self._refusal(node, "a column is looked for in a list")
         return IsIn(found, tuple(values))

@@ -85,13 +85,7 @@ def not_understood(node: Any, parser: Any) -> tuple[int, str]:
     return int(before[-1].start) if before else at, "this operator is not understood here"
 
 
-def null_told(node: Any) -> str:
-    """That null compares with no value, and what to write instead."""
-    if not isinstance(node.parent, exp.In):
-        return "null compares with nothing: write is null, or is not null"
-    found = node.parent.this
-    name = around(visible(found.sql()), 0, _MOST) if isinstance(found, exp.Column) else "x"
-    return f"null equals no value: leave it out, or write {name} is null or {name} in (...)"
+NULL_COMPARED = "null compares with nothing: write is null, or is not null"
 
 
 def no_function(name: str) -> str:

@@ -35,6 +35,8 @@ def _certain(condition: Expression, group: RowGroup) -> RowRanges:
     leaf = condition.operand if isinstance(condition, Not) else condition
     if not isinstance(leaf, Comparison | IsIn | IsNull | IsNotNull) or not isinstance(leaf.operand, Column):
         return []
+    if isinstance(leaf, IsIn) and leaf.has_null:  # null for values that are not in the list, so true of those that are
+        return [] if isinstance(condition, Not) else _certain(IsIn(leaf.operand, leaf.values), group)
     left = difference(whole, _possible(normal(condition, negate=True), group))
     if left and isinstance(leaf, Comparison | IsIn):
         left = difference(left, _possible(IsNull(leaf.operand), group))

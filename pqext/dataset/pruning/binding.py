@@ -252,6 +252,8 @@ def _comparisons(
     if isinstance(leaf, Comparison):
         operator = NEGATED[leaf.operator] if negated else leaf.operator
         return (core.Comparison(operator, values[0]),)
+    if negated and leaf.has_null:
+        return (core.IsIn(()),)  # true of no value: each may be equal to the null
     if negated:
         return tuple(core.Comparison("!=", value) for value in values) or (core.IsNotNull(),)
     return (core.IsIn(_sorted(values), ascending=True),)

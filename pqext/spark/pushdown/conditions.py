@@ -162,6 +162,9 @@ class _Translator(Visitor[Condition]):
         return _constant(column, question) if isinstance(question, bool) else plain_comparison(column, *question)
 
     def visit_is_in(self, node: IsIn) -> Condition:
+        if node.has_null:
+            found = self.visit_is_in(IsIn(node.operand, node.values))
+            return Condition(found.exact | F.lit(None).cast("boolean"), found.guard)
         if not isinstance(node.operand, E.Column | VariantField):
             return self._computed(node)
         if isinstance(node.operand, VariantField):
