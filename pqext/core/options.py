@@ -43,7 +43,8 @@ class ReadOptions:
     strict: bool = False
     """Refuse what is otherwise read in spite of a fault: VARIANT columns whose shredded parts contradict each other
     (``VariantError`` names the row in its batch), instead of following ``typed_value``; and damaged page indexes, page
-    boxes and Bloom filters (``CorruptFileError``, ``LimitError``), instead of reading without them."""
+    boxes and Bloom filters (``CorruptFileError``, ``LimitError``), instead of reading without them. VARIANT groups with
+    optional ``metadata``, and dictionaries that are flagged as sorted but are not, are refused too."""
     checksums: bool = True
     """Verify the CRC of each page that has one."""
     threads: int = 0

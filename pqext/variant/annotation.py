@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core import predicate as questions
@@ -32,7 +33,7 @@ from pqext.variant.types import (
     storage_type,
     variant_field,
 )
-from pqext.variant.validation import validate
+from pqext.variant.validation import find_faults, validate
 
 MAX_DEPTH = 1_000_000
 """Nesting up to which residual values are written: the format has no bound of its own."""
@@ -55,7 +56,7 @@ class VariantHandler:
 
         Raises ``VariantError`` when the group is not laid out as Variant Shredding demands.
         """
-        check_node(node)
+        check_node(node, strict=options.strict)
         try:
             schema_of_storage(storage.type)
         except VariantError as error:
@@ -70,10 +71,13 @@ class VariantHandler:
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
         """Whole variants; with ``options.shredded`` the columns as they are stored.
 
-        With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way.
+        With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way, and so do
+        metadata dictionaries that are flagged as sorted but are not.
         """
         kept = _kept_shredded(storage.type, options)
         try:
+            if options.strict:
+                _check_sorted(storage)
             whole = unshred(storage, strict=options.strict) if options.strict or not kept else None
         except VariantError as error:
             error.locate(column=node.dotted)
@@ -141,6 +145,8 @@ class VariantHandler:
         metadata = node.child("metadata")
         if metadata is None or not metadata.is_leaf or node.max_repetition_level:
             return True
+        if metadata.repetition != FieldRepetitionType.REQUIRED:
+            return True
         if not isinstance(predicate, questions.IsNull | questions.IsNotNull):
             return True
         # metadata is required within the group, so that it is null exactly where the variant is.
@@ -195,16 +201,18 @@ def _retyped(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
     return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
 
-def check_node(node: SchemaNode) -> None:
+def check_node(node: SchemaNode, *, strict: bool = False) -> None:
     """Raise ``VariantError`` unless the annotated group is one that a variant may be read from.
 
+    Arrow C++ and RAPIDS write ``metadata`` as optional, which only ``strict`` reading rejects.
     Column types are judged by :func:`pqext.variant.shredding.schema.schema_of_storage` from their Arrow types; here is
     what Arrow does not show.
     """
     metadata = node.child("metadata")
     if node.is_leaf or metadata is None or metadata.physical_type != Type.BYTE_ARRAY:
         raise _error(node, "is annotated VARIANT but has no binary metadata", "shredding.layout.group")
-    if metadata.repetition != FieldRepetitionType.REQUIRED:
+    is_optional = metadata.repetition == FieldRepetitionType.OPTIONAL
+    if metadata.repetition != FieldRepetitionType.REQUIRED and (strict or not is_optional):
         raise _error(metadata, "must be required", "variant.group.metadata")
     for leaf in node.leaves():
         if leaf is metadata or leaf.name != "typed_value" or leaf.logical_type is None:
@@ -214,6 +222,16 @@ def check_node(node: SchemaNode) -> None:
             raise _error(leaf, "is a time adjusted to UTC, which variants do not have", "shredding.types")
         if leaf.logical_name in ("ENUM", "JSON", "BSON"):
             raise _error(leaf, f"is annotated {leaf.logical_name}; use STRING or nothing", "shredding.types")
+
+
+def _check_sorted(storage: pa.StructArray) -> None:
+    """Raise ``VariantError`` for the first row whose metadata is flagged as sorted but is not."""
+    rule = "variant.metadata.sorted"
+    faults = find_faults(storage, max_depth=MAX_DEPTH)
+    wrong = faults.filter(pc.equal(faults["rule"], rule)) if len(faults) else faults
+    if len(wrong):
+        first = wrong.slice(0, 1).to_pylist()[0]
+        raise VariantError(first["message"], rule=rule, row=first["row"], offset=first["offset"])
 
 
 def _error(node: SchemaNode, reason: str, rule: str) -> VariantError:

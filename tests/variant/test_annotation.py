@@ -364,7 +364,7 @@ def test_groups_annotated_by_mistake_are_refused_with_their_column(schema: pa.Da
     node = file.schema.find("v")
     assert node is not None
     with pytest.raises(VariantError) as caught:
-        HANDLER.arrow_field(node, pa.field("v", schema), ReadOptions())
+        HANDLER.arrow_field(node, pa.field("v", schema), ReadOptions(strict=True))
     assert caught.value.rule == rule
     assert "v" in str(caught.value)
 

@@ -6,8 +6,8 @@ from libc.string cimport memcmp
 
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY, BASIC_OBJECT, FAULT_UNKNOWN_TYPE, FAULT_VALUE_TRAILING, FAULT_VALUE_TRUNCATED, Container, Metadata,
-    array_open, container_child, container_id, container_offset, metadata_find, metadata_open, object_field,
-    object_open, value_size,
+    array_open, bytes_compare, container_child, container_id, container_offset, metadata_find, metadata_name,
+    metadata_open, object_field, object_open, value_size,
 )
 
 
@@ -112,6 +112,21 @@ cdef inline int find_value(
     return 1
 
 
+cdef inline bint names_ascend(const Metadata *m) noexcept nogil:
+    """Whether the names of a dictionary ascend, as its flag states; writers set the flag on others too."""
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *before = NULL
+    cdef size_t length = 0, before_length = 0
+    cdef uint32_t id
+    for id in range(m.count):
+        if metadata_name(m, id, &name, &length) != 0:
+            return False
+        if id and bytes_compare(before, before_length, name, length) >= 0:
+            return False
+        before, before_length = name, length
+    return True
+
+
 cdef inline int open_names(
     Metadata *m, bint *known, Step *steps, int count, const uint8_t *p, size_t n
 ) noexcept nogil:
@@ -123,6 +138,7 @@ cdef inline int open_names(
     status = metadata_open(p, n, m)
     if status != 0:
         return status
+    m.sorted = m.sorted and names_ascend(m)
     if m.sorted:
         for i in range(count):
             if not steps[i].is_index:

@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport (
-    BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL,
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL, FAULT_METADATA_ORDER,
     FAULT_VALUE_TRAILING, BinaryColumn, Container, VariantInput, array_open, binary_at, binary_valid, bit_is_set,
     container_child, container_id, object_open, uint_size, write_uint,
 )
@@ -210,6 +210,8 @@ cdef int _shred_row(
     status = binary_at(&input.metadata, row, &p, &n)
     if status == 0:
         status = dictionary_open(&s.dictionary, plan, p, n)
+    if status == 0 and (p[0] >> 4) & 1 and not s.dictionary.metadata.sorted:
+        status = FAULT_METADATA_ORDER  # readers may rely on the flag that would be written
     if status != 0:
         return status
     if not binary_valid(&input.value, row):

@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve
 from pqext.variant.kernels.binary cimport (
-    FAULT_MEMORY, FAULT_METADATA_ORDER, BinaryInput, Metadata, bytes_compare, metadata_name, metadata_open, uint_size,
+    FAULT_MEMORY, BinaryInput, Metadata, bytes_compare, metadata_name, metadata_open, uint_size,
     write_uint,
 )
 
@@ -81,9 +81,9 @@ cdef int dictionary_load(Dictionary *d, ShreddingPlan plan, const uint8_t *p, si
         status = metadata_name(&d.metadata, id, &name, &length)
         if status != 0:
             return status
-        # Merging by id trusts the flag, so the flag is checked.
+        # Merging by id relies on the flag, so the flag is checked.
         if d.metadata.sorted and id and bytes_compare(previous, previous_length, name, length) >= 0:
-            return FAULT_METADATA_ORDER
+            d.metadata.sorted = False
         previous = name
         previous_length = length
         ranks[id] = plan_rank(plan, name, length)
