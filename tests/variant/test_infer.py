@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.errors import VariantError
+from pqext.variant.shredding.sampling import sampled_rows
 from pqext.variant.shredding.schema import Untyped, check_size, walk
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
@@ -177,6 +181,71 @@ def test_digits_of_decimals_are_chosen() -> None:
 )
 def test_under_exact_coercion_the_leaf_has_the_type_of_most_values(values: list[bytes], schema: str) -> None:
     assert inferred(column(values), coerce="exact") == schema
+
+
+def share_in_residual(shredded: pa.StructArray) -> float:
+    """The share of the rows whose field x is not in its typed column."""
+    group = shredded.field("typed_value").field("x")
+    return float(1 - (len(group) - group.field("typed_value").null_count) / len(group))
+
+
+_RANDOM = random.Random(1)
+NUMBERS: dict[str, tuple[list[Any], str]] = {
+    "tenths with rounding errors": ([i * 0.1 for i in range(100_000)], "DOUBLE"),
+    "full precision": ([_RANDOM.gauss(0, 1) for _ in range(20_000)], "DOUBLE"),
+    "varying digits": ([round(_RANDOM.random(), _RANDOM.randint(1, 9)) for _ in range(20_000)], "DOUBLE"),
+    "tiny": ([_RANDOM.random() * 1e-9 for _ in range(20_000)], "DOUBLE"),
+    "integers": (list(range(20_000)), "BIGINT"),
+    "money": ([round(_RANDOM.random() * 100, 2) for _ in range(20_000)], "DECIMAL(18,2)"),
+    "coordinates": ([round(_RANDOM.uniform(-180, 180), 6) for _ in range(20_000)], "DECIMAL(18,6)"),
+}
+"""DuckDB has no exact numbers in JSON: it infers DOUBLE for the last two."""
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_json_numbers_become_doubles_unless_they_are_short_and_exact(kind: str, tmp_path: Path) -> None:
+    numbers, expected = NUMBERS[kind]
+    texts = [orjson.dumps({"x": number}) for number in numbers]
+    (tmp_path / "numbers.json").write_bytes(b"\n".join(texts))
+    by_duckdb = duckdb.sql(f"SELECT * FROM read_json('{tmp_path}/numbers.json')").types
+    assert [str(type) for type in by_duckdb] == [expected if expected == "BIGINT" else "DOUBLE"]
+    shredded = variant.parse_json(texts, shredding="infer")
+    assert str(variant.shredding_schema(shredded.type)) == f"STRUCT<x: {expected}>"
+    assert share_in_residual(shredded) == 0
+    typed = shredded.field("typed_value").field("x").field("typed_value")
+    assert list(map(float, typed.to_pylist())) == numbers
+
+
+def test_integers_among_doubles_stay_in_the_residual_and_the_reason_says_how_many() -> None:
+    texts = [f'{{"x": {i if i % 10 == 0 else i / 7}}}' for i in range(10_000)]
+    schema = variant.infer_schema(variant.parse_json(texts), coerce="json")
+    assert str(schema) == "STRUCT<x: DOUBLE>"
+    assert "; in the residual: 10.0% of the values" in schema.explain()
+    assert share_in_residual(variant.parse_json(texts, shredding="infer")) == pytest.approx(0.1)
+    texts = [f'{{"x": {i if i % 10 == 0 else round(i / 7, i % 5 + 1)}}}' for i in range(10_000)]
+    assert share_in_residual(variant.parse_json(texts, shredding="infer")) == 0  # DECIMAL, for which 15 digits suffice
+    texts = [f'{{"x": {i if i % 2 == 0 else i / 7}}}' for i in range(10_000)]
+    assert "DOUBLE" not in str(variant.infer_schema(variant.parse_json(texts), coerce="json"))
+
+
+def test_decimals_that_no_double_holds_stay_exact() -> None:
+    texts = [f'{{"x": {i}.{i * 7919 % 10**18:018}1}}' for i in range(1, 1000)]
+    shredded = variant.parse_json(texts, shredding="infer")
+    assert str(variant.shredding_schema(shredded.type)) == "STRUCT<x: DECIMAL(38,19)>"
+    assert share_in_residual(shredded) == 0
+
+
+@pytest.mark.parametrize("rows", [1, 7, 10_000, 100_000])
+@pytest.mark.parametrize("period", [2, 10, 16, 100])
+def test_samples_are_not_in_step_with_the_data(rows: int, period: int) -> None:
+    count = min(rows, 1000)
+    sample = sampled_rows(rows, count).to_numpy()
+    assert len(set(sample.tolist())) == count
+    assert (sample[0] >= 0, sample[-1] < rows) == (True, True)
+    assert (np.diff(sample) > 0).all()
+    if rows == 100_000:
+        shares = np.bincount(sample % period, minlength=period) / count
+        assert (abs(shares * period - 1) < 0.25).all()
 
 
 def test_the_reasons_name_what_stays_in_the_residual() -> None:

@@ -94,9 +94,11 @@ def test_json_coercion_gives_doubles_the_decimals_that_are_written_alike(numbers
         array = one(reference.primitive("decimal16", (unscaled, scale)))
         assert variant.to_json(array).to_pylist() == [text]
         shredded = variant.shred(array, "DOUBLE", coerce="json")
-        alike = repr(float(text)) == text
+        alike = scale > 0 and Decimal(repr(float(text))) == Decimal(text)  # Python prints the fewest digits, too
         assert shredded.field("typed_value").to_pylist() == [float(text) if alike else None]
-        assert variant.to_json(variant.unshred(shredded)).to_pylist() == [text]
+        (back,) = variant.to_json(variant.unshred(shredded)).to_pylist()
+        assert Decimal(back) == Decimal(text)
+        assert alike or back == text
 
 
 def test_json_coercion_is_else_as_the_equivalent_one() -> None:

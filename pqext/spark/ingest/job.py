@@ -185,8 +185,8 @@ def ingest_json(
     from_keywords(WriteOptions, options)
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     how = Ingestion(
-        column, None if schema is None else shredding(schema), numbers, duplicate_keys, max_bytes, form, on_error,
-        error_column, made, partitions, bad_lines_file, division, of_csv, storage_options,
+        column, None if schema is None else shredding(schema, "json"), numbers, duplicate_keys, max_bytes, form,
+        on_error, error_column, made, partitions, bad_lines_file, division, of_csv, storage_options,
         with_profile(options, "profile=None"),
     )
     check_division(division, how.schema(how.parsing()))  # wrong arguments are told now

@@ -23,6 +23,7 @@ from pqext.variant.json.parser import (
     parsing,
 )
 from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.shredding.sampling import sampled_rows
 from pqext.variant.types import VariantLike, storage_array
 from pqext.variant.views import take
 
@@ -53,9 +54,9 @@ def parse_json(
     into nulls.
 
     With ``shredding``, which takes what the writer's option of that name takes, the result is what
-    :func:`pqext.variant.shred` makes of the variants, without their being built on the way; a schema that is
-    to be inferred is so from rows spread over the column. ``threads``: parts of the column parsed at once, 0
-    for one a processor.
+    :func:`pqext.variant.shred` makes of the variants, without their being built on the way, by default with
+    ``coerce="json"``; a schema that is to be inferred is so from rows spread over the column. ``threads``: parts of the
+    column parsed at once, 0 for one a processor.
 
     Raises :class:`~pqext.core.errors.VariantError` with the row, the byte offset and the reason for a text
     that is not JSON, ``VariantLimitError``, which is one, for a text that exceeds a limit, and
@@ -125,7 +126,7 @@ def _sample(array: VariantLike, how: Parsing) -> pa.ChunkedArray:
     """Rows spread over the column, as many as inference wants, parsed."""
     assert how.undecided is not None
     rows = min(len(array), how.undecided.inference.sample_rows)
-    sample = take(array, pa.array([i * len(array) // rows for i in range(rows)], pa.int64()))
+    sample = take(array, sampled_rows(len(array), rows))
     chunks = sample.chunks if isinstance(sample, pa.ChunkedArray) else [sample]
     parsed = [how.whole().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
     return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=how.type)

@@ -166,7 +166,7 @@ def parsing(
         return how
     from pqext.variant.shredding import choice
 
-    chosen = choice.shredding(shredding)
+    chosen = choice.shredding(shredding, "json")
     return replace(how, undecided=chosen) if chosen.schema is None else _by(how, chosen.schema, chosen.coerce)
 
 

@@ -13,6 +13,7 @@ from pqext.variant.kernels.binary cimport (
     metadata_name, metadata_open, object_open, read_uint64, value_size,
 )
 from pqext.variant.kernels.exact cimport exact_open, int128, is_exact_type, power_of_ten
+from pqext.variant.kernels.leaves cimport is_double_text
 from pqext.variant.kernels.shredding cimport bytes_zero_to, hash_name
 
 cdef enum:
@@ -44,6 +45,8 @@ cdef struct Place:
     int64_t wide            # integers beyond 64 bits
     int32_t integer_digits  # most digits before the point of an exact number
     int32_t scale           # most digits after it, trailing zeros aside
+    int64_t longest         # exact numbers that have as many digits after it
+    int64_t doubles         # exact numbers whose JSON text a double has
     int32_t integer_bytes   # of the narrowest integer type that holds all that are no wider than 64 bits
     int64_t nanos           # timestamps in nanoseconds
     int64_t far             # timestamps that nanoseconds in 64 bits do not reach
@@ -197,6 +200,7 @@ cdef int _count_exact(Place *place, const uint8_t *p, size_t n) noexcept nogil:
     cdef int128 unscaled = 0
     cdef int scale = 0, integer_digits
     cdef int32_t physical, width
+    cdef double nearest = 0
     cdef int status = exact_open(p, n, &unscaled, &scale)
     if status != 0:
         return status
@@ -204,6 +208,7 @@ cdef int _count_exact(Place *place, const uint8_t *p, size_t n) noexcept nogil:
     if place.votes == 0:
         place.physical = physical
     place.votes += 1 if place.physical == physical else -1
+    place.doubles += is_double_text(unscaled, scale, &nearest)
     while scale > 0 and unscaled % 10 == 0:
         unscaled = unscaled // 10
         scale -= 1
@@ -212,6 +217,8 @@ cdef int _count_exact(Place *place, const uint8_t *p, size_t n) noexcept nogil:
         place.integer_digits = integer_digits
     if scale > place.scale:
         place.scale = scale
+        place.longest = 0
+    place.longest += scale == place.scale
     if scale:
         place.fractions += 1
     elif <int64_t> unscaled != unscaled:
@@ -395,6 +402,7 @@ cdef class Survey:
             found.append({
                 "parent": place.parent, "name": name, "counts": counts, "fractions": place.fractions,
                 "wide": place.wide, "integer_digits": place.integer_digits, "scale": place.scale,
+                "longest": place.longest, "doubles": place.doubles,
                 "integer_bytes": place.integer_bytes, "nanos": place.nanos, "far": place.far,
                 "physical": (place.physical >> 8, place.physical & 0xFF),
             })

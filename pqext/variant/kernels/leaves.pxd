@@ -2,7 +2,7 @@
 # One typed value: stored from the variant encoding into its column, and appended from its column to the encoding.
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append
 from pqext.variant.kernels.binary cimport (
@@ -86,23 +86,84 @@ cdef inline int _put_exact(
     return STORED if status == 0 else status
 
 
-cdef inline bint double_of_same_text(int128 unscaled, int scale, double *out) noexcept nogil:
-    """Has a double the JSON text of this decimal?"""
+cdef struct Digits:
+    const uint8_t *first    # the first digit that is not zero
+    int count               # digits from there to the last that is not zero, the point aside
+    int power               # of ten, of the first digit
+
+
+cdef inline void _digits_of(const uint8_t *p, const uint8_t *end, Digits *digits) noexcept nogil:
+    """The digits of a number's text, which may have a sign, a point and an exponent."""
+    cdef int place = 0, exponent = 0, zeros = 0    # place: of the next digit after the point
+    cdef bint point = False, negative = False
+    memset(digits, 0, sizeof(Digits))
+    while p < end and p[0] != c'e' and p[0] != c'E':
+        if p[0] == c'.':
+            point = True
+            place = -1
+        elif p[0] != c'-':
+            if digits.first == NULL and p[0] != c'0':
+                digits.first = p
+                digits.power = place if point else 0
+            if digits.first != NULL:
+                zeros = zeros + 1 if p[0] == c'0' else 0
+                digits.count += 1
+                digits.power += not point and digits.first != p
+            place -= point
+        p += 1
+    digits.count -= zeros
+    if p < end:
+        p += 1
+        while p < end:
+            if p[0] == c'-':
+                negative = True
+            elif p[0] != c'+':
+                exponent = exponent * 10 + p[0] - c'0'
+            p += 1
+        digits.power += -exponent if negative else exponent
+
+
+cdef inline bint _same_number(
+    const uint8_t *a, const uint8_t *a_end, const uint8_t *b, const uint8_t *b_end
+) noexcept nogil:
+    """Whether two texts, of numbers of the same sign, have the same digits."""
+    cdef Digits left, right
+    cdef int i
+    _digits_of(a, a_end, &left)
+    _digits_of(b, b_end, &right)
+    if left.count != right.count or (left.count and left.power != right.power):
+        return False
+    a, b = left.first, right.first
+    for i in range(left.count):
+        a += a[0] == c'.'
+        b += b[0] == c'.'
+        if a[0] != b[0]:
+            return False
+        a += 1
+        b += 1
+    return True
+
+
+cdef inline bint is_double_text(int128 unscaled, int scale, double *out) noexcept nogil:
+    """Whether JSON text of the nearest double is this number: whether it has a point and no more digits than doubles.
+
+    An integer without a point is not written as a double is.
+    """
     cdef uint8_t[64] text
     cdef uint8_t[64] other
+    cdef const uint8_t *end
     cdef uint64_t bits
-    cdef size_t size
+    if scale == 0:
+        return False
     while scale > 0 and unscaled % 10 == 0:
         unscaled = unscaled // 10    # JSON has no zeros at the end of a decimal
         scale -= 1
-    if scale == 0:
-        return False    # the text of a double has a point or an exponent
     out[0] = exact_to_double(unscaled, scale)
-    if has_precision(unscaled, 15) and scale <= 4:
-        return True     # up to 15 digits come back from the nearest double, and without an exponent from 1e-4 on
+    if has_precision(unscaled, 15):
+        return True     # up to 15 digits come back from the nearest double
     memcpy(&bits, out, 8)
-    size = <size_t> (write_decimal(text, <int64_t> (unscaled >> 64), <uint64_t> unscaled, scale) - &text[0])
-    return <size_t> (write_double(other, bits) - &other[0]) == size and memcmp(text, other, size) == 0
+    end = write_decimal(text, <int64_t> (unscaled >> 64), <uint64_t> unscaled, scale)
+    return _same_number(text, end, other, write_double(other, bits))
 
 
 cdef inline int _put_decimal_as_double(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
@@ -112,7 +173,7 @@ cdef inline int _put_decimal_as_double(Column *c, int64_t row, const uint8_t *p,
     cdef int status = exact_open(p, n, &unscaled, &scale)
     if status != 0:
         return status
-    if not double_of_same_text(unscaled, scale, &v):
+    if not is_double_text(unscaled, scale, &v):
         return NOT_STORED
     status = column_fixed(c, row, &v, 8)
     return STORED if status == 0 else status

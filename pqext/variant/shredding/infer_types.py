@@ -42,6 +42,10 @@ _PHYSICAL_INTEGERS = {3: pa.int8(), 4: pa.int16(), 5: pa.int32(), 6: pa.int64()}
 _PHYSICAL_DECIMALS = {8: 9, 9: 18, 10: 38}
 _SHOWN = 5
 """Fields left in the residual that a reason names."""
+SHORT_DIGITS = 15
+"""Decimal digits that every double preserves; JSON numbers of more come from doubles."""
+MOST_RESIDUAL = 0.2
+"""Share of the numbers of a path that inference leaves in the residual to make the column a DOUBLE."""
 
 
 @dataclass(slots=True)
@@ -58,6 +62,8 @@ class Place:
     nanos: int
     far: int
     physical: tuple[int, int]
+    longest: int = 0
+    doubles: int = 0
     share: float = 0.0
     """Occurrences for each row, or each element of the arrays around it."""
     weight: float = 0.0
@@ -90,6 +96,8 @@ def choose(place: Place, how: Inference, depth: int) -> ShreddingSchema:
     if place.counts.get("null"):
         seen += f", null in {place.counts['null'] / place.total:.1%}"
     kind = max(counts, key=lambda kind: counts[kind])
+    if how.coerce == "json" and (double := _double(place, counts, how, seen)) is not None:
+        return double
     if len(counts) > 1:
         chosen, seen = _mixed(place, counts, kind, how, seen)
         if chosen is not None:
@@ -105,6 +113,30 @@ def choose(place: Place, how: Inference, depth: int) -> ShreddingSchema:
     return Primitive(_PLAIN[kind], f"{seen}, {kind}")
 
 
+def _double(place: Place, counts: dict[str, int], how: Inference, seen: str) -> Primitive | None:
+    """DOUBLE for JSON numbers that are long, or of which the digits after the point vary; None for other values."""
+    exact, doubles, values = counts.get("exact number", 0), counts.get("double", 0), sum(counts.values())
+    numbers, held = exact + doubles, place.doubles + doubles
+    if not exact or (how.mixed == "uniform" and len(counts) > 1):
+        return None
+    long = place.integer_digits + place.scale > SHORT_DIGITS
+    varied = place.longest * 2 < place.fractions
+    if not place.fractions or not (long or varied or doubles):
+        return None
+    if held < values and (how.mixed == "widen" or not (long or doubles)):
+        return None  # a decimal holds them all
+    if numbers * 2 <= values or held < (1 - MOST_RESIDUAL) * numbers:
+        return None
+    digits = f"{place.integer_digits + place.scale} digits" if long else "varying digits after the point"
+    kinds = f"numbers of {digits}" if long or varied else "decimals and doubles as double"
+    return Primitive(pa.float64(), f"{seen}, {kinds}{_residual(values - held, values)}")
+
+
+def _residual(left: int, values: int) -> str:
+    """The share of the values of the sample that stay in the residual, as a reason says it."""
+    return f"; in the residual: {left / values:.1%} of the values" if left else ""
+
+
 def _mixed(
     place: Place, counts: dict[str, int], kind: str, how: Inference, seen: str
 ) -> tuple[ShreddingSchema | None, str]:
@@ -115,8 +147,6 @@ def _mixed(
         return Untyped(f"{seen}; mixed: {others}"), seen
     if how.mixed == "widen":
         if how.coerce == "json" and counts.keys() == {"exact number", "double"}:
-            if place.fractions == counts["exact number"]:
-                return Primitive(pa.float64(), f"{seen}, decimals and doubles as double: {others}"), seen
             return Untyped(f"{seen}; mixed, and integers are not written like doubles: {others}"), seen
         return Untyped(f"{seen}; mixed, and no type holds all: {others}"), seen
     if counts[kind] * 2 <= values:
@@ -181,7 +211,7 @@ def _exact(place: Place, values: int, how: Inference, seen: str) -> ShreddingSch
         return _physical(place, seen)
     fits = place.wide == 0 if how.mixed == "widen" else place.wide * 2 <= values
     if not place.fractions and fits:
-        too_large = f", {place.wide} too large" if place.wide else ""
+        too_large = f", {place.wide} too large{_residual(place.wide, values)}" if place.wide else ""
         if how.integers == "narrowest":
             return Primitive(_INTEGERS[place.integer_bytes], f"{seen}, integers of the sample fit{too_large}")
         return Primitive(pa.int64(), f"{seen}, integers{too_large}")
@@ -190,7 +220,8 @@ def _exact(place: Place, values: int, how: Inference, seen: str) -> ShreddingSch
         reason = f"up to {place.integer_digits} digits before and {place.scale} after the point"
         return Primitive(pa.decimal128(_precision(max(digits, 1), how), place.scale), f"{seen}, {reason}")
     if place.fractions * 2 < values and how.mixed != "widen":
-        return Primitive(pa.int64(), f"{seen}, mostly integers; no {ddl_name(pa.decimal128(38, 0))} holds all")
+        left = _residual(place.fractions + place.wide, values)
+        return Primitive(pa.int64(), f"{seen}, mostly integers; no {ddl_name(pa.decimal128(38, 0))} holds all{left}")
     return Untyped(f"{seen}, decimals of {digits} digits, more than 38")
 
 

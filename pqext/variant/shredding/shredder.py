@@ -32,7 +32,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     it exactly (2 to a ``DECIMAL(9,2)``, 2.00 to a ``BIGINT``), and comes back equal, as the column's type;
     with ``"exact"`` only values of the column's own variant type and form go there, so that canonical values
     come back with the same bytes (specs/variant-shredding.md says which); with ``"json"`` what is equivalent
-    does, and decimals go to a ``DOUBLE`` whose JSON text is theirs (2.5, but not 2). Everything
+    does, and decimals go to a ``DOUBLE`` that is written as the same JSON number (2.5 and 2.0, but not 2). Everything
     else stays in ``value``. Raises ``VariantError`` with the row for bytes that break the encoding, among those
     that have to be looked at: what goes to a residual whole is copied, not examined inside.
 
