@@ -150,8 +150,8 @@ def _to_single(bound: Any, upper: bool) -> Value:
         return value
     margin = abs(value) * 2.0**-23 + 2.0**-149
     value = value + margin if upper else value - margin
-    # Beyond the largest float values become infinite, those above and below alike.
-    return math.copysign(math.inf, value) if abs(value) > _LARGEST_SINGLE and (value > 0) == upper else value
+    # Beyond the largest float every value becomes infinite, whichever bound this is.
+    return math.copysign(math.inf, value) if abs(value) > _LARGEST_SINGLE else value
 
 
 _LARGEST_SINGLE = float.fromhex("0x1.fffffep127")

@@ -153,6 +153,10 @@ def test_distinct_values_are_counted_when_nobody_gives_their_number(distinct: in
 def test_options_set_the_size() -> None:
     values = pa.array(range(1000))
     assert filter_of(values, bloom_filters={"c": {"ndv": 100_000, "fpp": 0.1}}).num_bytes == 131_072
+    repeated = pa.array([1, 2] * 500)
+    for dictionary in (True, False):
+        options: Any = {"bloom_filters": {"c": {"ndv": 100_000, "fpp": 0.1}}, "dictionary": dictionary}
+        assert filter_of(repeated, **options).num_bytes == 131_072
     assert filter_of(values, bloom_filter_bytes=100).num_bytes == 64
     file = written(pa.table({"a": values, "b": values}), bloom_filters={"b": True})
     assert file.row_groups[0].chunk(0).bloom_filter is None

@@ -554,6 +554,47 @@ def test_an_index_outside_the_file_or_beyond_the_limits_is_refused() -> None:
             _ = chunk.offset_index
 
 
+def one_page(table: pa.Table, index: ColumnIndex, order: str = "type") -> IndexedPages:
+    """The only page of a column by an index of a page."""
+    node = written(table).schema.leaves[0]
+    offsets = OffsetIndex(page_locations=[PageLocation(offset=4, compressed_page_size=1, first_row_index=0)])
+    return IndexedPages(node, BoundOrder(node.leaf_type, order), offsets, index, table.num_rows)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("page-index.validation")
+@pytest.mark.parametrize("null_count", [0, -1])
+def test_null_page_that_counts_no_nulls_is_not_believed(null_count: int) -> None:
+    index = ColumnIndex(
+        null_pages=[True], min_values=[b""], max_values=[b""], boundary_order=BoundaryOrder.ASCENDING,
+        null_counts=[null_count],
+    )
+    for values in ([1, 2], [[1], [2]]):  # entries of a list are not counted by rows
+        pages = one_page(pa.table({"c": values}), index)
+        assert pages.matching(Comparison("==", 1)) == [0]
+        assert pages.matching(IsNotNull()) == [0]
+
+
+@pytest.mark.spec("page-index.bounds")
+@pytest.mark.parametrize("order", ["type", "total"])
+@pytest.mark.parametrize(("type", "code"), [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")])
+@pytest.mark.parametrize(("nan_counts", "may_be_greater"), [(None, True), ([1], True), ([0], False)])
+def test_pages_that_may_hold_nan_are_kept_for_what_is_greater(
+    order: str, type: pa.DataType, code: str, nan_counts: list[int] | None, may_be_greater: bool
+) -> None:
+    """NaN is greater than every number, as in Spark, DuckDB and polars, and is not among the bounds."""
+    bound = struct.pack(code, 1.0)
+    index = ColumnIndex(
+        null_pages=[False], min_values=[bound], max_values=[bound], boundary_order=BoundaryOrder.ASCENDING,
+        null_counts=[0], nan_counts=nan_counts,
+    )
+    pages = one_page(pa.table({"c": pa.array([1.0, 1.0], type)}), index, order)
+    expected = [0] if may_be_greater else []
+    for predicate in (Comparison(">", 2.0), Comparison(">=", 2.0)):
+        assert pages.matching(predicate) == expected
+    for predicate in (Comparison("<", 1.0), Comparison("<=", 0.5), Comparison("==", 2.0)):
+        assert pages.matching(predicate) == []
+
+
 @pytest.mark.spec("page-index.validation")
 @needs_data
 def test_null_pages_that_are_none_are_not_believed() -> None:

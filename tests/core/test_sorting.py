@@ -136,6 +136,18 @@ def test_a_later_key_counts_only_between_rows_that_all_earlier_keys_leave_equal(
         write(pa.table(rows | {"a": [0, 0, 0]}), ["a", "b", "c"])
 
 
+@pytest.mark.spec("sorting.checked")
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_later_key_does_not_count_where_the_earlier_one_passes_from_or_to_null(descending: bool) -> None:
+    rows = {"a": [None, 1], "b": [5, 3]}
+    write(pa.table(rows), [SortKey("a", descending, nulls_first=True), "b"])
+    write(pa.table(rows).take([1, 0]).set_column(1, "b", pa.array([5, 3])), [SortKey("a", descending), "b"])
+    for nulls_first in (True, False):
+        wrong = pa.table(rows).take([1, 0] if nulls_first else [0, 1])
+        with pytest.raises(ValueError, match="not sorted by 'a'"):
+            write(wrong, [SortKey("a", descending, nulls_first=nulls_first), "b"])
+
+
 @pytest.mark.spec("sorting.floats")
 def test_nan_sorts_behind_all_numbers_and_zeros_are_one() -> None:
     write(pa.table({"a": [0.0, -0.0, 1.0, math.nan, math.nan]}), ["a"])

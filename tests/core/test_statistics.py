@@ -6,6 +6,7 @@ import io
 import math
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,17 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core import orders, statistics
-from pqext.core.metadata import ColumnOrder, GeometryType, LogicalType, Statistics, Type, TypeDefinedOrder
+from pqext.core.metadata import (
+    ColumnOrder,
+    EnumType,
+    GeometryType,
+    JsonType,
+    LogicalType,
+    Statistics,
+    StringType,
+    Type,
+    TypeDefinedOrder,
+)
 from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
 from pqext.core.types.logical import LeafType
 
@@ -83,6 +94,30 @@ def test_a_maximum_that_cannot_be_raised_is_kept_whole() -> None:
     assert chunk(pa.array([text]))[0].maximum == text.encode()
 
 
+BOUNDARIES = "".join(map(chr, (0x61, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF)))
+"""The last and the first character of each length in UTF-8."""
+
+
+TEXT_TYPES = {
+    "STRING": LogicalType(STRING=StringType()), "JSON": LogicalType(JSON=JsonType()),
+    "ENUM": LogicalType(ENUM=EnumType()),
+}  # fmt: skip
+
+
+@pytest.mark.spec("statistics.truncation")
+@pytest.mark.parametrize("member", TEXT_TYPES)
+@given(text=st.text(BOUNDARIES, min_size=1, max_size=12), size=st.integers(1, 12))
+def test_shortened_text_is_utf8_of_at_most_the_size_asked_for(member: str, text: str, size: int) -> None:
+    leaf, bound = LeafType(Type.BYTE_ARRAY, None, TEXT_TYPES[member]), text.encode()
+    low, exact_low = statistics.cut(leaf, bound, size)
+    high, exact_high = statistics.raise_cut(leaf, bound, size)
+    assert low <= bound <= high
+    assert (exact_low, exact_high) == (low == bound, high == bound)
+    for shortened in (low, high):
+        assert shortened.decode() is not None
+        assert shortened == bound or len(shortened) <= size
+
+
 def test_shortened_bounds_say_that_they_are_not_exact() -> None:
     _, _, data = chunk(pa.array(["a" * 100, "b"]))
     written = pqext.open(data).row_groups[0].chunk(0).metadata.statistics
@@ -123,6 +158,25 @@ def test_the_deprecated_fields_are_trusted_for_signed_types_only() -> None:
 def test_statistics_that_make_no_sense_are_unknown(stats: Statistics) -> None:
     found = statistics.to_bounds(LeafType(Type.INT32), stats, 2, ORDERED)
     assert found == Bounds(num_values=2)
+
+
+@pytest.mark.parametrize(
+    ("null_count", "nan_count", "has_nan"),
+    [(0, 0, False), (3, 1, True), (0, 4, True), (3, 2, None), (4, 1, None), (None, 5, None), (None, -1, None)],
+)
+def test_more_nan_than_values_are_unknown(null_count: int | None, nan_count: int, has_nan: bool | None) -> None:
+    stats = Statistics(null_count=null_count, nan_count=nan_count)
+    assert statistics.to_bounds(LeafType(Type.DOUBLE), stats, 4, ORDERED).has_nan is has_nan
+
+
+@pytest.mark.parametrize("has_nan", [True, False, None])
+@pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">="])
+def test_nan_is_compared_with_bounds_as_duckdb_compares_it(operator: Any, has_nan: bool | None) -> None:
+    values = [1.0, math.nan] if has_nan is not False else [1.0]
+    rows = pa.table({"x": values})
+    sql_operator = "=" if operator == "==" else operator
+    matches = duckdb.from_arrow(rows).filter(f"x {sql_operator} 'nan'::double").fetchall()
+    assert may_match(Comparison(operator, math.nan), Bounds(1.0, 1.0, 0, 2, has_nan)) == bool(matches)
 
 
 VALUES = st.one_of(st.integers(-5, 5), st.sampled_from([-0.0, 0.5, math.inf, math.nan]))

@@ -22,6 +22,7 @@ from pqext.core.thrift import decode
 TABLE = pa.table({
     "a": [f"k{row % 7}" for row in range(600)], "b": [row % 5 for row in range(600)],
     "c": [None if row % 3 else float(row % 4) for row in range(600)], "plain": range(600),
+    "d": [f"d{row % 100}" for row in range(600)],
 })  # fmt: skip
 OLD = "parquet-mr version 1.2.8"
 
@@ -30,7 +31,7 @@ def shortened(writer: str | None, missing: int = 0, pages: int = 20_000) -> byte
     """A file whose chunks do not count the headers of their dictionary pages, nor ``missing`` bytes more."""
     sink = io.BytesIO()
     pq.write_table(
-        TABLE, sink, row_group_size=200, data_page_size=pages, write_batch_size=50, use_dictionary=["a", "b", "c"]
+        TABLE, sink, row_group_size=200, data_page_size=pages, write_batch_size=50, use_dictionary=["a", "b", "c", "d"]
     )
     data = sink.getvalue()
     footer = read_footer(MemorySource(data))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import operator as operators
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,10 @@ from reference.effort import share
 
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
 NAN = math.nan
+COMPARISONS = {
+    "==": operators.eq, "!=": operators.ne, "<": operators.lt, "<=": operators.le,
+    ">": operators.gt, ">=": operators.ge,
+}  # fmt: skip
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
@@ -33,6 +39,27 @@ def written(table: pa.Table, **options: Any) -> bytes:
 def asked(table: pa.Table, filter: Expression, mask: pa.ChunkedArray, data: bytes) -> None:
     assert read_table(data, ["row"], filter).equals(table.select(["row"]).filter(mask))
     assert scan(data, None, filter).count() == pc.sum(mask).as_py()
+
+
+@pytest.mark.spec("querying.derived")
+@pytest.mark.parametrize("operator", COMPARISONS)
+def test_columns_with_nan_are_compared_as_duckdb_compares_them(operator: str) -> None:
+    values = [5.0, NAN, None, 1.0]
+    pairs = list(product(product(values, values), repeat=2))  # two rows of x and y in each row group
+    table = pa.table(
+        {
+            "row": pa.array(range(2 * len(pairs))),
+            "x": pa.array([x for pair in pairs for x, _ in pair], pa.float64()),
+            "y": pa.array([y for pair in pairs for _, y in pair], pa.float64()),
+        }
+    )
+    compare = COMPARISONS[operator]
+    sql_operator = "=" if operator == "==" else operator
+    expected = duckdb.from_arrow(table).filter(f"x {sql_operator} y").project("row").to_arrow_table()
+    data = written(table, row_group_rows=2)
+    assert read_table(data, ["row"], compare(col("x"), col("y")))["row"].to_pylist() == expected["row"].to_pylist()
+    computed = compare(col("x") + 0.5, col("y") + 0.5)
+    assert read_table(data, ["row"], computed)["row"].to_pylist() == expected["row"].to_pylist()
 
 
 @pytest.mark.spec("statistics.nan-count.pruning")

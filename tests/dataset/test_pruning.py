@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from dataset.strategies import expressions, tables
@@ -21,6 +22,7 @@ from pqext.core.writer import write_table
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import refusal, row_group_may_match
+from pqext.dataset.reading import read_table
 from reference import evaluate as twin
 
 
@@ -133,6 +135,22 @@ def test_fields_of_structs_and_structs_are_asked_for_null() -> None:
     assert kept(table, col("s").is_null()) == [1]
     assert kept(table, col("s").is_not_null()) == [0, 1]
     assert kept(table, col("s.y").is_not_null()) == []
+
+
+def test_pages_of_null_fields_hold_structs_that_are_not_null() -> None:
+    type = pa.struct([("x", pa.int64()), pa.field("y", pa.struct([pa.field("z", pa.int64(), nullable=False)]))])
+    rows = [{"x": None, "y": None}, {"x": None, "y": {"z": 1}}, None, None, {"x": 1, "y": None}, {"x": 2, "y": None}]
+    table = pa.table({"row": range(6), "s": pa.array(rows, type)})
+    out = io.BytesIO()
+    write_table(table, out, page_rows=2)
+    for path in ("s", "s.x", "s.y", "s.y.z"):
+        values = table["s"]
+        for name in path.split(".")[1:]:
+            values = pc.struct_field(values, name)
+        null = pc.is_null(values)
+        for condition, mask in ((col(path).is_null(), null), (col(path).is_not_null(), pc.invert(null))):
+            found = read_table(out.getvalue(), ["row"], condition)
+            assert found["row"].to_pylist() == table["row"].filter(mask).to_pylist()
 
 
 def test_a_struct_with_a_required_field_is_null_where_the_field_is() -> None:

@@ -262,6 +262,18 @@ def test_what_is_not_trusted_is_not_even_read() -> None:
         pqext.read_table(bytes(data), filter=col("c") == 31)
 
 
+def test_rows_that_statistics_prove_to_match_are_read_to_be_counted_in_strict_reading() -> None:
+    data = bytearray(written(list(range(ROWS)), statistics=True, page_index=True, checksums=True))
+    with pqext.open(bytes(data)) as file:
+        about = file.metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        data[about.data_page_offset + about.total_compressed_size - 1] ^= 1
+    matching = pqext.scan(bytes(data), filter=col("c") >= 0)
+    assert matching.count() == ROWS
+    with pytest.raises(pqext.CorruptFileError, match="checksum"):
+        pqext.scan(bytes(data), filter=col("c") >= 0, strict=True).count()
+
+
 def test_a_damaged_bloom_filter_is_refused_by_strict_reading() -> None:
     data = bytearray(written(list(range(0, 2 * ROWS, 2)), statistics=False, page_index=False, bloom_filters=True))
     with pqext.open(bytes(data)) as file:

@@ -138,6 +138,19 @@ def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -
             assert twin.holds(box, -180.0, ymin)
 
 
+@pytest.mark.spec("geo.page_boxes.contain")
+@given(st.integers(1, 65534), st.floats(1e-6, 2e-3))
+@settings(max_examples=share(0.5))
+def test_wrapping_box_whose_ends_share_a_stored_position_is_the_whole_circle(position: int, distance: float) -> None:
+    gap = -180 + position * 360 / 65535
+    bounds = np.array([[gap + distance], [gap - distance], [0.0], [1.0]])
+    stored = page_boxes.encode(PageBoxes.of_bounds(bounds, np.array([False])))
+    assert stored is not None
+    (box,) = twin.pages(stored)
+    for x in (gap + distance, gap - distance, 180.0, -180.0, (gap + 360) / 2 - 90):
+        assert twin.holds(box, x, 0.5) == (x != gap)
+
+
 @pytest.mark.spec("geo.page_boxes.place")
 @pytest.mark.parametrize(
     "options",

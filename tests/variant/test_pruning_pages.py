@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from hypothesis import strategies as st
 import pqext
 from pqext import col, variant
 from pqext.core.annotations import for_logical
-from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
+from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
 from pqext.core.reader import ParquetFile
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.pages import rows_that_may_match
-from pqext.variant.pruning import VariantPredicate, may_match
+from pqext.variant.pruning import VariantPredicate, _narrowed, may_match
 from pqext.variant.types import variant_field, variant_type
 from reference import evaluate as twin
 from reference import variant_shred as reference
@@ -78,6 +79,32 @@ INTEGERS = [at_a(prim("int32", n)) for n in range(12)]
 def test_pages_of_a_leaf_whose_residual_is_empty_are_left_out(predicate: Predicate, rows: list[int]) -> None:
     file = written(INTEGERS, "a BIGINT", page_rows=3)
     assert rows_of(file, "bigint", predicate) == rows
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        (2**53 + 1, 2.0**53), (2**53 + 1, 2**53), (2**53 + 1, 2.0**53 + 2), (2**53 - 1, 2.0**53 - 1),
+        (-(2**53) - 1, -(2**53)), (7, 8.0),
+    ],
+)  # fmt: skip
+def test_bloom_filter_of_integers_rules_out_no_double_that_one_rounds_to(
+    value: int, literal: float
+) -> None:
+    sink = io.BytesIO()
+    table = pa.table({"v": variant.parse_json([f'{{"a": {value}}}'])})
+    leaf = "v.typed_value.a.typed_value"
+    pqext.write_table(table, sink, shredding={"v": "a BIGINT"}, bloom_filters={leaf: True})
+    found = pqext.scan(sink.getvalue(), filter=col("v").variant("$.a", "double") == literal).count()
+    assert found == duckdb.sql(f"select ({value}::bigint)::double = {literal!r}::double").fetchall()[0][0]
+
+
+def test_counts_of_a_page_are_believed_before_those_of_the_chunk() -> None:
+    page = Bounds(None, None, 2, 4, False)
+    chunk = Bounds(1.0, 9.0, 0, 40, None)
+    assert _narrowed(page, chunk) == Bounds(1.0, 9.0, 2, 4, False)
+    assert _narrowed(replace(page, null_count=None, has_nan=None), chunk) == Bounds(1.0, 9.0, 0, 4, None)
+    assert _narrowed(replace(page, has_nan=None), replace(chunk, has_nan=False)) == Bounds(1.0, 9.0, 2, 4, False)
 
 
 @pytest.mark.spec("shredding.skipping.pages")

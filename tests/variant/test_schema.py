@@ -120,6 +120,7 @@ def test_a_type_name_can_name_a_field() -> None:
         ("a DECIMAL(5,6)", "scale from 0 to the precision"),
         ("a DECIMAL(x)", "position 10: expected a number"),
         ("a INT(3)", "takes no arguments"),
+        ("a TIME(7)", "takes no arguments"),
         ("a INT NOT", "expected NULL"),
         ("a INT COMMENT b", "expected the text"),
         ("a INT, a STRING", "'a' stands twice"),
@@ -212,7 +213,8 @@ def test_arrow_types_are_schemas() -> None:
     [
         pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
         pa.float16(), pa.timestamp("ms"), pa.time32("ms"), pa.time64("ns"), pa.date64(),
-        pa.decimal256(60, 2), pa.binary(4), pa.map_(pa.string(), pa.int32()), pa.duration("us"),
+        pa.decimal256(60, 2), pa.decimal128(5, -2), pa.decimal128(5, 7), pa.binary(4),
+        pa.map_(pa.string(), pa.int32()), pa.duration("us"),
     ],
 )  # fmt: skip
 @pytest.mark.spec("shredding.types")

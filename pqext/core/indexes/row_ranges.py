@@ -85,7 +85,7 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
                 break
             if other.stop > at:
                 result.append(range(at, other.start))
-                at = max(at, other.stop)
+                at = other.stop
         result.append(range(at, one.stop))
     return merged(result)
 

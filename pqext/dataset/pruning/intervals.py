@@ -38,7 +38,7 @@ def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
             return _NULL if found.all_null else _free_of_counts(found)
         case Constant():
             kind = kind_of_arrow(type_of_constant(operand))
-            if kind is None or operand.value != operand.value:
+            if kind is None:
                 return UNKNOWN
             value = to_value(operand.value, kind, str(operand))
             return Bounds(value, value)
