@@ -29,18 +29,8 @@ from pqext.cli.csv_options import (
 )
 from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
-from pqext.cli.inputs import (
-    MAX_TOLD,
-    Format,
-    Losses,
-    Source,
-    Stream,
-    format_of,
-    geojson,
-    json_documents,
-    named_format,
-    parquet,
-)
+from pqext.cli.input_format import Format, format_of, named_format
+from pqext.cli.inputs import MAX_TOLD, Losses, Source, Stream, geojson, json_documents, parquet
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
@@ -110,6 +100,11 @@ def command(
     comment: Comment = None,
     decimal_comma: DecimalComma = False,
     date_format: DateFormat = None,
+    properties: Annotated[
+        str | None,
+        option("--properties", help="GeoJSON: one VARIANT column of this name for all properties, of which features "
+               "may have few of very many.", panel=_FORMAT, metavar="NAME"),
+    ] = None,
     shredding: Annotated[
         list[str] | None,
         option("--shredding", metavar="[COLUMN=]infer|none|DDL", panel=_COLUMNS, shown="infer",
@@ -222,6 +217,9 @@ def command(
         *places, target = placed([*inputs, dest], storage, anonymous)
         sources = _sources(places)
         kind = format or format_of(sources)
+        is_detected = format is None and kind is Format.geojson and named_format(str(sources[0])) is not kind
+        if is_detected and variant is not None:
+            kind, is_detected = Format.json, False
         out = _destination(target, force or append)
         there = columns_of(out) if append else None
         chosen = stated(shredding)
@@ -231,6 +229,10 @@ def command(
             raise ValueError(f"--variant is for JSON input: --json {variant} makes a column of JSON text a VARIANT")
         if nested is not None and json:
             raise ValueError("--json is for columns of text; JSON input is parsed in any case")
+        if properties is not None:
+            if kind is not Format.geojson:
+                raise ValueError("--properties is for GeoJSON")
+            made.append(Made("json", None, (properties,)))
         of_csv = csv_form(
             kind is Format.csv, {} if there is None else there.types, types=types, delimiter=delimiter,
             null_words=null_words, encoding=encoding, no_header=no_header, names=names, skip_rows=skip_rows,
@@ -248,8 +250,10 @@ def command(
 
     def write(of_csv: CsvForm) -> tuple[int, Losses]:
         losses = Losses()
+        if is_detected:
+            losses.add("the input is GeoJSON, whose features are rows; --from json makes one document of it", 0)
         with refusals():
-            stream = _stream(kind, sources, nested, chosen, of_csv, on_error.value, losses, parsing)
+            stream = _stream(kind, sources, nested, chosen, of_csv, on_error.value, losses, parsing, properties)
             stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
             of_columns = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
             writer = _writer(out, stream.schema, of_columns | options)
@@ -336,7 +340,7 @@ def _destination(dest: Place, force: bool) -> Any:
 
 def _stream(
     kind: Format, sources: list[Source], variant: str | None, chosen: Any, of_csv: CsvForm, on_error: Any,
-    losses: Losses, parsing: dict[str, str],
+    losses: Losses, parsing: dict[str, str], properties: str | None,
 ) -> Stream:
     if variant is not None:
         if isinstance(chosen, Mapping) and set(chosen) - {variant}:
@@ -345,7 +349,7 @@ def _stream(
         return json_documents(sources, variant, how, on_error, losses, **parsing)
     if kind is Format.csv:
         return csv(sources, of_csv, on_error, losses)
-    return geojson(sources, "geometry") if kind is Format.geojson else parquet(sources)
+    return geojson(sources, "geometry", properties) if kind is Format.geojson else parquet(sources)
 
 
 def _options(

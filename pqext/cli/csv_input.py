@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pqext.cli.inputs import Losses, OnError, Source, Stream, is_place, name_of, open_bytes, suffix_of
+from pqext.cli.input_format import suffix_of
+from pqext.cli.inputs import Losses, OnError, Source, Stream, is_place, name_of, open_bytes
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.sources.streams import damage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -314,7 +316,7 @@ class _CsvInput:
         from pqext.core.sources.csv_text import column_of, is_bad_text, with_names
 
         try:
-            with told_once():
+            with told_once(), damage(name_of(source)):
                 return read()
         except ParquetError as error:
             error.locate(path=name_of(source))

@@ -93,6 +93,7 @@ _OPTIONS = (
     ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
     ("pass overwrite=True", "pass --force"), ("leave out skipping=", "leave out --skipping"),
     (', or on_foreign="ignore" when opening it', ""),
+    ("pass properties= with the name of", "pass --properties with the name of"),
 )
 """Arguments of Python that errors name, and what they are as options."""
 

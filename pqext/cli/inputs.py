@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
-from pqext.core.sources.streams import CODECS, codec_of, open_stream
+from pqext.core.errors import CorruptFileError
+from pqext.core.sources.streams import MARK_BYTES, codec_of_content, damage, decompressed, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,21 +17,6 @@ if TYPE_CHECKING:
 
 MAX_TOLD = 5
 """Faults that are told one by one."""
-
-_SUFFIXES = {
-    ".parquet": "parquet", ".parq": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv",
-    ".json": "json", ".jsonl": "json", ".ndjson": "json", ".geojson": "geojson", ".geojsonl": "geojson",
-    ".geojsons": "geojson", ".geojsonseq": "geojson",
-}
-
-
-class Format(StrEnum):
-    """What the inputs hold."""
-
-    json = "json"
-    csv = "csv"
-    geojson = "geojson"
-    parquet = "parquet"
 
 
 @dataclass
@@ -61,30 +46,6 @@ Source: TypeAlias = "str | IO[bytes] | Location"
 OnError = Literal["stop", "null", "skip"]
 
 
-def format_of(sources: Sequence[Source]) -> Format:
-    """The format of all ``sources`` by the ends of their names, JSON for any other; ``ValueError`` when they differ."""
-    found = {_format(str(source)) for source in sources if is_place(source)} or {Format.json}
-    if len(found) > 1:
-        raise ValueError(f"the inputs are of several formats ({', '.join(sorted(found))}): convert them one by one")
-    return found.pop()
-
-
-def _format(path: str) -> Format:
-    return named_format(path) or Format.json
-
-
-def named_format(path: str) -> Format | None:
-    """The format that the end of a name tells, None where it tells none."""
-    found = _SUFFIXES.get(suffix_of(path))
-    return None if found is None else Format(found)
-
-
-def suffix_of(path: str) -> str:
-    """The end of the name in lower case, without that of a compressed file."""
-    stem, suffix = os.path.splitext(path)
-    return os.path.splitext(stem)[1].lower() if suffix.lower() in CODECS else suffix.lower()
-
-
 def json_documents(
     sources: Sequence[Source], column: str, shredding: Any, on_error: OnError, losses: Losses, **options: Any
 ) -> Stream:
@@ -106,19 +67,23 @@ def json_documents(
     return Stream(reader.schema, batches())
 
 
-def geojson(sources: Sequence[Source], geometry: str) -> Stream:
-    """The features of GeoJSON files: their geometries and one column for each property, all held in memory."""
+def geojson(sources: Sequence[Source], geometry: str, properties: str | None = None) -> Stream:
+    """The features of GeoJSON files: their geometries and one column for each property, all held in memory.
+
+    ``properties`` names one column of JSON text for all properties.
+    """
     import pyarrow as pa
 
     from pqext.geo.text.geojson import read_geojson
 
     tables = []
     for source in sources:
-        plain = isinstance(source, str) and os.path.splitext(source)[1].lower() not in CODECS
-        text: Any = source if plain else open_bytes(source).read()
-        tables.append(read_geojson(text, geometry))
+        with damage(name_of(source)):
+            text: Any = source if isinstance(source, str) else open_bytes(source).read()
+        tables.append(read_geojson(text, geometry, properties=properties))
         if tables[-1].schema.field(geometry).metadata != tables[0].schema.field(geometry).metadata:
-            raise ValueError(f"{name_of(source)} has its geometries in another CRS than {name_of(sources[0])}")
+            reason = f"the geometries have another CRS than those of {name_of(sources[0])}"
+            raise CorruptFileError(reason, path=name_of(source))
     table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     return Stream(table.schema, iter(table.to_batches()))
 
@@ -139,12 +104,18 @@ def is_place(source: Source) -> TypeGuard[str | Location]:
 
 
 def open_bytes(source: Source) -> Any:
-    """The bytes of a path or a place, decompressed, or of an open file."""
+    """The bytes of a path or a place, or of an open file, decompressed."""
     import pyarrow as pa
 
-    if isinstance(source, str) and codec_of(source) is None:
-        return pa.OSFile(source)  # which closes itself
-    return open_stream(source) if is_place(source) else source
+    if is_place(source):
+        opened = open_stream(source)
+        if isinstance(source, str) and isinstance(opened, io.FileIO) and opened.seekable():
+            opened.close()
+            return pa.OSFile(source)  # which closes itself
+        return opened
+    file: Any = source
+    codec = codec_of_content(file.peek(MARK_BYTES)) if hasattr(file, "peek") else None
+    return file if codec is None else decompressed(file, codec)
 
 
 def name_of(source: Source) -> str:

@@ -12,23 +12,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.json as pajson
 
 from pqext.core.arrow_check import check_table
-from pqext.core.errors import GeometryError
+from pqext.core.errors import GeometryError, LimitError
+from pqext.core.sources.streams import damage, open_stream
 from pqext.core.suggest import around
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.text.arrays import assemble, text_chunks, write
+from pqext.geo.text.properties import as_text, objects
 from pqext.geo.types import geometry_field, type_of
 from pqext.geo.wkb import GeometryArray, as_columns
 
@@ -74,32 +74,40 @@ def to_geojson(array: GeometryArray, precision: int | None = None) -> GeometryAr
     return write(array, json=True, precision=precision)
 
 
-def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry") -> pa.Table:
+def read_geojson(
+    source: str | PathLike[str] | bytes, geometry: str = "geometry", *, properties: str | None = None
+) -> pa.Table:
     """A table of the features in a file, or in text: a column ``geometry`` and one for each property.
 
-    ``source`` is a path, or the text itself, which begins with ``{``. It holds a FeatureCollection, or features and
-    geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The geometries are marked as OGC:CRS84,
-    or as the system that the ``crs`` of a collection names, which is no part of GeoJSON any more and still written.
-    The types of properties are what ``pyarrow.json`` makes of them, and a property of several kinds becomes a string
-    column of JSON text. Where features have an ``id``, it becomes a column of that name unless a property has it.
-    The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text, and for
-    a ``crs`` that is not known, ValueError for a path that is no regular file.
+    ``source`` is a path, or the text itself, which begins with ``{``; a compressed file is decompressed. It holds a
+    FeatureCollection, or features and geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The
+    geometries are marked as OGC:CRS84, or as the system that the ``crs`` of a collection names, which is no part of
+    GeoJSON any more and still written.
+    The types of properties are what ``pyarrow.json`` makes of them; integers beyond INT64 make DECIMAL(38,0), or text
+    if they have more than 38 digits, and a property of several kinds becomes a string column of JSON text. Where
+    features have an ``id``, it becomes a column of that name unless a property has it. ``properties`` names one string
+    column for all properties as JSON text, for features that have few of very many names. The text is held in memory.
+    Raises GeometryError with the feature's number as row and the byte in the text, and for a ``crs`` that is not known,
+    LimitError for properties that would make a table mostly of nulls, ValueError for a path that is no regular file.
     """
     try:
-        return _table(_text(source), geometry)
-    except GeometryError as error:
+        return _table(_text(source), geometry, properties)
+    except (GeometryError, LimitError) as error:
         error.locate(path=None if _is_text(source) else os.fsdecode(source))
         raise
 
 
-def _table(text: bytes, geometry: str) -> pa.Table:
+def _table(text: bytes, geometry: str, column: str | None) -> pa.Table:
     data, offsets, flags, properties, ids, crs, longest = read_features(text)
     rows = len(flags)
     shape = pa.nulls(rows, pa.binary())
     wkb = assemble(shape, [(rows, bitmap(flags), data, offsets)], _BINARY)
-    table = _objects(properties, rows, longest)
+    if column is None:
+        table = objects(properties, rows, longest)
+    else:
+        table = pa.table({column: as_text(properties, rows).cast(pa.string())})
     if ids is not None and "id" not in table.column_names:
-        table = table.append_column("id", _objects(ids, rows, longest).column("id"))
+        table = table.append_column("id", objects(ids, rows, longest).column("id"))
     if geometry in table.column_names:
         raise ValueError(f"there is a property {geometry!r}: give the geometries another name with geometry=")
     return table.add_column(0, geometry_field(geometry, _crs(bytes(crs).splitlines())).with_type(wkb.type), wkb)
@@ -139,34 +147,9 @@ def _text(source: Any) -> bytes:
     if isinstance(source, (str, PathLike)):
         if (path := Path(source)).exists() and not (path.is_file() or path.is_dir()):
             raise ValueError(f"{source} is not a regular file: read it and give the text")
-        return path.read_bytes()
+        with damage(str(path)), open_stream(str(path)) as file:
+            return bytes(file.read())
     raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
-
-
-def _objects(lines: Any, rows: int, longest: int) -> pa.Table:
-    """A table of JSON objects, one a line."""
-    options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * longest))
-    try:
-        table = pajson.read_json(BytesIO(lines), options) if rows else pa.table({})
-    except pa.ArrowInvalid:  # a column of several kinds
-        try:
-            table = _mixed([json.loads(line) for line in bytes(lines).splitlines()])
-        except (RecursionError, ValueError) as error:  # half a surrogate pair, or more digits than Python takes
-            raise GeometryError(f"the properties cannot be held: {error}", rule="geo.geojson.features") from None
-    if not table.num_columns:
-        return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-    return table
-
-
-def _mixed(objects: list[dict[str, Any]]) -> pa.Table:
-    columns: dict[str, pa.Array] = {}
-    for name in dict.fromkeys(name for one in objects for name in one):
-        values = [one.get(name) for one in objects]
-        try:
-            columns[name] = pa.array(values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            columns[name] = pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
-    return pa.table(columns)
 
 
 def write_geojson(

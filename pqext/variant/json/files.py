@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.errors import ParquetError
 from pqext.core.sources.store import Location
-from pqext.core.sources.streams import CODECS, open_stream
+from pqext.core.sources.streams import CODECS, damage, open_stream
 from pqext.core.suggest import Suggesting
 from pqext.core.workers import Workers, thread_count
 from pqext.variant.json.documents import Form, form_of, read_documents
@@ -210,8 +210,8 @@ def read_json(
 
     ``source`` is a path, a pattern (``"events/*.json.gz"``), a folder (all files in it and below it that are named
     as JSON, ``.json``, ``.ndjson``, ``.jsonl``, compressed or not), a list of these, or a binary file object. A
-    file whose name ends in ``.gz``, ``.bz2``, ``.zst``, ``.lz4`` or ``.br`` is decompressed. A byte order mark at
-    its start is left out.
+    compressed file is decompressed, by its name (``.gz``, ``.bz2``, ``.zst``, ``.lz4``, ``.br``, ``.xz``) or its first
+    bytes. A byte order mark at its start is left out.
 
     ``form`` says how a file holds its documents: ``"lines"``, one a line (lines of spaces are skipped);
     ``"documents"``, objects or arrays one after another, each over as many lines as it likes; ``"array"``, as the
@@ -308,15 +308,8 @@ def pieces_at(
     Raises ``CorruptFileError`` for a compressed file that is damaged or cut short.
     """
     path = str(place)
-    try:
-        with open_stream(place) as file:
-            yield from _pieces_of(file, form, size, max_bytes, path, start, stop)
-    except OSError as error:
-        if error.errno is not None or isinstance(error, ParquetError):
-            raise
-        damage = CorruptFileError(f"the compressed file cannot be read: {error}")  # Arrow's, without a name
-        damage.locate(path=path)
-        raise damage from None
+    with damage(path), open_stream(place, is_range=bool(start) or stop is not None) as file:
+        yield from _pieces_of(file, form, size, max_bytes, path, start, stop)
 
 
 def _pieces_of(

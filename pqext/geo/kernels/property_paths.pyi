@@ -1,0 +1,3 @@
+from typing import Any
+
+def measure(lines: Any, seed: int, most: int) -> tuple[float, int, list[tuple[bytes | None, ...]]]: ...

@@ -1,0 +1,163 @@
+"""`pqext convert` recognises what files are, whatever their names, and names formats that it does not read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import geopandas
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.orc
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from click.testing import CliRunner, Result
+
+import pqext
+from pqext.cli import app
+from pqext.cli.files import describe
+from pqext.core.errors import CorruptFileError, UnsupportedError
+
+FEATURES = [
+    {"type": "Feature", "geometry": {"type": "Point", "coordinates": [n, 2]}, "properties": {f"n{n}": n, "s": "a"}}
+    for n in range(3)
+]
+COLLECTION = {"name": "places", "type": "FeatureCollection", "features": FEATURES}
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.Codec("zstd").compress(data, asbytes=True))
+
+
+def convert(*arguments: object, input: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["convert", *map(str, arguments), "--force"], input=input)
+
+
+def test_geojson_named_json_is_detected(tmp_path: Path) -> None:
+    path, dest = tmp_path / "places.json", tmp_path / "out.parquet"
+    path.write_text("\ufeff" + json.dumps(COLLECTION, indent=2), "utf-8")
+    result = convert(path, dest)
+    assert result.exit_code == 0, result.exception
+    assert "--from json makes one document of it" in result.output
+    expected = geopandas.read_file(path)
+    assert pqext.read_table(dest).num_rows == len(expected)
+    assert shapely.from_wkb(pq.read_table(dest)["geometry"].to_numpy()).tolist() == expected.geometry.tolist()
+    for options in (["--from", "json"], ["--variant", "v"]):
+        assert convert(path, dest, *options).exit_code == 0
+        assert pq.read_table(dest).num_rows == 1
+    packed = tmp_path / "places.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert convert(packed, path, dest).exit_code == 0
+    assert pqext.read_table(dest).num_rows == 6
+
+
+@pytest.mark.parametrize("text", ['{"map": {"type": "FeatureCollection"}}\n{"map": 1}\n', '{"type": "Feature"}\n{}\n'])
+def test_documents_that_hold_geojson_stay_documents(text: str, tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
+    path.write_text(text)
+    assert convert(path, dest).exit_code == 0
+    assert pq.read_table(dest).column_names == ["value"]
+    assert pq.read_table(dest).num_rows == 2
+
+
+def test_geojson_among_other_json_is_refused(tmp_path: Path) -> None:
+    for name, content in (("a.json", COLLECTION), ("b.json", {"a": 1})):
+        (tmp_path / name).write_text(json.dumps(content))
+    result = convert(tmp_path / "a.json", tmp_path / "b.json", tmp_path / "out.parquet")
+    assert result.exit_code == 2
+    assert "several formats (geojson, json)" in " ".join(result.output.split())
+
+
+def test_properties_become_one_variant_column(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
+    path.write_text(json.dumps(COLLECTION))
+    assert convert(path, dest, "--properties", "tags").exit_code == 0
+    table = pqext.read_table(dest)
+    assert table.column_names == ["geometry", "tags"]
+    assert [json.loads(v) for v in pqext.variant.to_json(table["tags"]).to_pylist()] == [
+        feature["properties"] for feature in FEATURES
+    ]
+    assert convert(path, dest, "--from", "json", "--properties", "tags").exit_code == 2
+
+
+def test_features_of_very_many_names_are_an_error_that_names_the_option(tmp_path: Path) -> None:
+    features = [{"type": "Feature", "geometry": None, "properties": {f"n{n}": n}} for n in range(20_000)]
+    path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    result = convert(path, dest)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, ValueError)
+    assert "pass --properties with" in describe(result.exception)
+    assert not dest.exists()
+    assert convert(path, dest, "--properties", "tags", "--shredding", "none").exit_code == 0
+    assert pq.read_table(dest).num_rows == 20_000
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress, zstd])
+@pytest.mark.parametrize("name", ["in.json", "in.csv", "in.geojson", "in"])
+def test_compressed_files_are_recognised_whatever_their_names(
+    tmp_path: Path, name: str, compress: Callable[[bytes], bytes]
+) -> None:
+    path, dest = tmp_path / name, tmp_path / "out.parquet"
+    text = {"in.csv": "a\n1\n2\n", "in.geojson": json.dumps({**COLLECTION, "features": FEATURES[:2]})}
+    path.write_bytes(compress(text.get(name, '{"a": 1}\n{"a": 2}\n').encode()))
+    result = convert(path, dest)
+    assert result.exit_code == 0, result.exception
+    assert pq.read_table(dest).num_rows == 2
+
+
+def test_compressed_standard_input_is_recognised(tmp_path: Path) -> None:
+    for data in (gzip.compress(b'{"a": 1}\n'), lzma.compress(b'{"a": 1}\n')):
+        command = [sys.executable, "-m", "pqext", "convert", "-", str(tmp_path / "out.parquet"), "--force"]
+        done = subprocess.run(command, input=data, capture_output=True)
+        assert done.returncode == 0, done.stderr
+        assert pq.read_table(tmp_path / "out.parquet").num_rows == 1
+
+
+@pytest.mark.parametrize("end", ["xz", "gz"])
+@pytest.mark.parametrize("form", ["json", "csv", "geojson"])
+def test_compressed_files_that_are_cut_short_are_corrupt(tmp_path: Path, form: str, end: str) -> None:
+    path = tmp_path / f"in.{form}.{end}"
+    lines = "".join(f'{{"a": {n * n}}}\n' for n in range(10_000)).encode()
+    path.write_bytes((lzma if end == "xz" else gzip).compress(lines)[:-1000])
+    result = convert(path, tmp_path / "out.parquet")
+    assert isinstance(result.exception, CorruptFileError)
+    assert "the compressed file cannot be read" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "advice"),
+    [("a.gpkg", "GeoPackage", "ogr2ogr"), ("a.fgb", "FlatGeobuf", "ogr2ogr"), ("a.shp", "shapefile", "ogr2ogr"),
+     ("a.arrow", "Arrow", "pyarrow.feather"), ("a.orc", "ORC", "pyarrow.orc")],
+)  # fmt: skip
+def test_formats_that_are_not_read_are_named_with_what_to_do(
+    name: str, format: str, advice: str, tmp_path: Path
+) -> None:
+    path, plain = tmp_path / name, tmp_path / "plain"
+    table = pa.table({"a": [1]})
+    if advice == "ogr2ogr":
+        geopandas.GeoDataFrame({"a": [1]}, geometry=[shapely.Point(1, 2)], crs="OGC:CRS84").to_file(path)
+    else:
+        {"Arrow": pyarrow.feather.write_feather, "ORC": pyarrow.orc.write_table}[format](table, str(path))
+    shutil.copy(path, plain)
+    for source in (path, plain):
+        result = convert(source, tmp_path / "out.parquet")
+        assert isinstance(result.exception, UnsupportedError)
+        assert f"{format} is not read: " in str(result.exception)
+        assert advice in str(result.exception)
+        assert "Usage" not in result.output
+    shutil.copy(pqext_file(tmp_path), plain)
+    assert convert(plain, tmp_path / "out.parquet").exit_code == 0
+
+
+def pqext_file(folder: Path) -> Path:
+    pqext.write_table(pa.table({"a": [1]}), folder / "a.parquet")
+    return folder / "a.parquet"

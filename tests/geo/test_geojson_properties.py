@@ -1,0 +1,121 @@
+"""Properties of GeoJSON: exact integers, as `json` and DuckDB read them, and bounds for features of very many names."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext import geo
+from pqext.core.errors import LimitError
+from pqext.geo.kernels.property_paths import measure
+
+CELLS = [9749618424903892992, (1 << 64) - 1, 1 << 63, None, -5]  # the first is a cell of S2
+
+
+def collection(properties: list[dict[str, Any]]) -> str:
+    features = [{"type": "Feature", "geometry": None, "properties": one} for one in properties]
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def plain(value: Any) -> Any:
+    """A value with integers in the place of decimals, and without members that are null."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return int(value) if isinstance(value, Decimal) else value
+
+
+def read(properties: list[dict[str, Any]]) -> pa.Table:
+    return geo.read_geojson(collection(properties)).drop(["geometry"])
+
+
+def test_integers_beyond_int64_are_exact(tmp_path: Path) -> None:
+    given = [{"cell": cell, "at": {"cell": cell, "x": 0.5}, "near": [cell, 1], "n": 1} for cell in CELLS]
+    table = read(given)
+    assert table["cell"].type == pa.decimal128(38, 0)
+    assert table["n"].type == pa.int64()
+    assert [plain(row) for row in table.to_pylist()] == [plain(one) for one in given]
+    (tmp_path / "p.json").write_text("\n".join(json.dumps(one) for one in given))
+    expected = duckdb.sql(f"SELECT cell::VARCHAR, \"at\".cell::VARCHAR FROM read_json('{tmp_path}/p.json')").fetchall()
+    ours = table.to_pylist()
+    assert [tuple(v and str(v) for v in (row["cell"], row["at"]["cell"])) for row in ours] == expected
+
+
+def test_integers_of_more_than_38_digits_are_text_and_fractions_make_doubles() -> None:
+    assert read([{"a": 1}, {"a": 10**38}])["a"].to_pylist() == ["1", str(10**38)]
+    assert read([{"a": 1.5}, {"a": 1 << 64}])["a"].to_pylist() == [1.5, float(1 << 64)]
+    mixed = read([{"a": 1, "b": "x"}, {"a": 1 << 64, "b": 2}])
+    assert (mixed["a"].to_pylist(), mixed["b"].to_pylist()) == ([1, 1 << 64], ['"x"', "2"])
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(), st.integers(-(1 << 70), 1 << 70)), min_size=1))
+def test_integers_of_any_size_are_those_of_the_text(values: list[int | None]) -> None:
+    table = read([{"a": one} for one in values])
+    assert [None if one is None else int(one) for one in table["a"].to_pylist()] == values
+    within = read([{"a": {"b": one}} for one in values])["a"]
+    if not pa.types.is_string(within.type):  # JSON text, for integers of more than 38 digits
+        assert [None if one["b"] is None else int(one["b"]) for one in within.to_pylist()] == values
+
+
+def test_ids_beyond_int64_are_exact() -> None:
+    feature = {"type": "Feature", "geometry": None, "properties": {}, "id": CELLS[0]}
+    assert geo.read_geojson(json.dumps(feature))["id"].to_pylist() == [CELLS[0]]
+
+
+def test_features_of_few_out_of_very_many_names_are_refused_or_one_column_of_text() -> None:
+    """Both in time and memory that grow with the text, not with the product of names and features."""
+    given = [{f"name{n}": n} for n in range(30_000)]
+    text, start = collection(given), time.process_time()
+    with pytest.raises(LimitError, match=r"30,000 names of properties, .* pass properties="):
+        geo.read_geojson(text)
+    table = geo.read_geojson(text, properties="tags")
+    assert time.process_time() - start < 5
+    assert table.column_names == ["geometry", "tags"]
+    assert [json.loads(one) for one in table["tags"].to_pylist()] == given
+    deep = {"type": "Feature", "geometry": None, "properties": {"l": [*([None] * 30_000), *given]}}
+    with pytest.raises(LimitError, match="30,001 names"):
+        geo.read_geojson(json.dumps(deep))
+    assert geo.read_geojson(collection([{f"n{n}": n for n in range(30_000)}])).num_columns == 30_001
+
+
+_VALUES = st.recursive(
+    st.one_of(st.none(), st.integers(-9, 9), st.just('"{[,:\\')),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from('ab"'), inner, max_size=3),
+)
+
+
+def slots(values: list[Any]) -> int:
+    """The cells of the values of one path."""
+    names = {name for value in values if isinstance(value, dict) for name in value}
+    elements = [one for value in values if isinstance(value, list) for one in value]
+    lists = [value for value in values if isinstance(value, list)]
+    own = sum(
+        len(values) + slots([value.get(name) if isinstance(value, dict) else None for value in values])
+        for name in names
+    )
+    return own + (slots(elements + [None] * sum(not one for one in lists)) if lists else 0)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), _VALUES, max_size=3), min_size=1), st.integers(0, 1 << 60))
+def test_cells_are_counted_for_each_name_and_row_or_element(rows: list[dict[str, Any]], seed: int) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    assert measure(lines, seed, 1 << 20)[0] == slots(rows)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_a_compressed_file_is_read_whatever_its_name(tmp_path: Path, compress: Any) -> None:
+    path = tmp_path / "a.geojson"
+    path.write_bytes(compress(collection([{"a": 1}]).encode()))
+    assert geo.read_geojson(path)["a"].to_pylist() == [1]
