@@ -189,6 +189,14 @@ class StoresAlike(Protocol):
 
 
 @runtime_checkable
+class DoubtsTypes(Protocol):
+    """Optional part of a handler: check of the types that files state."""
+
+    def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
+        """Return what readers should know about the type of column ``node``, for a warning; None if nothing."""
+
+
+@runtime_checkable
 class SeenInSpark(Protocol):
     """What a handler has besides when Spark sees columns of its type as another type than their Arrow type's."""
 

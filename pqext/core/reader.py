@@ -216,7 +216,7 @@ class ParquetFile(Suggesting):
 
     @cached_property
     def _passed_over(self) -> list[str]:
-        return shape.check(self.shapes)
+        return shape.check(self.shapes, self.options)
 
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
         """The shapes of ``columns``: top-level names or dotted paths, in file order; all when ``None``.
@@ -323,7 +323,7 @@ class ParquetFile(Suggesting):
         elif columns is None:
             passed_over, arrow_schema = self._passed_over, self.arrow_schema
         else:
-            passed_over, arrow_schema = shape.check(shapes), self._arrow_schema(shapes)
+            passed_over, arrow_schema = shape.check(shapes, self.options), self._arrow_schema(shapes)
             if are_shared and self._known is not None and self._key is not None:
                 self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small(shapes)))
         for message in passed_over:

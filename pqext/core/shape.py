@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from pqext.core.annotations import Annotation, for_logical
+from pqext.core.annotations import Annotation, DoubtsTypes, for_logical
 from pqext.core.arrow_schema.types import metadata_of, type_of
 from pqext.core.errors import ParquetError
 from pqext.core.metadata import FieldRepetitionType
@@ -190,7 +190,7 @@ class ListShape(Shape):
         return None if element is None else replace(self, element=element)
 
 
-def check(shapes: Iterable[Shape]) -> list[str]:
+def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
     """Refuse a column that cannot be read, by name; returns what :func:`warn` is to say of the others."""
     found: list[str] = []
     for top in shapes:
@@ -201,7 +201,17 @@ def check(shapes: Iterable[Shape]) -> list[str]:
                 error.locate(column=leaf.node.dotted)
                 raise
         found += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
+        found += [f"column {node.dotted}: {reason}" for node, reason in _doubts(top, options)]
     return found
+
+
+def _doubts(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
+    """The columns at or below ``top`` whose handler doubts their type, and why."""
+    for shape in (top,) if isinstance(top, LeafShape) else (top, *top.leaves()):
+        handler = None if shape.annotation is None else shape.annotation.load()
+        reason = handler.doubt(shape.node, options) if isinstance(handler, DoubtsTypes) else None
+        if reason is not None:
+            yield shape.node, reason
 
 
 def bare(shape: Shape) -> Shape:

@@ -58,6 +58,13 @@ class GeospatialHandler(OrdersRows):
             return storage
         return mark(storage if node.is_leaf else storage.with_type(pa.binary()), type)
 
+    def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
+        """Return why the CRS of a column is not known, if it is not."""
+        try:
+            return crs_.doubt(_type_of_node(node).crs, options.properties)
+        except GeometryError:
+            return None
+
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
         """The values as WKB, in which all columns but those of GeoParquet's native encodings are stored."""
         if node.is_leaf:
@@ -83,7 +90,8 @@ class GeospatialHandler(OrdersRows):
         geographic, ValueError for an unknown order.
         """
         option = _option(options.geometry.get(path))
-        stored = _storage(field, path, _type_to_write(field, option), option, options.key_value_metadata)
+        properties = options.key_value_metadata
+        stored = _storage(field, path, _type_to_write(field, path, option, properties), option, properties)
         if not options.geoparquet:
             return stored
         # GeoParquet 2.0 has the CRS in the type as it is in the metadata.
@@ -130,7 +138,7 @@ class GeospatialHandler(OrdersRows):
         if covering is None:
             return None
         option = _option(options.geometry.get(field.name))
-        type = _type_to_write(field, option)
+        type = _type_to_write(field, field.name, option, options.key_value_metadata)
         clamps = option.get("check_range") == "clamp" and crs_.is_geographic(type.crs, options.key_value_metadata)
 
         def values(geometries: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -266,10 +274,10 @@ def _storage(
     geographic = crs_.is_geographic(type.crs, properties)
     if not type.planar and not geographic:
         raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
-    reason = crs_.mistake(type.crs) if geographic is None else None
-    if reason is not None:
-        unknown = around(type.crs or "")
-        warn(f"column {path!r} has a CRS that nobody knows, {unknown!r}: {reason}", UserWarning)
+    if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
+        hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
+        unknown = around(crs_.label(type.crs))
+        warn(f"column {path!r}: CRS {unknown!r} is not known, so readers will not know it{hint}", UserWarning)
     return GeometryStorage(
         logical_type=type.logical_type(),
         field=unmark(field).with_type(_plain_type(field.type)),
@@ -286,7 +294,7 @@ def _check_told(
     """Refuse a crs or edges that the option or the field's marks name and that are not those of the file."""
     marked = names_of_marks(field) if encoding_of(field) is not None else frozenset()
     given = {name for name, value in option.items() if value is not None}
-    own = _type_to_write(field, option)
+    own = _type_to_write(field, path, option, properties)
     for name in ("crs", "edges"):
         mine, theirs = (one.crs or crs_.DEFAULT if name == "crs" else one.edges for one in (own, there))
         same = mine == theirs or (name == "crs" and crs_.equal(own.crs, there.crs, properties))
@@ -298,10 +306,19 @@ def _check_told(
             )
 
 
-def _type_to_write(field: pa.Field, option: Mapping[str, Any]) -> GeospatialType:
-    """What a field is written as: by the option where that says so, else by the field's marks."""
+def _type_to_write(
+    field: pa.Field, path: str, option: Mapping[str, Any], properties: Mapping[str, str]
+) -> GeospatialType:
+    """The type that a field is written as: what the option states, else what the field's marks state.
+
+    Raises GeometryError for a CRS of the option that is not known.
+    """
     marked = GeospatialType() if encoding_of(field) is None else marked_type(field)
-    crs = crs_.normalize(option["crs"]) if option.get("crs") is not None else marked.crs
+    try:
+        crs = marked.crs if option.get("crs") is None else crs_.require(option["crs"], properties)
+    except GeometryError as error:
+        error.locate(column=path)
+        raise
     return GeospatialType(crs, option.get("edges", marked.edges))
 
 

@@ -37,9 +37,15 @@ SLACK = 1e-9
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
+_URN = re.compile(r"urn:(?:x-)?ogc:def:crs:([A-Za-z][\w-]*):[\w.-]*:([\w.-]+)", re.IGNORECASE)
+_URL = re.compile(r"https?://(?:www\.)?opengis\.net/def/crs/([A-Za-z][\w-]*)/[\w.-]+/([\w.-]+)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{4,6}")
 _CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS|CRS)\W*+(?=\w*\d)\w++", re.IGNORECASE)
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
 _WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
+_AUTHORITIES = frozenset({"EPSG", "ESRI", "OGC", "IAU_2015", "IGNF", "NKG"})
+_FILE = re.compile(r"init=|[@/\\]")
+"""What may name a local file in strings that PROJ reads."""
 _LONGEST = 1 << 20
 _SHORT = 64 << 10
 """Characters of definitions of which many are remembered; of longer ones the last two."""
@@ -66,11 +72,61 @@ def normalize(crs: Any) -> str | None:
     return _identify(_projjson(crs)) if is_projjson(crs) else stored(crs)
 
 
+def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
+    """Return the string by which a file names ``crs``, as :func:`normalize` does, if ``crs`` is known.
+
+    What else pyproj understands, such as WKT, PROJ strings and names, becomes an identifier or PROJJSON. Any
+    ``srid:<n>`` is accepted, since a database may know it, and any ``projjson:<property>`` if ``properties`` is
+    None. Raises GeometryError for all other strings.
+    """
+    text = normalize(crs)
+    if text is None or _SRID.fullmatch(text) or (properties is None and text[:9].lower() == "projjson:"):
+        return text
+    if is_geographic(text, properties) is not None:
+        return _identify(parse(text).to_json_dict()) if _WKT.match(text) else text
+    reason = f": {hint}" if (hint := mistake(text)) else ""
+    if not is_projjson(text) and text[:9].lower() != "projjson:" and not _FILE.search(text):
+        import pyproj
+
+        try:
+            return _identify(pyproj.CRS.from_user_input(text).to_json_dict())
+        except pyproj.exceptions.CRSError:
+            pass
+    if text[:9].lower() == "projjson:":
+        reason = f": key_value_metadata has no PROJJSON under {text[9:]!r}"
+    remedy = "pass a code such as 'EPSG:4326', PROJJSON, or 'srid:0' if the CRS is unknown"
+    raise GeometryError(f"CRS {around(text, limit=80)!r} is not known{reason}; {remedy}", rule="geo.crs.custom")
+
+
 def stored(crs: str | None) -> str | None:
-    """The string of a file as it stands, or None where it names the default. GeometryError unless it is UTF-8."""
-    if crs is not None and not crs.isascii() and any("\ud800" <= character <= "\udfff" for character in crs):
+    """Return the string of a file, or None if it names the default. Raises GeometryError unless it is UTF-8.
+
+    URNs and URLs of OGC, and bare numbers of EPSG, become ``authority:code``.
+    """
+    if crs is None:
+        return None
+    if not crs.isascii() and any("\ud800" <= character <= "\udfff" for character in crs):
         raise GeometryError("the CRS is not UTF-8", rule="geo.crs.custom")
-    return None if crs is None or crs.strip().upper() in ("", DEFAULT) else crs
+    if crs[:1] in "uUhH0123456789":
+        named = _URN.fullmatch(crs.strip()) or _URL.fullmatch(crs.strip())
+        if named is not None:
+            crs = f"{named[1].upper()}:{named[2]}"
+        elif _NUMBER.fullmatch(crs.strip()):
+            crs = f"EPSG:{crs.strip()}"
+    return None if crs.strip().upper() in ("", DEFAULT) else crs
+
+
+def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
+    """Return why a file's CRS is not known, for a warning; None if it is, or is a code that an authority may know.
+
+    Codes are not looked up, which would load pyproj.
+    """
+    text = stored(crs)
+    if text is None or _SRID.fullmatch(text) or text.partition(":")[0].upper() in _AUTHORITIES:
+        return None
+    if is_geographic(text, properties) is not None:
+        return None
+    return f"the CRS {around(label(text), limit=80)!r} is not known"
 
 
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
@@ -182,7 +238,8 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
     is taken as the EPSG code of the same number, as is usual. Raises GeometryError when the property is
     missing or the SRID is 0, which means unknown.
     """
-    if crs is None or stored(crs) is None:
+    crs = stored(crs)
+    if crs is None:
         return DEFAULT
     if crs[:9].lower() == "projjson:":
         found = (properties or {}).get(crs[9:])

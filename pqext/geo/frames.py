@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from pqext.core.arrow_check import check_table
-from pqext.core.errors import GeometryError
+from pqext.core.errors import AnnotationWarning, GeometryError
 from pqext.core.keywords import WriteKeywords
 from pqext.core.options import WriteOptions
+from pqext.core.suggest import around
+from pqext.core.warn import warn
 from pqext.core.writer import write_table
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet
@@ -83,14 +85,14 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     columns: dict[Any, Any] = {}
     for name in names:
         if name in types:
-            values = geopandas.array.from_shapely(to_shapely(table[name]), crs=_pyproj(types[name], table.schema))
+            values = geopandas.array.from_shapely(to_shapely(table[name]), crs=_pyproj(name, types[name], table.schema))
             columns[name] = pandas.Series(values, index=frame.index)
         elif name in labels:  # else it is the index
             columns[labels[name]] = frame[labels[name]]
     return geopandas.GeoDataFrame(pandas.DataFrame(columns, index=frame.index), geometry=geometry)
 
 
-def _pyproj(type: GeospatialType, schema: pa.Schema) -> Any:
+def _pyproj(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
     properties = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in (schema.metadata or {}).items()
@@ -98,6 +100,9 @@ def _pyproj(type: GeospatialType, schema: pa.Schema) -> Any:
     try:
         return crs_.parse(type.crs, properties)
     except GeometryError:
+        if type.crs is not None and type.crs.lower() != UNKNOWN_CRS:
+            unknown = around(crs_.label(type.crs), limit=80)
+            warn(f"column {name!r}: the CRS {unknown!r} is not known; the frame has none", AnnotationWarning)
         return None
 
 

@@ -108,12 +108,13 @@ class GeospatialType:
 def geometry_field(name: str, crs: Any = None, edges: Edges = "planar", nullable: bool = True) -> pa.Field:
     """A binary field marked ``geoarrow.wkb``, which pqext writes as GEOMETRY or, by ``edges``, GEOGRAPHY.
 
-    ``crs`` is a string as files hold it, an EPSG code, PROJJSON or a ``pyproj.CRS``; None is OGC:CRS84.
+    ``crs`` is a string as files hold it, an EPSG code, PROJJSON or a ``pyproj.CRS``; None is OGC:CRS84, ``"srid:0"`` an
+    unknown one. Raises GeometryError for a CRS that pyproj does not know.
 
     >>> geometry_field("at", 4326, "spherical").metadata[b"ARROW:extension:metadata"]
     b'{"crs":"EPSG:4326","crs_type":"authority_code","edges":"spherical"}'
     """
-    return mark(pa.field(name, pa.binary(), nullable=nullable), GeospatialType(crs_.normalize(crs), edges))
+    return mark(pa.field(name, pa.binary(), nullable=nullable), GeospatialType(crs_.require(crs), edges))
 
 
 def mark(field: pa.Field, type: GeospatialType) -> pa.Field:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 from typing import Any
@@ -14,10 +15,10 @@ import pyproj
 import pytest
 
 import pqext
-from pqext.core.errors import GeometryError
+from pqext.core.errors import AnnotationWarning, GeometryError
 from pqext.core.footer import serialise_footer
 from pqext.core.metadata import FileMetaData, GeometryType, LogicalType, SchemaElement, Type
-from pqext.geo import crs, from_points, geometry_field
+from pqext.geo import crs, from_points, geometry_field, to_geopandas
 
 ALBERS = pyproj.CRS("EPSG:5070").to_json_dict()
 LONLAT = pyproj.CRS("OGC:CRS84").to_json_dict()
@@ -171,20 +172,86 @@ def test_a_crs_that_is_not_utf8_is_refused_and_leaves_a_files_column_unmarked() 
         assert file.arrow_schema.field("g").metadata is None
 
 
-@pytest.mark.parametrize(("name", "said"), [
+@pytest.mark.spec("geo.crs.write")
+@pytest.mark.parametrize(("name", "reason"), [
     ("ESPG:4326", "did you mean 'EPSG'"), ("EPSG:99999999", "knows no code '99999999'"), ("EPSG4326", "colon"),
-    ("WGS 84", "colon"), ("CRS84", "colon"), ("+proj=longlat", "PROJ strings"), ('GEOGCS["x"]', "cannot be read"),
-    ('{"type": "GeographicCRS"}', "cannot be read"), ("srid:wgs", "knows no code 'wgs'"),
+    ("CRS84", "colon"), ("nonsense", "pass a code such as"), ("nobody:knows", "pass a code such as"),
+    ('GEOGCS["x"]', "cannot be read"), ('{"type": "GeographicCRS"}', "cannot be read"),
+    ("srid:wgs", "knows no code 'wgs'"), ("projjson:missing", "key_value_metadata has no PROJJSON under 'missing'"),
+    ("+init=/etc/passwd:1", "pass a code"), ("@/etc/passwd", "pass a code"),
 ])  # fmt: skip
-def test_a_crs_that_looks_like_a_mistake_is_written_with_a_warning(name: str, said: str) -> None:
-    with pytest.warns(UserWarning, match=said) as warned:
-        pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), io.BytesIO(), geometry={"g": name})
-    assert len(warned) == 1
+def test_unknown_crs_is_rejected_on_write(name: str, reason: str) -> None:
+    table = pa.table([from_points([1.0], [2.0])], ["g"])
+    with pytest.raises(GeometryError, match=rf"is not known.*{re.escape(reason)}.*column g"):
+        pqext.write_table(table, io.BytesIO(), geometry={"g": name})
+    if not name.startswith("projjson"):
+        with pytest.raises(GeometryError, match="is not known"):
+            geometry_field("g", name)
 
 
-@pytest.mark.parametrize("name", ["nobody:knows", "no such crs", "srid:7", "srid:0", "projjson:later", "EPSG:3857"])
-def test_a_crs_of_ones_own_is_written_without_one(name: str) -> None:
-    pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), io.BytesIO(), geometry={"g": name})
+@pytest.mark.spec("geo.crs.write", "geo.crs.notations")
+@pytest.mark.parametrize("name", [
+    "urn:ogc:def:crs:EPSG::3857", "urn:ogc:def:crs:EPSG:9.9.1:3857", "urn:x-ogc:def:crs:EPSG:4269",
+    "http://www.opengis.net/def/crs/EPSG/0/3857", "https://www.opengis.net/def/crs/OGC/1.3/CRS84",
+    "urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:OGC::CRS27", "4326", "3857", "WGS 84", "epsg:3857",
+    "EPSG:3857", "+proj=utm +zone=33 +datum=WGS84", "urn:ogc:def:crs,crs:EPSG::2393,crs:EPSG::5717",
+    pyproj.CRS("EPSG:32633").to_wkt(), pyproj.CRS("EPSG:5070").to_wkt("WKT1_GDAL"),
+])  # fmt: skip
+def test_notations_of_pyproj_are_written_as_codes_or_projjson(name: str) -> None:
+    expected = pyproj.CRS(name)
+    table = pa.table([from_points([1.0], [2.0])], ["g"])
+    pqext.write_table(table, sink := io.BytesIO(), geometry={"g": name})
+    stored = pqext.open(sink).schema.find("g").logical_type.GEOMETRY.crs  # type: ignore[union-attr]
+    if stored is None:
+        assert expected == pyproj.CRS("OGC:CRS84")
+    else:
+        assert stored.startswith("{") or re.fullmatch(r"\w+:\w+", stored)
+        assert pyproj.CRS(stored) == expected
+    assert crs.parse(crs.normalize(stored)).equals(expected, ignore_axis_order=True)
+
+
+def with_crs(text: str) -> bytes:
+    """A file whose type states the CRS as another writer may have written it."""
+    sink = io.BytesIO()
+    pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), sink, geometry={"g": "EPSG:3857"})
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.schema[1].logicalType = LogicalType(GEOMETRY=GeometryType(crs=text))
+
+    pqext.rewrite_footer(sink, change, changed := io.BytesIO())
+    return changed.getvalue()
+
+
+@pytest.mark.spec("geo.crs.notations")
+@pytest.mark.parametrize("name", [
+    "urn:ogc:def:crs:EPSG::3857", "http://www.opengis.net/def/crs/EPSG/0/3857", "4326", "urn:ogc:def:crs:OGC:1.3:CRS84",
+])  # fmt: skip
+def test_notations_of_other_writers_are_understood(name: str) -> None:
+    frame = to_geopandas(pqext.read_table(with_crs(name)))
+    assert frame.crs == pyproj.CRS(name)
+
+
+@pytest.mark.spec("geo.crs.custom")
+@pytest.mark.parametrize("name", ["nonsense", "nobody:knows", "projjson:missing", '{"type": "GeographicCRS"}'])
+def test_unknown_crs_of_a_file_is_a_warning_on_read(name: str) -> None:
+    with pytest.warns(AnnotationWarning, match="column g: the CRS .* is not known"):
+        table = pqext.read_table(with_crs(name))
+    with pytest.warns(AnnotationWarning, match="column 'g': the CRS .* is not known; the frame has none"):
+        assert to_geopandas(table).crs is None
+
+
+def test_code_that_no_authority_knows_is_a_warning_of_geopandas() -> None:
+    table = pqext.read_table(with_crs("EPSG:99999999"))
+    with pytest.warns(AnnotationWarning, match="column 'g': the CRS 'EPSG:99999999' is not known"):
+        assert to_geopandas(table).crs is None
+
+
+@pytest.mark.spec("geo.crs.srid")
+def test_srid_that_is_no_code_of_epsg_is_written_with_a_warning() -> None:
+    table = pa.table([from_points([1.0], [2.0])], ["g"])
+    with pytest.warns(UserWarning, match="'srid:7' is not known"):
+        pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:7"})
+    pqext.write_table(table, io.BytesIO(), geometry={"g": "srid:0"})
 
 
 @pytest.mark.parametrize("name", [

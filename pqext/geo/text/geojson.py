@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -34,7 +33,6 @@ from pqext.geo.wkb import GeometryArray, as_columns
 
 _BINARY = (pa.binary(), pa.large_binary())
 _BATCH_ROWS = 8192
-_URN = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:([\w.-]+)", re.IGNORECASE)
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
@@ -131,8 +129,7 @@ def _name(crs: Any) -> str | None:
     name = properties.get("name") if isinstance(properties, dict) else None
     if crs is not None and not isinstance(name, str):
         raise ValueError("it has no name")
-    urn = _URN.fullmatch(name or "")
-    return crs_.normalize(f"{urn[1]}:{urn[2]}" if urn else name)
+    return crs_.normalize(name)
 
 
 def _is_text(source: Any) -> bool:
