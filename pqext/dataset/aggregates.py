@@ -125,6 +125,7 @@ def _parts(
     query: FilesQuery, column: str | Column, known: Callable[[ColumnChunk], T | None], found: Callable[[pa.Array], T]
 ) -> Iterator[T]:
     """What is ``known`` of row groups all of whose rows match, and what is ``found`` in the values of the others."""
+    column = query.exact.of(column)
     top = column.path[0] if isinstance(column, Column) else column
     query = replace(query, result=(top,))
     asked_for = column if isinstance(column, Column) else None
@@ -200,7 +201,7 @@ def _known_nulls(chunk: ColumnChunk) -> int | None:
 
 
 def _extreme(query: FilesQuery, column: str | Column, side: str) -> pa.Scalar:
-    known = partial(_known_extreme, side=side)
+    known, column = partial(_known_extreme, side=side), query.exact.of(column)
     found = [*_parts(query, column, known, partial(extreme, side=side))]
     top = column.path[0] if isinstance(column, Column) else column
     schema = replace(query, result=(top,)).schema
@@ -240,6 +241,7 @@ def _box(query: FilesQuery, column: str | Column) -> BoundingBox | None:
     from pqext.geo.summary import statistics, union
     from pqext.geo.types import type_of
 
+    column = query.exact.of(column)
     name = column.path[0] if isinstance(column, Column) else column
     field = replace(query, result=(name,)).schema.field(0)
     kind = type_of(field)

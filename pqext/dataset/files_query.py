@@ -21,6 +21,7 @@ from pqext.core.limits import Limits
 from pqext.core.pickling import PickledByFields
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import listed
+from pqext.dataset.exact_names import ExactNames
 from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
@@ -30,7 +31,7 @@ from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.agreement import Agreement
 from pqext.dataset.one_table.file_request import Asked, Form, Wanted
-from pqext.dataset.one_table.numbering import matching_numbered
+from pqext.dataset.one_table.numbering import matching_numbered, unnumbered
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
@@ -108,14 +109,15 @@ class FilesQuery(PickledByFields):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
-        if self._form.schema is None:
+        known = self.known_schema if self.rule is None else self._form.schema
+        if known is None:
             rows = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
             with closing(self._reading(Run(), rows or [0])) as files:
                 for row, file in files:
                     with located(file):
                         return self._ask(row, file).schema
             raise ValueError(_NO_FILE)
-        return self._form.schema
+        return known
 
     @property
     def known_schema(self) -> pa.Schema | None:
@@ -129,12 +131,16 @@ class FilesQuery(PickledByFields):
         return len(self.sources) == 1 and isinstance(self.sources[0], str) and "://" not in self.sources[0]
 
     @cached_property
+    def exact(self) -> ExactNames:
+        """The columns that dotted names stand for."""
+        return ExactNames(self.files, tuple(self.partitions.schema.names), self.rule)
+
+    @cached_property
     def _form(self) -> Form:
-        wanted = Wanted(self.sources, self.result, self.filter, self.partitions)
-        if self.rule is None:
-            return Agreement(wanted)
-        if isinstance(self.rule, pa.Schema):
-            return Union(wanted, self.rule)
+        result = None if self.result is None else tuple(map(self.exact.of_column, self.result))
+        wanted = Wanted(self.sources, result, self.exact.of(self.filter), self.partitions)
+        if not isinstance(self.rule, str):
+            return Agreement(wanted) if self.rule is None else Union(wanted, self.rule)
         if not self.files.schemas:
             raise ValueError(_NO_FILE)
         unifier = Unifier(wanted.tops)
@@ -183,10 +189,11 @@ class FilesQuery(PickledByFields):
 
     def doubts(self) -> list[str]:
         """Paths within VARIANT columns and boxes that the first file to be read shows to be mistakes, maybe."""
-        asked = [] if self.filter is None else operands(self.filter)
+        condition = self.exact.of(self.filter)
+        asked = [] if condition is None else operands(condition)
         asked += [base for one in self.result or () if isinstance(one, Computed) for base in bases(one.field)]
         fields = [one for one in asked if isinstance(one, VariantField)]
-        places = [] if self.filter is None else [one for one in leaves(self.filter) if isinstance(one, Spatial)]
+        places = [] if condition is None else [one for one in leaves(condition) if isinstance(one, Spatial)]
         kept = self._kept() if fields or places else []
         with closing(self.files.opened(kept[:1], is_learning=True)) as files:
             for _, file in files:
@@ -287,7 +294,7 @@ class FilesQuery(PickledByFields):
         plans = run.plans(self.planner(asked, file).row_groups(True, False, of_file) if plans is None else plans)
         name = self.partitions.rows
         if name is None:
-            found = _unnumbered(matching(file, plans, asked.computed, batch_rows, ahead=ahead))
+            found = unnumbered(matching(file, plans, asked.computed, batch_rows, ahead=ahead))
         else:
             found = matching_numbered(file, plans, asked, batch_rows)
         with closing(found):
@@ -315,7 +322,7 @@ class FilesQuery(PickledByFields):
         """How many rows match, whatever the limit, in parts."""
         for row, file in self._reading(run, self._kept()):
             with located(file):
-                asked = self._form.to_count(row, file, self._narrowed[row].filter)
+                asked = self._form.to_count(row, file, self.exact.of(self._narrowed[row].filter))
                 if asked.refusal is not None:
                     continue
                 if not asked.is_exact:
@@ -379,6 +386,7 @@ class FilesQuery(PickledByFields):
                 row, file = found
                 at = rows.index(row, at) + 1
                 with located(file), run.opened(file, before):
+                    self.exact.learn(file)
                     self._form.check_filter(file)
                     yield row, file
 
@@ -397,7 +405,8 @@ class FilesQuery(PickledByFields):
         if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
             return narrowed
         cast = self.rule.names if isinstance(self.rule, pa.Schema) else ()
-        asked = of_stored_values(self.filter, self.partitions.schema.names, cast, self.rule == "union")
+        names = self.partitions.schema.names
+        asked = of_stored_values(self.exact.of(self.filter), names, cast, self.rule == "union")
         return narrowed if asked is None else narrowed_by(self.skipping, narrowed, self.sources, asked)
 
     def _narrowed_by_folders(self) -> list[Narrowed]:
@@ -412,7 +421,7 @@ class FilesQuery(PickledByFields):
                     "pass partitioning=None, or scan them apart",
                     feature="partition columns within files", path=file.path,
                 )
-        return self.partitions.narrow(self.filter, self._values)
+        return self.partitions.narrow(self.exact.of_folders(self.filter), self._values)
 
     def _kept(self) -> list[int]:
         """The sources that are read; with none, a wrong name in the filter is an error all the same."""
@@ -424,7 +433,7 @@ class FilesQuery(PickledByFields):
 
     def _ask(self, row: int, file: ParquetFile) -> Asked:
         """What is asked of the file of a source."""
-        return self._form.ask(row, file, self._narrowed[row].filter)
+        return self._form.ask(row, file, self.exact.of(self._narrowed[row].filter))
 
     def planner(self, asked: Asked, file: ParquetFile) -> FilePlanner:
         """What plans the reading of a file; files of one schema share what follows from it."""
@@ -439,11 +448,3 @@ class FilesQuery(PickledByFields):
         if len(self.sources) > 1:
             self._planner = asked, planner
         return planner
-
-
-def _unnumbered(
-    parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
-) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
-    with closing(parts):
-        for batch, computed in parts:
-            yield batch, computed, None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from operator import attrgetter
-from typing import Any
 
 from pqext.core.suggest import not_a_column
-from pqext.dataset.expressions import Column, Expression, Operand, Value, VariantField
+from pqext.dataset.expressions import Column, Expression, Value
+from pqext.dataset.expressions.dotted_names import replace_columns
 from pqext.dataset.planning.projection import Computed
 
 Result = tuple["str | Computed", ...]
@@ -42,29 +40,14 @@ def with_computed(expression: Expression, computed: Sequence[Computed]) -> Expre
     """``expression`` where names of ``computed`` columns stand for the values that they are."""
     if not computed:
         return expression
-    made: Expression = _replaced(expression, {(one.name,): one.field for one in computed})
+    known = {one.name: one.field for one in computed}
+
+    def replacement(column: Column) -> Value:
+        path = column.exact(known).path
+        above = known.get(path[0])
+        if len(path) > 1 and isinstance(above, Column):  # a field of a struct under another name
+            return Column((*above.path, *path[1:]))
+        return column if above is None or len(path) > 1 else above
+
+    made: Expression = replace_columns(expression, replacement)
     return made
-
-
-def _replaced(node: Any, known: dict[tuple[str, ...], Value]) -> Any:
-    """The tree below ``node``, an immutable value, with the columns at ``known`` paths replaced."""
-    if isinstance(node, Column):
-        above = known.get(node.path[:1])
-        if len(node.path) > 1 and isinstance(above, Column):  # a field of a struct under another name
-            return Column((*above.path, *node.path[1:]))
-        return known.get(node.path, node)
-    if isinstance(node, tuple):
-        return tuple(_replaced(part, known) for part in node)
-    if not isinstance(node, Expression | Operand) or isinstance(node, VariantField):
-        return node
-    parts: dict[str, Any] = {}
-    for one in filter(attrgetter("init"), fields(node)):
-        old = getattr(node, one.name)
-        new = _replaced(old, known)
-        if new is not old and not (isinstance(old, tuple) and all(map(_is_same, old, new))):
-            parts[one.name] = new
-    return replace(node, **parts) if parts else node
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other

@@ -151,7 +151,7 @@ def meet(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Li
     )
     found = []
     for index, field_ in zip(indexes, query.schema, strict=True):
-        met = index.of(field_)
+        met = index.on(query.exact.of(index.operand)).of(field_)
         found.append(Indexed(met, field_.type, met.cell_type(field_.type)))
     return found
 

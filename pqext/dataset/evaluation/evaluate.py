@@ -217,6 +217,8 @@ class _Evaluator(Visitor[pa.Array]):
         return run_ends_decoded(array) if pa.types.is_run_end_encoded(array.type) else array
 
     def _column(self, column: Stored) -> tuple[pa.Field, pa.Array]:
+        if isinstance(column, Column):
+            column = column.exact(self.batch.schema.names)
         index = self.batch.schema.get_field_index(column.path[0])
         if index < 0:
             raise ValueError(f"there is no column {column.path[0]!r}, or more than one")

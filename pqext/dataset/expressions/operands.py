@@ -8,7 +8,7 @@ make the conditions of :mod:`pqext.dataset.expressions.conditions`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
@@ -142,12 +142,21 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
     path: tuple[str, ...]
     place: str | None = None
     """Where a filter's text names it, for errors; not a part of what it is."""
+    dotted: int = 0
+    """How many parts of the path one dotted name has given, which may be the name of a column itself."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _column_path(self.path))
 
+    def exact(self, names: Collection[str]) -> Column:
+        """The column whose name is exactly the dotted one, if it is among ``names``; else the field that it is."""
+        name = ".".join(self.path[: self.dotted])
+        if self.dotted < 2 or name not in names:
+            return self
+        return Column((name, *self.path[self.dotted :]), self.place)
+
     def field(self, name: str) -> Column:
-        """The field ``name`` of this struct; ``col("a").field("b")`` is ``col(["a", "b"])``.
+        """The field ``name`` of this struct; ``col("a").field("b")`` is ``col(["a", "b"])``, never a column ``a.b``.
 
         >>> from pqext import col
         >>> str(col("user").field("name") == "Bo")
@@ -155,7 +164,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
         """
         if not isinstance(name, str):
             raise TypeError(f"a field's name is text, not {type(name).__name__}")
-        return Column((*self.path, name), self.place)
+        return Column((*self.path, name), self.place, self.dotted)
 
     def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
         """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
@@ -336,7 +345,10 @@ class Named:
 
 
 def col(path: str | Sequence[str]) -> Column:
-    """A column by its dotted path, or by its path in parts where a name holds a dot itself.
+    """A column by its name or its dotted path, or by its path in parts.
+
+    The column called ``a.b`` wins over the field ``b`` of a column ``a``, as in ``columns=``: that field is
+    ``col("a").field("b")`` or ``col(["a", "b"])``. ``col(["a.b"])`` is the column, never the field.
 
     NaN is equal to itself and greater than every number, as in Spark, DuckDB, PostgreSQL and polars: ``col("f") > 0``
     keeps it, ``(col("f") > 0) & (col("f") != math.nan)`` does not. In pyarrow, pandas and numpy every comparison with
@@ -345,7 +357,10 @@ def col(path: str | Sequence[str]) -> Column:
     >>> str((col("a.b") > 3) & col(["x.y"]).is_null())
     '(a.b > 3 and x.y is null)'
     """
-    return Column(tuple(path.split(".")) if isinstance(path, str) else tuple(path))
+    if not isinstance(path, str):
+        return Column(tuple(path))
+    parts = tuple(path.split("."))
+    return Column(parts, dotted=len(parts))
 
 
 def as_value(value: Any) -> Value:

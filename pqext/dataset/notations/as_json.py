@@ -1,11 +1,11 @@
 """Expressions as JSON, exactly: every literal keeps its type and value.
 
 A node is an object: ``{"and": [...]}``, ``{"or": [...]}``, ``{"not": ...}``, or a leaf with ``op``, an operand and its
-arguments. An operand is one member: ``{"column": [names]}``, ``{"variant": {"column": [names], "path": "$.a", "type":
-"int64"}}``, ``{"arithmetic": {"operator": "+", "of": [operands]}}``, ``{"cast": {"of": operand, "type": "int64"}}``,
-``{"list_length": operand}`` or, within arithmetic, ``{"constant": literal}``. Strings, booleans, integers and finite
-floats are JSON's own; other literals are objects of one member that names their type. Objects hold nothing else: what
-is not understood is refused.
+arguments. An operand is one member: ``{"column": [names]}``, ``{"dotted": ["a.b"]}`` for a dotted name,
+``{"variant": {"column": [names], "path": "$.a", "type": "int64"}}``, ``{"arithmetic": {"operator": "+", "of":
+[operands]}}``, ``{"cast": {"of": operand, "type": "int64"}}``, ``{"list_length": operand}`` or, within arithmetic,
+``{"constant": literal}``. Strings, booleans, integers and finite floats are JSON's own; other literals are objects of
+one member that names their type. Objects hold nothing else: what is not understood is refused.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class _Writer(Visitor[dict[str, Any]]):
 def _write_operand(operand: Operand) -> dict[str, Any]:
     match operand:
         case VariantField():
-            return {"variant": {"column": list(operand.column.path), "path": operand.path, "type": operand.type}}
+            return {"variant": {**_write_column(operand.column), "path": operand.path, "type": operand.type}}
         case Arithmetic():
             return {"arithmetic": {"operator": operand.operator, "of": list(map(_write_operand, operand.operands))}}
         case Cast():
@@ -157,7 +157,13 @@ def _write_operand(operand: Operand) -> dict[str, Any]:
             return {"list_length": _write_operand(operand.operand)}
         case Constant():
             return {"constant": _write_literal(operand.value)}
-    return {"column": list(cast(Column, operand).path)}
+    return _write_column(cast(Column, operand))
+
+
+def _write_column(column: Column) -> dict[str, Any]:
+    if column.dotted < 2:
+        return {"column": list(column.path)}
+    return {"dotted": [".".join(column.path[: column.dotted]), *column.path[column.dotted :]]}
 
 
 def _write_literal(literal: Literal) -> Any:
@@ -254,11 +260,13 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
         field = tree.pop("variant")
         if not isinstance(field, dict):
             raise ValueError("variant takes an object")
-        column, path, type = _members(field, "column", "path", "type")
+        field = dict(field)
+        column = _column(field)
+        path, type = _members(field, "path", "type")
         if not isinstance(path, str) or not isinstance(type, str):
             raise ValueError("the path and type of a variant field are text")
-        return VariantField(_column(column), path, type)
-    return _column(tree.pop("column", None))
+        return VariantField(column, path, type)
+    return _column(tree)
 
 
 def _computed(name: str, tree: Any, depth: int) -> Value:
@@ -275,10 +283,16 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
     return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(one, depth) for one in operands))
 
 
-def _column(path: Any) -> Column:
+def _column(tree: dict[str, Any]) -> Column:
+    """The column of a tree, which loses its member."""
+    is_dotted = "dotted" in tree
+    path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):
         raise ValueError("a column is a non-empty list of names")
-    return Column(tuple(path))
+    if not is_dotted:
+        return Column(tuple(path))
+    parts = path[0].split(".")
+    return Column((*parts, *path[1:]), dotted=len(parts))
 
 
 def _geometry(tree: dict[str, Any]) -> Any:

@@ -284,7 +284,9 @@ class _Reader:
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
         quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
         hint = f"; text stands in single quotes: '{visible(path[0])}'" if quoted else ""
-        return Column(path, None if start is None else hint + literals.shown(self.text, start))
+        place = None if start is None else hint + literals.shown(self.text, start)
+        is_quoted = any(part.args.get("quoted") for part in parts)
+        return Column(path, place, 0 if is_quoted else len(path))
 
     def _inside(self, node: exp.Bracket) -> Any:
         """A field of a struct, or a path of a VARIANT."""

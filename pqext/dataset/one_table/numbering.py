@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from contextlib import closing
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,3 +46,12 @@ def matching_numbered(
                 batch, numbers = filtered(batch, mask), numbers.filter(mask)
             if batch.num_rows:
                 yield batch, computed_of(asked.computed, {}, batch), numbers
+
+
+def unnumbered(
+    parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
+) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
+    """The parts of a scan that counts no rows, each with None for the numbers of its rows."""
+    with closing(parts):
+        for batch, computed in parts:
+            yield batch, computed, None

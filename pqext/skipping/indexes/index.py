@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
 from typing import ClassVar, Protocol, TypeVar
@@ -81,6 +82,14 @@ class Index(ABC):
     def restore(cls, operand: Base, params: Mapping[str, str]) -> Index:
         """The index that a store keeps."""
         return cls(operand)
+
+    def on(self, operand: Base) -> Index:
+        """The index on another operand, such as the column that a dotted name stands for."""
+        if operand is self.operand:
+            return self
+        other = copy(self)
+        object.__setattr__(other, "operand", operand)
+        return other
 
     def of(self, field: pa.Field) -> Index:
         """The index for values of a field, with what the field's marks tell. Raises ``TypeError`` for a wrong one."""

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from pqext.core.suggest import answering_with
 from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
+from pqext.dataset.expressions.dotted_names import exact
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
@@ -247,6 +248,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     tree = as_expression(expression)
     if tree is None:
         return df
+    tree = exact(tree, df.schema.names)
     filter = condition(df, tree).column
     known = _reads.get(df)
     if known is None or _is_cached(df) or not reads_alike(tree, df.schema):

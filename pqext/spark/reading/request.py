@@ -18,6 +18,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import Location, locate
 from pqext.core.suggest import OF_OTHERS, did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
+from pqext.dataset.expressions.dotted_names import dotted_columns, exact
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
@@ -195,7 +196,21 @@ class Query:
         return all_of(parts) if parts else None
 
     def resolved(self) -> Query:
-        """The query with the column of ``bbox`` known; ``ValueError`` when the file does not tell which it is."""
+        """The query with the columns of dotted names and of ``bbox`` known.
+
+        Raises ``ValueError`` if the files do not tell which column ``bbox`` is about.
+        """
+        computed = tuple(one.field for one in self.columns or () if isinstance(one, Computed))
+        if any(dotted_columns(node) for node in (self.where, *computed)):
+            names = self.arrow_schema().names
+            columns = self.columns and tuple(
+                replace(one, field=exact(one.field, names)) if isinstance(one, Computed) else one
+                for one in self.columns
+            )
+            return replace(self, where=exact(self.where, names), columns=columns)._with_box()
+        return self._with_box()
+
+    def _with_box(self) -> Query:
         if self.bbox is None or self.bbox_column is not None:
             return self
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from pqext.dataset.expressions import Column, Expression, Operand
+from pqext.dataset.expressions import Column
+from pqext.dataset.expressions.dotted_names import exact, replace_columns
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.notations.dnf import as_expression
 from pqext.skipping.clauses import Evidence
@@ -71,8 +72,9 @@ def read_with_skipping(
     frame = files.frame()
     if expression is None:
         return frame
+    expression = exact(expression, frame.schema.names)
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "false":
-        expression = renamed(expression, lambda column: _in_schema(column, frame.schema))
+        expression = replace_columns(expression, lambda column: _in_schema(column, frame.schema))
     rows = where(frame, expression)  # which tells what is wrong with the filter
     sources = [place for one in paths for place in find_sources(one, None, storage if is_remote(one) else None)]
     store = StoreGiven.of(skipping).open(storage)
@@ -103,20 +105,6 @@ def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
         return True
 
     return trusts
-
-
-def renamed(node: Any, rename: Callable[[Column], Column]) -> Any:
-    """A condition with other columns."""
-    if isinstance(node, Column):
-        return rename(node)
-    if isinstance(node, tuple):
-        found = tuple(renamed(one, rename) for one in node)
-        return node if all(one is before for one, before in zip(found, node, strict=True)) else found
-    if not isinstance(node, Expression | Operand):
-        return node
-    given = {one.name: getattr(node, one.name) for one in fields(node) if one.init}
-    made = {name: renamed(value, rename) for name, value in given.items()}
-    return replace(node, **{name: value for name, value in made.items() if value is not given[name]})
 
 
 def _in_schema(column: Column, schema: T.StructType) -> Column:

@@ -1,0 +1,69 @@
+"""The columns of a scan that dotted names stand for, once the names of its columns are known."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar, cast
+
+import pyarrow as pa
+
+from pqext.core.reader import ParquetFile
+from pqext.dataset.expressions.dotted_names import dotted_columns, exact
+from pqext.dataset.files.file_set import FileSet, located
+from pqext.dataset.planning.projection import Computed
+
+T = TypeVar("T")
+
+
+@dataclass
+class ExactNames:
+    """Turns dotted names into columns: of folders, and of files by the ``rule`` that unifies these."""
+
+    files: FileSet
+    folders: tuple[str, ...]
+    rule: Literal["union"] | pa.Schema | None
+    _names: frozenset[str] | None = None
+    _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    """Conditions and values with what they become, by the ids of the former."""
+
+    def of(self, node: T) -> T:
+        """A condition or a value with the columns whose names are exactly its dotted names."""
+        known = self._known.get(id(node))
+        if known is None:
+            made = exact(node, self.names) if dotted_columns(node) else node
+            known = self._known[id(node)] = node, made
+        return cast(T, known[1])
+
+    def of_folders(self, node: T) -> T:
+        """As :meth:`of`, with no file opened for it unless folders have a column that may be meant."""
+        made = exact(node, self.folders)
+        is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
+        return self.of(node) if is_unclear else made
+
+    def of_column(self, column: str | Computed) -> str | Computed:
+        """A column of the result; a name is looked up exactly first wherever it is looked up."""
+        return replace(column, field=self.of(column.field)) if isinstance(column, Computed) else column
+
+    def learn(self, file: ParquetFile) -> None:
+        """Take the names of a file, with which all others agree unless a rule says what the columns are."""
+        if self._names is None and self.rule is None:
+            self._names = frozenset((*self.folders, *file.schema.root.child_names))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all columns."""
+        if self._names is None:
+            self._names = frozenset((*self.folders, *self._of_files()))
+        return self._names
+
+    def _of_files(self) -> list[str]:
+        if isinstance(self.rule, pa.Schema):
+            return list(self.rule.names)
+        if self.rule == "union":
+            return [name for _, schema in self.files.schemas for name in schema.names]
+        with closing(self.files.opened(range(len(self.files.sources)), is_learning=True)) as files:
+            for _, file in files:
+                with located(file):
+                    return list(file.schema.root.child_names)
+        return []

@@ -1,0 +1,62 @@
+"""Dotted names: the column of exactly that name where there is one, else a field of a struct.
+
+``col("a.b")`` does not say which of the two it means before it meets columns. :func:`exact` decides: the column
+called ``a.b`` wins. ``col("a").field("b")`` and ``col(["a", "b"])`` are the field, ``col(["a.b"])`` is the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from pqext.dataset.expressions.conditions import Expression, Operand
+from pqext.dataset.expressions.operands import Column, Named, VariantField
+
+T = TypeVar("T")
+
+
+def exact(node: T, names: Collection[str]) -> T:
+    """A condition or a value with the columns ``names`` for the dotted names that are exactly theirs."""
+    if not dotted_columns(node):
+        return node
+    known = frozenset(names)
+    made: T = replace_columns(node, lambda column: column.exact(known))
+    return made
+
+
+def dotted_columns(node: Any) -> list[Column]:
+    """The columns of a condition or a value whose dotted names may be those of columns."""
+    found: list[Column] = []
+
+    def collect(column: Column) -> Column:
+        if column.dotted > 1:
+            found.append(column)
+        return column
+
+    replace_columns(node, collect)
+    return found
+
+
+def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
+    """The tree below ``node``, an immutable value, with another value for each column; itself if all are the same."""
+    if isinstance(node, Column):
+        return replacement(node)
+    if isinstance(node, VariantField):
+        column = replacement(node.column)
+        is_same = column is node.column or not isinstance(column, Column)  # what is computed is no VARIANT
+        return node if is_same else replace(node, column=column)
+    if isinstance(node, tuple):
+        parts = tuple(replace_columns(part, replacement) for part in node)
+        return parts if any(new is not old for old, new in zip(node, parts, strict=True)) else node
+    if not isinstance(node, Expression | Operand | Named):
+        return node
+    changed: dict[str, Any] = {}
+    for field in filter(attrgetter("init"), fields(node)):
+        old = getattr(node, field.name)
+        is_tree = isinstance(old[0] if isinstance(old, tuple) and old else old, Expression | Operand)
+        new = replace_columns(old, replacement) if is_tree else old  # lists of literals may be long
+        if new is not old:
+            changed[field.name] = new
+    return replace(node, **changed) if changed else node
