@@ -9,7 +9,7 @@ from pqext.core.keywords import ScanKeywords
 from pqext.dataset.expressions import col
 from pqext.dataset.notations.dnf import Filter
 from pqext.dataset.reading import scan
-from pqext.geo.frames import active_geometry, geometry_columns, geoparquet_columns, require_geopandas
+from pqext.geo.frames import active_geometry, bounds_of, geometry_columns, geoparquet_columns, require_geopandas
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -19,16 +19,17 @@ def read_geopandas(
     source: Any,
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
-    bbox: Sequence[float] | None = None,
+    bbox: Any = None,
     geometry: str | None = None,
     **keywords: Unpack[ScanKeywords],
 ) -> GeoDataFrame:
     """The rows of ``source`` as a GeoDataFrame: those for which ``filter`` is true and that meet ``bbox``.
 
     ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which is also the active one: by
-    default the primary column of the file's GeoParquet metadata, or its first geometry column. Without ``columns``
-    all are read, but for the covering columns that such metadata names. Other arguments and errors are those of
-    :func:`pqext.scan`; ValueError when there is no geometry column.
+    default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
+    shapely geometry stands for its bounds, and a GeoSeries or GeoDataFrame for its total bounds in that CRS. Without
+    ``columns`` all are read, but for the covering columns that such metadata names. Other arguments and errors are
+    those of :func:`pqext.scan`; ValueError when there is no geometry column.
     """
     require_geopandas()
     query = scan(source, None, filter, **keywords)
@@ -45,5 +46,5 @@ def read_geopandas(
         included = (geometry, keywords.get("include_file_paths"), keywords.get("include_row_numbers"))
         columns = [*columns, *(name for name in included if name is not None and name not in columns)]
     if bbox is not None:
-        query = query.filter(col([geometry]).intersects(tuple(bbox)))
+        query = query.filter(col([geometry]).intersects(bounds_of(bbox, types[geometry])))
     return query.select(list(columns)).to_geopandas(geometry)

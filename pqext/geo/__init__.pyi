@@ -108,7 +108,7 @@ def read_geopandas(
     source: typing.Any,
     columns: collections.abc.Sequence[typing.Any] | None = None,
     filter: typing.Any = None,
-    bbox: collections.abc.Sequence[float] | None = None,
+    bbox: typing.Any = None,
     geometry: str | None = None,
     **keywords: typing.Unpack[pqext.core.keywords.ScanKeywords],
 ) -> geopandas.GeoDataFrame: ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isfinite
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -45,6 +47,32 @@ def active_geometry(schema: pa.Schema) -> str | None:
     """The primary column of the GeoParquet metadata of a schema, or its first geometry column; None without one."""
     types, (primary, _) = geometry_columns(schema), geoparquet_columns(schema)
     return primary if primary in types else next(iter(types), None)
+
+
+def bounds_of(bbox: Any, type: GeospatialType) -> tuple[float, ...]:
+    """Return the box that a user gives for a column of ``type`` as numbers.
+
+    A box is four numbers, a shapely geometry, or a GeoSeries or GeoDataFrame, which is transformed to the column's CRS.
+    Raises ValueError for a geometry without bounds.
+    """
+    if hasattr(bbox, "total_bounds"):
+        if bbox.crs is not None and (crs := _known_crs(type.crs)) is not None:
+            bbox = bbox.to_crs(crs)
+        bbox = bbox.total_bounds
+    elif hasattr(bbox, "bounds") and hasattr(bbox, "geom_type"):
+        bbox = bbox.bounds
+    else:
+        return tuple(bbox)
+    if len(bbox) != 4 or not all(map(isfinite, bbox)):
+        raise ValueError("bbox is a geometry without bounds: it is empty")
+    return tuple(map(float, bbox))
+
+
+def _known_crs(crs: str | None) -> Any:
+    try:
+        return crs_.parse(crs)
+    except GeometryError:
+        return None
 
 
 def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
@@ -137,15 +165,33 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
     return pa.table(arrays, schema=pa.schema(fields, others.schema.metadata))
 
 
+def _check_crs(table: pa.Table, choices: Mapping[str, Any]) -> None:
+    """Raise ValueError if the option ``geometry`` states another CRS for a column than the frame has."""
+    for name, type in geometry_columns(table.schema).items():
+        choice = choices.get(name)
+        crs = choice.get("crs") if isinstance(choice, Mapping) and "type" not in choice else choice
+        if crs is None or type.crs == UNKNOWN_CRS:
+            continue
+        other = crs_.require(crs)
+        if not crs_.equal(type.crs, other):
+            mine, theirs = crs_.label(type.crs), crs_.label(other)
+            raise ValueError(
+                f"column {name!r} has CRS {mine}, but the option geometry states {theirs}, which would relabel its "
+                f"coordinates; transform them with frame.to_crs({theirs!r}), or correct the frame's CRS with set_crs"
+            )
+
+
 def write_geopandas(
     frame: GeoDataFrame, dest: Any, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
 ) -> None:
     """Write ``frame`` to ``dest``, with GeoParquet metadata for its active geometry unless the keywords say otherwise.
 
     Keywords are the fields of :class:`pqext.WriteOptions`; ``options`` holds those that are not given. Raises as
-    :func:`from_geopandas` and :func:`pqext.write_table` do.
+    :func:`from_geopandas` and :func:`pqext.write_table` do, and ValueError for a CRS in the option ``geometry`` that is
+    not the frame's.
     """
     table = from_geopandas(frame)
+    _check_crs(table, keywords.get("geometry", options.geometry if options is not None else None) or {})
     active = frame.active_geometry_name
     if "geoparquet" not in keywords and active is not None and not (options is not None and options.geoparquet):
         keywords["geoparquet"] = str(active)

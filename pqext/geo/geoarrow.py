@@ -20,7 +20,7 @@ from pqext.core.arrow_check import check_array
 from pqext.core.errors import GeometryError
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
-from pqext.geo.wkb import GeometryArray, like_input, storage_type
+from pqext.geo.wkb import GeometryArray, like_input, storage_type, to_iso_wkb
 
 _CODES = {
     "geoarrow.point": 1, "geoarrow.linestring": 2, "geoarrow.polygon": 3, "geoarrow.multipoint": 4,
@@ -52,9 +52,9 @@ def encoding_of(field: pa.Field) -> str | None:
 def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> GeometryArray:
     """ISO WKB in a ``binary`` array from geometries in a layout of GeoArrow; null gives null.
 
-    ``encoding`` is the name of the layout, by default that of the array's extension type. Raises GeometryError for an
-    array that does not have the layout, and with row and byte for bad WKT; ValueError for an unknown layout, TypeError
-    for anything but an Arrow array.
+    ``encoding`` is the name of the layout, by default that of the array's extension type; ``geoarrow.wkb`` is accepted
+    too. Raises GeometryError for an array that does not have the layout, and with row and byte for bad WKT and WKB;
+    ValueError for an unknown layout, TypeError for anything but an Arrow array.
 
     >>> import pyarrow as pa
     >>> from pqext.geo import to_wkt
@@ -66,8 +66,12 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> Geometry
         raise TypeError(f"expected an Arrow array of geometries, not {type(array).__name__}")
     if encoding is None and isinstance(array.type, pa.BaseExtensionType):
         encoding = array.type.extension_name
+    if encoding in EXTENSION_NAMES:
+        wkb: GeometryArray = to_iso_wkb(array).cast(pa.binary())
+        return wkb
     if encoding not in ENCODINGS:
-        raise ValueError(f"{encoding!r} is no layout of GeoArrow; there are {', '.join(sorted(ENCODINGS))}")
+        known = ", ".join(sorted({GEOARROW, *ENCODINGS}))
+        raise ValueError(f"{encoding!r} is not a layout of GeoArrow; there are {known}")
     if encoding == WKT:
         return from_wkt(array)
     check_array(array)

@@ -12,6 +12,7 @@ import pandas
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet
+import pyproj
 import pytest
 import shapely
 from geopandas.testing import assert_geodataframe_equal
@@ -113,6 +114,33 @@ class TestFiles:
         assert geo.read_geopandas(path, filter=[("id", "==", 2)])["id"].tolist() == [2]
         with pytest.raises(ValueError, match=r"there is no geometry column 'id'; there is 'other', 'geometry'"):
             geo.read_geopandas(path, geometry="id")
+
+    @pytest.mark.parametrize("crs", [4326, 3857])
+    def test_bbox_is_accepted_as_geopandas_accepts_it(self, crs: int, path: Path) -> None:
+        shapes = shapely.points([[1, 1], [2, 3], [4, 4], [9, 9]])
+        points = geopandas.GeoDataFrame({"id": range(4)}, geometry=shapes, crs=4326)
+        given = points.to_crs(crs)
+        geo.write_geopandas(given, path)
+        given.to_file(path.with_suffix(".gpkg"))
+        area = shapely.Polygon([(1.5, 2), (4.5, 2), (1.5, 4.5)])  # 4, 4 lies in its bounds alone
+        mask = geopandas.GeoSeries([area], crs=4326)
+        there = mask.to_crs(crs)
+        for bbox in (mask, mask.to_frame("g").set_geometry("g"), there.iloc[0], tuple(there.total_bounds)):
+            expected = geopandas.read_file(path.with_suffix(".gpkg"), bbox=bbox)
+            assert geo.read_geopandas(path, bbox=bbox)["id"].tolist() == expected["id"].tolist() == [1, 2]
+        with pytest.raises(ValueError, match="geometry without bounds"):
+            geo.read_geopandas(path, bbox=shapely.Polygon())
+
+    def test_another_crs_in_the_option_geometry_is_rejected(self, path: Path) -> None:
+        given = frame("EPSG:4326")
+        mercator = pyproj.CRS(3857)
+        for choice in ("EPSG:3857", {"crs": "EPSG:3857", "covering": True}, mercator, mercator.to_json_dict()):
+            with pytest.raises(ValueError, match=r"CRS EPSG:4326, but .* EPSG:3857.*frame\.to_crs\('EPSG:3857'\)"):
+                geo.write_geopandas(given, path, geometry={"geometry": choice})
+            assert not path.exists()
+        geo.write_geopandas(given, path, geometry={"geometry": {"crs": "OGC:CRS84"}})  # the same but for axis order
+        geo.write_geopandas(frame(None), path, geometry={"geometry": "EPSG:3857"})
+        assert geo.read_geopandas(path).crs == pyproj.CRS(3857)
 
     def test_arguments_of_scan_are_taken(self, path: Path) -> None:
         geo.write_geopandas(frame(), path)

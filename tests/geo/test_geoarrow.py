@@ -217,10 +217,23 @@ def test_values_that_do_not_fit_are_named_with_their_row() -> None:
         written(marked(pa.array([1]), "geoarrow.wkt"))
     with pytest.raises(TypeError, match="from_geoarrow"):
         geo.bounds(open_ring)
-    with pytest.raises(ValueError, match="no layout of GeoArrow"):
+    with pytest.raises(ValueError, match="not a layout of GeoArrow"):
         from_geoarrow(open_ring)
 
 
 def test_fields_without_marks_stay_what_they_are() -> None:
     table = pa.table({"p": pa.array([{"x": 1.0, "y": 2.0}]), "t": ["POINT (1 2)"]})
     assert pqext.read_table(written(table)).equals(table)
+
+
+def test_wkb_of_geoarrow_is_accepted_like_its_other_layouts() -> None:
+    frame = geopandas.GeoSeries([shapely.Point(1, 2), None, shapely.Point(3, 4, 5)])
+    wkb = pa.array(frame.to_arrow(geometry_encoding="WKB"))
+    for array, encoding in ((wkb, "geoarrow.wkb"), (geo.as_extension(pa.table(
+        [wkb], pa.schema([geo.geometry_field("g")])
+    ))["g"], None)):  # fmt: skip
+        found = geo.from_geoarrow(array, encoding)
+        assert geo.to_shapely(found).tolist() == frame.tolist()
+    point = shapely.Point(1, 2, 3)
+    extended = pa.array([shapely.to_wkb(point, flavor="extended", include_srid=True)])
+    assert geo.from_geoarrow(extended, "geoarrow.wkb")[0].as_py() == shapely.to_wkb(point, flavor="iso")

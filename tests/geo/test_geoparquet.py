@@ -116,8 +116,9 @@ def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
     assert list(described(written(both))["columns"]) == ["g", "h"]
     with pytest.raises(ValueError, match="geoparquet names column 'id'; the geometry columns are g, h"):
         written(both, geoparquet="id")
-    with pytest.raises(ValueError, match="geoparquet needs a geometry column"):
-        written(table().select(["id"]))
+    for plain, name in ((table().select(["id"]), "at"), (pa.table({"id": [1], "shape": [b""]}), "shape")):
+        with pytest.raises(ValueError, match=rf'needs a geometry column .* geometry={{"{name}": "OGC:CRS84"}}'):
+            written(plain)
     with pytest.raises(ValueError, match="give one of them"):
         written(table(), key_value_metadata={"geo": "{}"})
     with pytest.raises(TypeError, match="geoparquet cannot be a"):

@@ -269,3 +269,33 @@ def test_boxes_of_geography_that_are_nowhere_refuse_nothing(box: tuple[float, ..
 
     pqext.rewrite_footer(sink.getvalue(), move, out)
     assert len(pqext.read_table(out.getvalue(), filter=pqext.col("g").intersects((0, 0, 5, 5)))) == 1
+
+
+def test_a_row_with_a_nan_vertex_is_named() -> None:
+    straight = shapely.LineString([(0, 0), (1, 1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = [straight] * 70 + [shapely.linestrings([(0, 0), (math.nan, 1), (2, 2)])] + [straight] * 30
+    query = shapely.LineString([(0, 3), (3, 0)])
+    with pytest.raises(shapely.errors.GEOSException, match="NaN"):
+        shapely.intersects(rows[70], query)
+    wkb = geo.from_shapely(rows)
+    with pytest.raises(GeometryError, match="row 70: a vertex has a coordinate that is NaN") as caught:
+        geo.intersects(wkb, query)
+    assert caught.value.row == 70
+    pqext.write_table(pa.table({"g": wkb}), sink := io.BytesIO(), geometry={"g": None}, row_group_rows=40)
+    with pytest.raises(GeometryError, match=r"row 30: a vertex has .* NaN.*row group 1, column g"):
+        pqext.read_table(sink, filter=pqext.col("g").intersects(query))
+
+
+@pytest.mark.spec("geo.wkb.type_code")
+@pytest.mark.parametrize("code", range(8, 18))
+def test_curves_are_not_supported_and_not_called_damaged(code: int) -> None:
+    for number in (code, code + 1000, code + 3000, code | 0x80000000):
+        wkb = pa.array([shapely.Point(1, 2).wkb, struct.pack("<BII", 1, number, 0)])
+        for function in (geo.to_shapely, geo.to_wkt, geo.bounds):
+            with pytest.raises(GeometryError, match=r"row 1: curves, .* \(WKB types 8 to 17\) are not supported"):
+                function(wkb)
+    for number in (0, 18, 4008):
+        with pytest.raises(GeometryError, match="not a WKB type code"):
+            geo.to_wkt(pa.array([struct.pack("<BII", 1, number, 0)]))

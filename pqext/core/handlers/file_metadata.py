@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pqext.core.annotations import Annotation, DescribesFile, WrittenColumn
 from pqext.core.encryption.writing import FileEncryptor
-from pqext.core.metadata import RowGroup
+from pqext.core.metadata import RowGroup, Type
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema
 from pqext.core.storage import StoredField
@@ -40,5 +40,11 @@ def pairs(
         if isinstance(handler, DescribesFile):
             found |= handler.key_value_metadata(told, options)
     if options.geoparquet and not found:
-        raise ValueError("geoparquet needs a geometry column at the top level")
+        tops = schema.root.children
+        plain = (node.name for node in tops if node.physical_type == Type.BYTE_ARRAY and node.logical_type is None)
+        name = next(plain, "at")
+        raise ValueError(
+            "geoparquet needs a geometry column at the top level; name the column of WKB in the option geometry, "
+            f'such as geometry={{"{name}": "OGC:CRS84"}}'
+        )
     return found

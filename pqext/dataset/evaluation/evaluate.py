@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.errors import ParquetError
 from pqext.core.predicate import Operator, Value
 from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.dataset.evaluation.comparing import check_related, kind_of, related
@@ -156,7 +157,12 @@ class _Evaluator(Visitor[pa.Array]):
         field, array = self._column(node.column)
         marked = type_of(field)
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
-        return predicate(node.operation, node.geometry, node.distance).relate(array, resolve_type(array, crs, edges))
+        asked = predicate(node.operation, node.geometry, node.distance)
+        try:
+            return asked.relate(array, resolve_type(array, crs, edges))
+        except ParquetError as error:
+            error.locate(column=str(node.column))
+            raise
 
     def _validity(self, operand: Operand) -> pa.Array:
         """Is there a value? Entries of dictionary arrays can be null too."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.arrow_schema.arrays import filtered
 from pqext.core.buffers import view
-from pqext.core.errors import OffsetIndexError
+from pqext.core.errors import OffsetIndexError, ParquetError
 from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
 from pqext.core.kernels import wanted
 from pqext.core.reader import ParquetFile
@@ -108,6 +108,9 @@ def _run(
             raise
         indexes.ignore_pages(error)
         yield from _GroupRun(file, replace(plan, rows=None), computed, batch_rows, lessons, shares).parts()
+    except ParquetError as error:
+        error.locate(path=file.path, row_group=plan.index)
+        raise
 
 
 def _unfiltered(

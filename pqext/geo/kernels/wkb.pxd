@@ -23,6 +23,7 @@ cdef enum:
     DIMENSIONS = 10
     MEMORY = 11
     SRID = 12
+    CURVE = 13
 
     POINT = 1
     LINE_STRING = 2
@@ -31,6 +32,7 @@ cdef enum:
     MULTI_LINE_STRING = 5
     MULTI_POLYGON = 6
     COLLECTION = 7
+    TRIANGLE = 17  # the last of the curves and surfaces that other systems have
     SMALLEST = 9  # bytes of an empty part: order, code, count
     POINT_XY = 21  # bytes of the commonest value: order, code, x, y
 
@@ -208,7 +210,7 @@ cdef inline size_t stride_of(int dims) noexcept nogil:
 
 
 cdef inline int read_header(const uint8_t *value, size_t left, Header *header) noexcept nogil:
-    """The header at `value`, of which `left` bytes exist; 0, TRUNCATED, BYTE_ORDER or TYPE_CODE."""
+    """The header at `value`, of which `left` bytes exist; 0, TRUNCATED, BYTE_ORDER, TYPE_CODE or CURVE."""
     cdef uint32_t code, flags
     if left < 5:
         return TRUNCATED
@@ -223,7 +225,7 @@ cdef inline int read_header(const uint8_t *value, size_t left, Header *header) n
     if flags:
         code &= ~<uint32_t> EWKB_FLAGS
         header.dims = (1 if flags & EWKB_Z else 0) | (2 if flags & EWKB_M else 0)
-        header.base = <int> code if code <= COLLECTION else 0
+        header.base = <int> code if code <= TRIANGLE else 0
         if flags & EWKB_SRID:
             header.size = 9
             if left < 9:
@@ -233,6 +235,8 @@ cdef inline int read_header(const uint8_t *value, size_t left, Header *header) n
     else:
         header.dims = <int> (code // 1000) if code < 4000 else 0
         header.base = <int> (code % 1000) if code < 4000 else 0
+    if COLLECTION < header.base <= TRIANGLE:
+        return CURVE
     return 0 if POINT <= header.base <= COLLECTION else TYPE_CODE
 
 

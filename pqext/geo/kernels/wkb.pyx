@@ -212,6 +212,10 @@ cdef object fault(int status, int64_t row, const Geometry *geometry):
         TRUNCATED: ("the geometry ends too early", "geo.wkb.bounded"),
         BYTE_ORDER: ("the byte order is neither 0 nor 1", "geo.wkb.byte_order"),
         TYPE_CODE: ("not a WKB type code", "geo.wkb.type_code"),
+        CURVE: (
+            "curves, triangles and their surfaces (WKB types 8 to 17) are not supported; convert them to lines and "
+            "polygons first", "geo.wkb.type_code",
+        ),
         COUNT: ("more elements are announced than the bytes can hold", "geo.wkb.bounded"),
         CHILD: ("a part of a multi geometry is of another type", "geo.wkb.parts"),
         DEPTH: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),

@@ -90,22 +90,49 @@ def _exact(
         shapely.prepare(query)
         return _asked(getattr(shapely, _OF_POINTS[operation]), query, *points)
     if points is not None:
-        return _of_shapes(operation, query, distance, shapely.points(*points))
+        return _of_shapes(operation, query, distance, shapely.points(*points), rows)
 
     def decide(values: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return _of_shapes(operation, query, distance, for_geos(values, numbers))
+        return _of_shapes(operation, query, distance, for_geos(values, numbers), numbers)
 
     return once_each(chunk, rows, decide)
 
 
 def _of_shapes(
-    operation: Operation, query: Any, distance: float | None, geometries: NDArray[np.object_]
-) -> NDArray[np.bool_]:
+    operation: Operation, query: Any, distance: float | None, geometries: NDArray[np.object_],
+    numbers: NDArray[np.int64],
+) -> NDArray[np.bool_]:  # fmt: skip
+    """The answers for geometries with these row numbers; raises GeometryError with the first row that has none."""
     import shapely
 
     if isinstance(query, BoundingBox):
         query = polygon(query, shapely.total_bounds(geometries))
-    return related(operation, geometries, query, distance)
+    try:
+        return related(operation, geometries, query, distance)
+    except GeometryError as error:
+        if not np.isnan(shapely.get_coordinates(query)).any():
+            raise _undecided(error, operation, query, distance, geometries, numbers) from error
+        raise
+
+
+def _undecided(
+    error: GeometryError, operation: Operation, query: Any, distance: float | None,
+    geometries: NDArray[np.object_], numbers: NDArray[np.int64],
+) -> GeometryError:  # fmt: skip
+    """``error`` with the row that causes it, which is searched by halves, and the reason if a vertex is NaN."""
+    import shapely
+
+    while len(geometries) > 1:
+        half = len(geometries) // 2
+        try:
+            related(operation, geometries[:half], query, distance)
+            geometries, numbers = geometries[half:], numbers[half:]
+        except GeometryError:
+            geometries, numbers = geometries[:half], numbers[:half]
+    reason = error.reason
+    if np.isnan(shapely.get_coordinates(geometries)).any():
+        reason = f"a vertex has a coordinate that is NaN, so that {reason}"
+    return GeometryError(reason, row=int(numbers[0]))
 
 
 def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
