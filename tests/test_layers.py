@@ -25,7 +25,9 @@ ROOMS = {
     for name, below in {
         "files": "",
         "expressions": "",
-        "engines": "expressions",
+        "kernels": "",
+        "presentation": "kernels",
+        "engines": "expressions presentation",
         "evaluation": "expressions",
         "notations": "expressions evaluation",
         "pruning": "expressions evaluation",

@@ -18,12 +18,26 @@ from pqext.cli.outputs import STREAM, Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
-from pqext.cli.scan_arguments import Invalid, Json, OnInvalid, Select, Skipping, Sources, Union, Where, asked
+from pqext.cli.scan_arguments import (
+    Geometry,
+    Invalid,
+    Json,
+    OnInvalid,
+    Select,
+    Skipping,
+    Sources,
+    Union,
+    Variants,
+    Where,
+    asked,
+    formats_of,
+)
 from pqext.text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pqext.dataset.presentation.columns import Formats
     from pqext.dataset.scan import Scan
 
 TABLE_ROWS = 100
@@ -65,6 +79,8 @@ def query(
         ),
     ] = STREAM,
     force: Force = False,
+    variants: Variants = None,
+    geometry: Geometry = None,
     explain: Annotated[
         bool, Option("--explain", help="Print what would be read and what is skipped, and read no rows.")
     ] = False,
@@ -95,9 +111,11 @@ def query(
             check_new(dest, force)
         most = TABLE_ROWS + 1 if limit is None and chosen is Form.table else limit
         found = found.limit(most, offset)
-        schema, batches = _started(found, BATCH_ROWS if chosen in (Form.table, Form.json, Form.csv) else None)
+        is_text = chosen in (Form.table, Form.json, Form.csv)
+        formats = formats_of(variants, geometry, is_text)
+        schema, batches = _started(found, BATCH_ROWS if is_text else None)
     with progress(shown=dest is not None or not sys.stdout.isatty()) as show:
-        _write(chosen, schema, _told(batches, show), dest, TABLE_ROWS if most != limit else None)
+        _write(chosen, schema, _told(batches, show), dest, formats, TABLE_ROWS if most != limit else None)
     if dest is not None:
         click.echo(f"{named(dest)}: {counted(_rows(found), 'row')}", err=True)
     if metrics:
@@ -115,6 +133,8 @@ def head(
     form: Annotated[
         Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
+    variants: Variants = None,
+    geometry: Geometry = None,
     as_json: Json = False,
     storage: Storage = None,
     anonymous: Anonymous = False,
@@ -127,7 +147,8 @@ def head(
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
         found = asked(places, where, select, union, on_invalid, store or None).limit(rows)
         schema, batches = _started(found, BATCH_ROWS)
-    write_rows(Form.json if as_json else Form(form.value), schema, batches, None)
+    formats = formats_of(variants, geometry, True)
+    write_rows(Form.json if as_json else Form(form.value), schema, batches, None, formats)
 
 
 def count(
@@ -186,15 +207,16 @@ def _told(batches: Iterator[pa.RecordBatch], show: object) -> Iterator[pa.Record
 
 
 def _write(
-    form: Form, schema: pa.Schema, batches: Iterator[pa.RecordBatch], dest: Place | None, shown: int | None
+    form: Form, schema: pa.Schema, batches: Iterator[pa.RecordBatch], dest: Place | None, formats: Formats,
+    shown: int | None,
 ) -> None:
     """Write the rows, of a table only those ``shown``, and say whether there are more."""
     if shown is None:
-        write_rows(form, schema, batches, dest)
+        write_rows(form, schema, batches, dest, formats)
         return
     every = list(batches)
     more = sum(batch.num_rows for batch in every) > shown
-    write_rows(form, schema, _first(every, shown), dest)
+    write_rows(form, schema, _first(every, shown), dest, formats)
     if more:
         click.echo(f"and more rows: --limit shows more than {shown}, --output writes all", err=True)
 

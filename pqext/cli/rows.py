@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any
 
 from pqext.cli.files import print_shown, terminal_width
@@ -18,8 +18,10 @@ from pqext.text import counted, shorten, visible
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH_ROWS = 1_000
-"""Rows that are made text at a time."""
+    from pqext.dataset.presentation.columns import Formats
+
+BATCH_ROWS = 65_536
+"""Rows that are read at a time, where they become text."""
 MAX_CELL = 120
 """Characters of a value in a table."""
 MAX_COLUMNS = 50
@@ -29,7 +31,6 @@ MAX_ROWS = 10_000
 _GAP = 2
 _LEAST_WIDTH = 12
 """Blanks between columns of a table, and how narrow one is made at most, with them."""
-_TO_QUOTE = re.compile('[",\r\n]|^$|^[ \t]|[ \t]$')
 
 
 class Form(StrEnum):
@@ -49,27 +50,36 @@ BY_SUFFIX = {
 """Forms by the ends of names."""
 
 
-def write_rows(form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None) -> None:
-    """Write rows to the place ``dest``, or to standard output when it is None."""
+def write_rows(
+    form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None, formats: Formats | None = None
+) -> None:
+    """Write rows to the place ``dest``, or to standard output when it is None.
+
+    Values of VARIANT and geometry columns are in ``formats``: by default JSON and WKT as text, and as they are stored
+    in Parquet and Arrow.
+    """
     if form in (Form.json, Form.csv):
-        lines = json_lines if form is Form.json else csv_lines
+        lines = _lines(form, schema, batches, formats)
         if dest is None:
-            found = lines(schema, batches)
-            _print(map(_ascii, found) if form is Form.json and not _takes_all() else found)
+            _print(lines, form is Form.json)
         else:
             with opened(dest) as file:
-                for text in lines(schema, batches):
-                    file.write(text.encode())
-    elif form is Form.parquet:
+                for text in lines:
+                    file.write(text)
+        return
+    if form is Form.table:
+        print_table(schema, batches, formats)
+        return
+    if formats is not None:
+        batches, schema = map(formats.batch, batches, repeat(schema)), formats.schema(schema)
+    if form is Form.parquet:
         from pqext.core.writer import ParquetWriter
 
         with ParquetWriter(binary_output("Parquet") if dest is None else dest, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-    elif form is Form.arrow:
-        _write_arrow(schema, batches, dest)
     else:
-        print_table(schema, batches)
+        _write_arrow(schema, batches, dest)
 
 
 def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None) -> None:
@@ -87,17 +97,23 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Pla
             writer.write_batch(batch)
 
 
-def _print(texts: Iterable[str]) -> None:
+def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
     """Print texts exactly, or made harmless where a terminal shows them."""
-    shown = sys.stdout.isatty()
-    for text in texts:
-        sys.stdout.write("\n".join(map(visible, text.split("\n"))) if shown else text)
-    sys.stdout.flush()
-
-
-def _takes_all() -> bool:
-    """Does standard output take every character?"""
-    return (sys.stdout.encoding or "").lower().startswith("utf")
+    out = sys.stdout
+    is_shown, buffer = out.isatty(), getattr(out, "buffer", None)
+    is_utf8 = (out.encoding or "").lower().startswith("utf")
+    if not is_shown and buffer is not None and (is_utf8 or not is_json):
+        out.flush()
+        for data in texts:
+            buffer.write(data)
+        buffer.flush()
+        return
+    for data in texts:
+        text = str(data, "utf-8")
+        if is_json and not is_utf8:
+            text = _ascii(text)
+        out.write("\n".join(map(visible, text.split("\n"))) if is_shown else text)
+    out.flush()
 
 
 def _ascii(text: str) -> str:
@@ -105,53 +121,22 @@ def _ascii(text: str) -> str:
     return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
 
 
-def _cells(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[str | None, ...]]]:
-    """The rows, some at a time, each value as JSON text."""
-    from pqext.cli.cells import texts
+def _lines(
+    form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: Formats | None
+) -> Iterator[bytes | memoryview]:
+    """Rows as JSON objects, one a line, or as CSV with a heading, some at a time."""
+    from pqext.dataset.presentation.columns import SHOWN
+    from pqext.dataset.presentation.row_text import csv_heading, csv_lines, json_lines
 
+    if form is Form.csv:
+        yield csv_heading(schema)
+    lines = json_lines if form is Form.json else csv_lines
     for batch in batches:
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            part = batch.slice(start, BATCH_ROWS)
-            if schema.names:
-                columns = (texts(column, field) for column, field in zip(part.columns, schema, strict=True))
-                yield list(zip(*columns, strict=True))
-            else:
-                yield [()] * part.num_rows
+        yield from lines(batch, schema, formats or SHOWN)
 
 
-def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """Rows as JSON objects, one a line, some at a time."""
-    keys = [json.dumps(name, ensure_ascii=False) for name in schema.names]
-    for rows in _cells(schema, batches):
-        yield "".join(
-            "{" + ", ".join(f"{key}: {cell or 'null'}" for key, cell in zip(keys, row, strict=True)) + "}\n"
-            for row in rows
-        )
-
-
-def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    """Rows as CSV with a heading, some at a time: nothing for nulls, ``""`` for empty texts, JSON for nested values."""
-    yield ",".join(map(_quoted, schema.names)) + "\n"
-    alone = len(schema.names) == 1  # where a line without anything would be no row
-    for rows in _cells(schema, batches):
-        yield "".join(
-            ",".join(_quoted(_plain(cell)) if cell is not None else '""' if alone else "" for cell in row) + "\n"
-            for row in rows
-        )
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if _TO_QUOTE.search(text) else text
-
-
-def _plain(cell: str) -> str:
-    """A value without the quotes of a JSON string."""
-    text: str = json.loads(cell) if cell.startswith('"') else cell
-    return text
-
-
-def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Print rows as a table for people: values as JSON in one line each, cut where they are long.
+def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: Formats | None = None) -> None:
+    """Print rows as a table for people: values in one line each, cut where they are long.
 
     A terminal is shown the first columns that it has room for.
     """
@@ -159,8 +144,10 @@ def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from pqext.dataset.presentation.columns import SHOWN
+
     names = [Text(shorten(visible(name), MAX_CELL)) for name in schema.names[:MAX_COLUMNS]]
-    rows = [[_shown(cell) for cell in row[:MAX_COLUMNS]] for part in _cells(schema, batches) for row in part]
+    rows = [[_shown(cell) for cell in row] for batch in batches for row in _cells(schema, batch, formats or SHOWN)]
     if not rows:
         print("no rows")
         return
@@ -180,6 +167,17 @@ def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         print(f"and {counted(hidden, 'more column')}: choose with --select, or use --format json")
 
 
+def _cells(schema: pa.Schema, batch: pa.RecordBatch, formats: Formats) -> Iterable[tuple[str | None, ...]]:
+    """The text of each value, row by row, of the first columns."""
+    from pqext.dataset.presentation.row_text import texts
+
+    columns = [
+        texts(column, field, formats).to_pylist()
+        for column, field in zip(batch.columns[:MAX_COLUMNS], list(schema)[:MAX_COLUMNS], strict=True)
+    ]
+    return zip(*columns, strict=True) if columns else [()] * batch.num_rows
+
+
 def _fitted(widths: list[int], room: int) -> list[int]:
     """How wide the first columns are that fit into the ``room``: the wide ones are made narrower first.
 
@@ -197,4 +195,4 @@ def _fitted(widths: list[int], room: int) -> list[int]:
 def _shown(cell: str | None) -> Any:
     from rich.text import Text
 
-    return Text("null", style="dim") if cell is None else Text(shorten(visible(_plain(cell)), MAX_CELL))
+    return Text("null", style="dim") if cell is None else Text(shorten(visible(cell), MAX_CELL))

@@ -9,6 +9,7 @@ from pqext.cli.declared import Argument, Option
 from pqext.cli.places import Place
 
 if TYPE_CHECKING:
+    from pqext.dataset.presentation.columns import Formats
     from pqext.dataset.scan import Scan
 
 
@@ -18,6 +19,20 @@ class OnInvalid(StrEnum):
 
     stop = "raise"
     skip = "skip"
+
+
+class VariantOutput(StrEnum):
+    """What VARIANT values are printed or written as."""
+
+    json = "json"
+    binary = "binary"
+
+
+class GeometryOutput(StrEnum):
+    """What geometries are printed or written as."""
+
+    wkt = "wkt"
+    wkb = "wkb"
 
 
 Sources = Annotated[
@@ -57,6 +72,17 @@ Skipping = Annotated[
         help="A data-skipping store of these files (pqext skipping build): those that it refuses are not opened.",
     ),
 ]
+Variants = Annotated[
+    VariantOutput | None,
+    Option(
+        "--variants", help="VARIANT values as JSON, or as the bytes of metadata and value.",
+        show_default="binary in Parquet and Arrow, else json",
+    ),
+]
+Geometry = Annotated[
+    GeometryOutput | None,
+    Option("--geometry", help="Geometries as WKT or WKB.", show_default="wkb in Parquet and Arrow, else wkt"),
+]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 
@@ -82,6 +108,17 @@ def asked(
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found
+
+
+def formats_of(variants: VariantOutput | None, geometry: GeometryOutput | None, is_text: bool) -> Formats:
+    """The formats of VARIANT and geometry columns that the options, or the format of the output, name."""
+    from pqext.dataset.presentation.columns import SHOWN, Formats
+
+    default = SHOWN if is_text else Formats()
+    return Formats(
+        default.variants if variants is None else variants.value,
+        default.geometry if geometry is None else geometry.value,
+    )
 
 
 def _selected(text: str, found: Scan) -> list[Any]:

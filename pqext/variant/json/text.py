@@ -54,6 +54,20 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
         raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")
     if indent is not None and not 0 <= indent <= MAX_INDENT:
         raise ValueError(f"indent must be between 0 and {MAX_INDENT}, not {indent}")
+    return _texts(array, indent, threads)
+
+
+def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
+    """The texts of :func:`to_json` in which values are written as columns of their types are: ``+00`` for UTC.
+
+    Only decimals have no zeros at their end here too, because shredding changes their scale. A row that is NaN or an infinity is ``nan``, ``inf`` or ``-inf``, which JSON does not have.
+    """
+    return _texts(array, None, 1, display=True)
+
+
+def _texts(
+    array: VariantLike, indent: int | None, threads: int, display: bool = False
+) -> pa.StringArray | pa.ChunkedArray:
     count = thread_count(threads)
     array = as_variants(array)
     chunks = struct_chunks(array)
@@ -61,7 +75,7 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
     jobs: list[tuple[_Rows, int, int]] = []
     first = 0
     for chunk in chunks:
-        rows = _Rows(write(chunk), first)
+        rows = _Rows(write(chunk, display), first)
         jobs += [(rows, start, stop) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
@@ -100,17 +114,17 @@ class _Rows:
         return found
 
 
-def _whole(chunk: pa.StructArray) -> Callable[[int, int], _Written]:
+def _whole(chunk: pa.StructArray, display: bool) -> Callable[[int, int], _Written]:
     variants = VariantInput(chunk)
-    return lambda start, stop: write_json(variants, start, stop)
+    return lambda start, stop: write_json(variants, start, stop, display)
 
 
-def _shredded(chunk: pa.StructArray) -> Callable[[int, int], _Written]:
+def _shredded(chunk: pa.StructArray, display: bool) -> Callable[[int, int], _Written]:
     compiled = compile_schema(schema_of_storage(chunk.type))
     metadata = child(chunk, "metadata")
     assert metadata is not None
     names, columns = BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled)
-    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop), -1)
+    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, display), -1)
 
 
 def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:

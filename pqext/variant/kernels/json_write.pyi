@@ -4,9 +4,11 @@ from pqext.core.kernels.buffer import Memory
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.shredding import ShreddingPlan, Sources
 
-def write_json(variants: VariantInput, start: int, stop: int) -> tuple[int, Memory, Memory, Memory, int, int, int]: ...
+def write_json(
+    variants: VariantInput, start: int, stop: int, display: bool = False
+) -> tuple[int, Memory, Memory, Memory, int, int, int]: ...
 def write_shredded_json(
-    plan: ShreddingPlan, metadata: BinaryInput, sources: Sources, start: int, stop: int
+    plan: ShreddingPlan, metadata: BinaryInput, sources: Sources, start: int, stop: int, display: bool = False
 ) -> tuple[int, Any, Any, Any, int, int]: ...
 def indent_json(
     texts: BinaryInput, start: int, spaces: int, expansion: int, allowance: int

@@ -19,6 +19,7 @@ from pqext.variant.kernels.binary cimport (
     binary_at, binary_valid, bit_is_set, container_child, container_id, metadata_name, metadata_open, object_open,
     read_uint, read_uint64, value_size,
 )
+from pqext.variant.kernels.display_write cimport show_bytes, show_date, show_special, show_timestamp
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
 from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE
 from pqext.variant.kernels.text_write cimport (
@@ -37,6 +38,8 @@ cdef struct Stack:
     Frame *frames
     size_t depth
     size_t capacity
+    bint display            # values have the text that columns of their types have, see `display_write`
+    size_t start            # of the row's text
 
 
 cdef int push(Stack *stack, const Container *container) noexcept nogil:
@@ -54,13 +57,50 @@ cdef int push(Stack *stack, const Container *container) noexcept nogil:
     return 0
 
 
-cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *readable) noexcept nogil:
+cdef inline int write_blob(Bytes *out, const uint8_t *p, size_t n, bint display) noexcept nogil:
+    """A binary value as a string."""
+    if display:
+        if put(out, c'"') != 0 or show_bytes(out, p, n, True) != 0:
+            return FAULT_MEMORY
+        return put(out, c'"')
+    if bytes_reserve(out, (n + 2) // 3 * 4 + 2) != 0:
+        return FAULT_MEMORY
+    out.data[out.size] = c'"'
+    out.size = write_base64(out.data + out.size + 1, p, n) - out.data
+    return put(out, c'"')
+
+
+cdef inline bint is_special(uint64_t bits, bint wide) noexcept nogil:
+    """Whether the bits of a double, or of a float, are NaN or an infinity."""
+    return (bits >> 52 & 0x7FF) == 0x7FF if wide else (bits >> 23 & 0xFF) == 0xFF
+
+
+cdef inline uint8_t *write_shown_special(uint8_t *to, uint64_t bits, bint wide, bint quoted) noexcept nogil:
+    """NaN or an infinity, as columns show it."""
+    if wide:
+        return show_special(to, bits >> 63, bits & 0xFFFFFFFFFFFFFULL != 0, quoted)
+    return show_special(to, bits >> 31, bits & 0x7FFFFF != 0, quoted)
+
+
+cdef inline uint8_t *write_instant(
+    uint8_t *to, int64_t ticks, bint nanoseconds, bint utc, bint display
+) noexcept nogil:
+    if display:
+        return show_timestamp(to, ticks, 1000000000 if nanoseconds else 1000000, 9 if nanoseconds else 6, utc)
+    return write_timestamp(to, ticks, nanoseconds, utc)
+
+
+cdef int write_primitive(
+    Bytes *out, const Stack *stack, const uint8_t *p, size_t n, const uint8_t *readable
+) noexcept nogil:
     """The primitive at p, which has n bytes as `value_size` says; 0 or a fault."""
     cdef int type_id = p[0] >> 2
     cdef uint8_t *start
     cdef uint8_t *to
     cdef int64_t number
+    cdef uint64_t bits
     cdef bint quoted
+    cdef bint display = stack.display
     if type_id == TYPE_NULL:
         return write_word(out, b"null", 4)
     if type_id == TYPE_TRUE:
@@ -69,10 +109,17 @@ cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *
         return write_word(out, b"false", 5)
     if type_id == TYPE_STRING:
         return write_text(out, p + 5, n - 5, readable, FAULT_STRING_UTF8)
-    if bytes_reserve(out, ROOM if type_id != TYPE_BINARY else (n - 5 + 2) // 3 * 4 + 2) != 0:
+    if type_id == TYPE_BINARY:
+        return write_blob(out, p + 5, n - 5, display)
+    if bytes_reserve(out, ROOM) != 0:
         return FAULT_MEMORY
     start = out.data + out.size
     to = start
+    if display and (type_id == TYPE_DOUBLE or type_id == TYPE_FLOAT):
+        bits = read_uint64(p + 1) if type_id == TYPE_DOUBLE else read_uint(p + 1, 4)
+        if is_special(bits, type_id == TYPE_DOUBLE):
+            out.size = write_shown_special(to, bits, type_id == TYPE_DOUBLE, out.size != stack.start) - out.data
+            return 0
     quoted = not (TYPE_INT8 <= type_id <= TYPE_DECIMAL16 or type_id == TYPE_FLOAT)
     if quoted:
         to[0] = c'"'
@@ -93,16 +140,23 @@ cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *
         if p[1] > 38:
             return FAULT_DECIMAL_SCALE
         if type_id == TYPE_DECIMAL16:
-            to = write_stripped_decimal(to, <int64_t> read_uint64(p + 10), read_uint64(p + 2), p[1])
+            number = <int64_t> read_uint64(p + 10)
+            bits = read_uint64(p + 2)
         else:
             number = <int32_t> read_uint(p + 2, 4) if type_id == TYPE_DECIMAL4 else <int64_t> read_uint64(p + 2)
-            to = write_stripped_decimal(to, -1 if number < 0 else 0, <uint64_t> number, p[1])
+            bits = <uint64_t> number
+            number = -1 if number < 0 else 0
+        to = write_stripped_decimal(to, number, bits, p[1])
     elif type_id == TYPE_DATE:
-        to = write_date(to, <int32_t> read_uint(p + 1, 4))
-    elif type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ:
-        to = write_timestamp(to, <int64_t> read_uint64(p + 1), False, type_id == TYPE_TIMESTAMP)
-    elif type_id == TYPE_TIMESTAMP_NANOS or type_id == TYPE_TIMESTAMP_NTZ_NANOS:
-        to = write_timestamp(to, <int64_t> read_uint64(p + 1), True, type_id == TYPE_TIMESTAMP_NANOS)
+        number = <int32_t> read_uint(p + 1, 4)
+        to = show_date(to, number) if display else write_date(to, number)
+    elif type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ or (
+        TYPE_TIMESTAMP_NANOS <= type_id <= TYPE_TIMESTAMP_NTZ_NANOS
+    ):
+        to = write_instant(
+            to, <int64_t> read_uint64(p + 1), type_id >= TYPE_TIMESTAMP_NANOS,
+            type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NANOS, display,
+        )
     elif type_id == TYPE_TIME_NTZ:
         number = <int64_t> read_uint64(p + 1)
         if number < 0 or number >= 86400000000LL:
@@ -110,8 +164,6 @@ cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *
         to = write_time(to, number, 1000000, 6)
     elif type_id == TYPE_UUID:
         to = write_uuid(to, p + 1)
-    elif type_id == TYPE_BINARY:
-        to = write_base64(to, p + 5, n - 5)
     else:
         return FAULT_UNKNOWN_TYPE
     if quoted:
@@ -161,7 +213,7 @@ cdef int write_value(
         elif basic == BASIC_SHORT_STRING:
             status = write_text(out, p + 1, <size_t> size - 1, readable, FAULT_STRING_UTF8)
         else:
-            status = write_primitive(out, p, <size_t> size, readable)
+            status = write_primitive(out, stack, p, <size_t> size, readable)
         if status != 0:
             return status
         while stack.depth:
@@ -223,8 +275,11 @@ cdef int write_row(
     return status
 
 
-def write_json(VariantInput variants, int64_t start, int64_t stop):
+def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=False):
     """The JSON of rows `start` to `stop`.
+
+    With `display` the values within are written as columns of their types are, and a row that is NaN or an infinity
+    is `nan`, `inf` or `-inf`, which is no JSON.
 
     Gives (rows, validity, offsets, text, 0, 0, 0), fewer rows than asked for where 32-bit offsets are full.
     At a fault the last three are the `Fault`, its row and its offset in the value (-1: in the metadata).
@@ -239,11 +294,13 @@ def write_json(VariantInput variants, int64_t start, int64_t stop):
     memset(&column, 0, sizeof(TextColumn))
     memset(&text, 0, sizeof(Bytes))
     memset(&stack, 0, sizeof(Stack))
+    stack.display = display
     if not 0 <= start <= stop <= variants.length:
         raise ValueError(f"no rows {start} to {stop} in {variants.length}")
     with nogil:
         while row < stop:
             before = text.size
+            stack.start = before
             valid = bit_is_set(variants.validity, variants.offset + row)
             if valid:
                 status = write_row(variants, row, &text, &stack, &offset)

@@ -23,8 +23,7 @@ from pqext.variant.kernels.shredding cimport (
     dictionary_load, dictionary_order,
 )
 from pqext.variant.kernels.text_write cimport (
-    write_base64, write_date, write_double, write_float, write_stripped_decimal, write_time, write_timestamp,
-    write_uuid,
+    write_date, write_double, write_float, write_stripped_decimal, write_time, write_uuid,
 )
 
 
@@ -110,11 +109,8 @@ cdef int _put_bytes(State *s, int leaf, const Source *source, int64_t row) noexc
     if leaf == LEAF_STRING:
         status = write_text(&s.out, p, n, column.data + column.data_size, FAULT_STRING_UTF8)
         return status if status != 0 else put(&s.out, c',')
-    if bytes_reserve(&s.out, (n + 2) // 3 * 4 + 3) != 0:
-        return FAULT_MEMORY
-    s.out.data[s.out.size] = c'"'
-    s.out.size = write_base64(s.out.data + s.out.size + 1, p, n) - s.out.data
-    return write_word(&s.out, b'",', 2)
+    status = write_blob(&s.out, p, n, s.stack.display)
+    return status if status != 0 else put(&s.out, c',')
 
 
 cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_t row) noexcept nogil:
@@ -123,6 +119,8 @@ cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_
     cdef int leaf = node.leaf
     cdef uint8_t *to
     cdef int64_t number
+    cdef uint64_t bits
+    cdef bint display = s.stack.display
     cdef int128 unscaled = 0
     if leaf == LEAF_STRING or leaf == LEAF_BINARY:
         return _put_bytes(s, leaf, source, row)
@@ -139,10 +137,12 @@ cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_
         to = write_integer(to, <int16_t> read_uint(p + index * 2, 2))
     elif leaf == LEAF_INT8:
         to = write_integer(to, <int8_t> p[index])
-    elif leaf == LEAF_DOUBLE:
-        to = write_double(to, read_uint64(p + index * 8))
-    elif leaf == LEAF_FLOAT:
-        to = write_float(to, read_uint(p + index * 4, 4))
+    elif leaf == LEAF_DOUBLE or leaf == LEAF_FLOAT:
+        bits = read_uint64(p + index * 8) if leaf == LEAF_DOUBLE else read_uint(p + index * 4, 4)
+        if display and is_special(bits, leaf == LEAF_DOUBLE):
+            to = write_shown_special(to, bits, leaf == LEAF_DOUBLE, s.out.size != s.stack.start)
+        else:
+            to = write_double(to, bits) if leaf == LEAF_DOUBLE else write_float(to, <uint32_t> bits)
     elif leaf == LEAF_DECIMAL:
         memcpy(&unscaled, p + index * 16, 16)
         if not has_precision(unscaled, 38):
@@ -152,15 +152,16 @@ cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_
         to[0] = c'"'
         to += 1
         if leaf == LEAF_DATE:
-            to = write_date(to, <int32_t> read_uint(p + index * 4, 4))
+            number = <int32_t> read_uint(p + index * 4, 4)
+            to = show_date(to, number) if display else write_date(to, number)
         elif leaf == LEAF_UUID:
             to = write_uuid(to, p + index * 16)
         else:
             number = <int64_t> read_uint64(p + index * 8)
             if leaf != LEAF_TIME:
-                to = write_timestamp(
+                to = write_instant(
                     to, number, leaf == LEAF_TIMESTAMP_NANOS or leaf == LEAF_TIMESTAMP_NTZ_NANOS,
-                    leaf == LEAF_TIMESTAMP or leaf == LEAF_TIMESTAMP_NANOS,
+                    leaf == LEAF_TIMESTAMP or leaf == LEAF_TIMESTAMP_NANOS, display,
                 )
             elif 0 <= number < 86400000000LL:
                 to = write_time(to, number, 1000000, 6)
@@ -213,8 +214,12 @@ cdef int _write_row(State *s, ShreddingPlan plan, const BinaryColumn *metadata, 
     return status
 
 
-def write_shredded_json(ShreddingPlan plan, BinaryInput metadata, Sources sources, int64_t start, int64_t stop):
+def write_shredded_json(
+    ShreddingPlan plan, BinaryInput metadata, Sources sources, int64_t start, int64_t stop, bint display=False
+):
     """The JSON of rows `start` to `stop`; rows whose root group is null are null, missing values are "null".
+
+    `display` as for `write_json`.
 
     Gives (rows, validity, offsets, text, 0, 0), fewer rows than asked for where 32-bit offsets are full. At a
     fault the last two are the fault and its row.
@@ -231,6 +236,7 @@ def write_shredded_json(ShreddingPlan plan, BinaryInput metadata, Sources source
         raise ValueError(f"no rows {start} to {stop} in {metadata.column.length}")
     memset(&s, 0, sizeof(State))
     memset(&column, 0, sizeof(TextColumn))
+    s.stack.display = display
     s.nodes = plan.nodes
     s.sources = sources.sources
     s.names_end = metadata.column.data + metadata.column.data_size
@@ -241,6 +247,7 @@ def write_shredded_json(ShreddingPlan plan, BinaryInput metadata, Sources source
                 status = _render_names(&s, plan)
             while status == 0 and row < stop:
                 before = s.out.size
+                s.stack.start = before
                 valid = bit_is_set(s.sources[0].group_validity, s.sources[0].group_offset + row)
                 if valid:
                     status = _write_row(&s, plan, &metadata.column, row)

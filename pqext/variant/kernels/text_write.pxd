@@ -129,18 +129,26 @@ cdef inline int64_t floor_divide(int64_t a, int64_t b) noexcept nogil:
     return -q - (<uint64_t> q * <uint64_t> b != 0 - <uint64_t> a)
 
 
-cdef inline uint8_t *write_date(uint8_t *p, int64_t days) noexcept nogil:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar, ISO 8601, years of at least four digits."""
+cdef inline int64_t civil_date(int64_t days, uint32_t *month, uint32_t *day) noexcept nogil:
+    """The year, month and day of a number of days since 1970-01-01 in the proleptic Gregorian calendar."""
     # Counted from 1 March of year 0, so that a leap day ends its year; an era has 400 years.
     cdef int64_t shifted = days + 719468
     cdef int64_t era = floor_divide(shifted, 146097)
-    cdef uint32_t day = <uint32_t> (shifted - era * 146097)
-    cdef uint32_t year_of_era = (day - day // 1460 + day // 36524 - day // 146096) // 365
-    cdef uint32_t day_of_year = day - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    cdef uint32_t month = (5 * day_of_year + 2) // 153
-    cdef int64_t year = era * 400 + year_of_era + (month >= 10)
-    day = day_of_year - (153 * month + 2) // 5 + 1
-    month = month + 3 if month < 10 else month - 9
+    cdef uint32_t day_of_era = <uint32_t> (shifted - era * 146097)
+    cdef uint32_t year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096
+    ) // 365
+    cdef uint32_t day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    cdef uint32_t shifted_month = (5 * day_of_year + 2) // 153
+    day[0] = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month[0] = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    return era * 400 + year_of_era + (shifted_month >= 10)
+
+
+cdef inline uint8_t *write_date(uint8_t *p, int64_t days) noexcept nogil:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar, ISO 8601, years of at least four digits."""
+    cdef uint32_t month, day
+    cdef int64_t year = civil_date(days, &month, &day)
     if year < 0:
         p[0] = c'-'
         p += 1

@@ -1,0 +1,193 @@
+"""VARIANT and geometry columns, at any depth, as JSON and WKT in place of the binary values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import pyarrow as pa
+
+from pqext.geo.geoparquet import KEY
+from pqext.geo.types import type_of, unmark
+from pqext.variant.types import is_shredded_type, is_variant_type, plain_list, storage_array, storage_type
+
+VariantFormat: TypeAlias = Literal["binary", "json", "python"]
+"""What VARIANT values are returned as."""
+GeometryFormat: TypeAlias = Literal["wkb", "wkt", "shapely"]
+"""What geometries are returned as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """The formats of VARIANT and geometry columns in a result."""
+
+    variants: VariantFormat = "binary"
+    geometry: GeometryFormat = "wkb"
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("variants", self.variants, get_args(VariantFormat)), ("geometry", self.geometry, get_args(GeometryFormat)),
+        ):
+            if value not in allowed:
+                choices = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+                raise ValueError(f"{name} must be {choices}, not {value!r}")
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether all columns stay as they are stored."""
+        return self.variants == "binary" and self.geometry == "wkb"
+
+    def converts(self, field: pa.Field) -> bool:
+        """Whether values of a column are converted at any depth."""
+        return any(
+            (self.variants != "binary" and is_variant(part)) or (self.geometry != "wkb" and is_geometry(part))
+            for part in _parts(field)
+        )
+
+    def needs_objects(self, field: pa.Field) -> bool:
+        """Whether values of a column become Python objects that Arrow does not hold, at any depth."""
+        return any(
+            (self.variants == "python" and is_variant(part)) or (self.geometry == "shapely" and is_geometry(part))
+            for part in _parts(field)
+        )
+
+    def check_arrow(self, remedy: str) -> None:
+        """Raise ``ValueError`` for formats of Python objects, which Arrow does not hold."""
+        for name, value in (("variants", self.variants), ("geometry", self.geometry)):
+            if value in ("python", "shapely"):
+                raise ValueError(f"{name}={value!r} makes Python objects, which Arrow does not hold; {remedy}")
+
+    def arrow(self) -> Formats:
+        """The formats of columns that Arrow holds; others stay as they are stored."""
+        return Formats(
+            "binary" if self.variants == "python" else self.variants,
+            "wkb" if self.geometry == "shapely" else self.geometry,
+        )
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with the types of the formats."""
+        if self.is_stored or not any(map(self.converts, schema)):
+            return schema
+        metadata = dict(schema.metadata or {})
+        if self.geometry != "wkb":
+            metadata.pop(KEY.encode(), None)
+        return pa.schema(list(map(self._field, schema)), metadata or None)
+
+    def batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """A batch whose stored columns are those of ``schema``, in the formats."""
+        if self.is_stored or not any(map(self.converts, schema)):
+            return batch
+        columns = [self.array(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+        if not columns:
+            return batch
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema(schema))
+
+    def table(self, table: pa.Table) -> pa.Table:
+        """A table in the formats."""
+        if self.is_stored or not any(map(self.converts, table.schema)):
+            return table
+        schema = self.schema(table.schema)
+        columns = [
+            pa.chunked_array([self.array(chunk, field) for chunk in column.chunks], new.type)
+            for column, field, new in zip(table.columns, table.schema, schema, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _field(self, field: pa.Field) -> pa.Field:
+        if not self.converts(field):
+            return field
+        if is_variant(field) or is_geometry(field):
+            return unmark(field).with_type(pa.string())
+        return field.with_type(_with_fields(field.type, self._field))
+
+    def array(self, array: pa.Array, field: pa.Field) -> pa.Array:
+        if not self.converts(field):
+            return array
+        if is_geometry(field):
+            from pqext.geo.text.wkt import to_wkt
+
+            return _as_string(to_wkt(array))
+        if is_variant(field):
+            from pqext.variant.json.text import to_json
+
+            return to_json(array)
+        array = plain_layout(array)
+        kind, new = array.type, self._field(field.with_type(array.type)).type
+        if pa.types.is_struct(kind):
+            children = [self.array(array.field(i), kind.field(i)) for i in range(kind.num_fields)]
+            return pa.StructArray.from_arrays(children, fields=list(new), mask=array.is_null())
+        if pa.types.is_map(kind):
+            keys = self.array(array.keys, kind.key_field)
+            items = self.array(array.items, kind.item_field)
+            child = pa.StructArray.from_arrays([keys, items], fields=[new.key_field, new.item_field])
+        else:
+            child = self.array(array.values, kind.value_field)
+        buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
+        return pa.Array.from_buffers(new, len(array), buffers, offset=array.offset, children=[child])
+
+
+STORED = Formats()
+"""The formats of columns as they are stored."""
+SHOWN = Formats("json", "wkt")
+"""The formats of previews and text."""
+
+
+def is_geometry(field: pa.Field) -> bool:
+    """Whether a field is marked as a geometry."""
+    return type_of(field) is not None
+
+
+def is_variant(field: pa.Field) -> bool:
+    """Whether a field is a VARIANT, shredded or not."""
+    kind = storage_type(field.type)
+    return is_variant_type(kind) or is_shredded_type(kind)
+
+
+def _parts(field: pa.Field) -> list[pa.Field]:
+    """The field and those below it, but not those of which a VARIANT is stored."""
+    if is_geometry(field) or is_variant(field):
+        return [field]
+    kind = storage_type(field.type)
+    if pa.types.is_dictionary(kind):
+        return _parts(pa.field("", kind.value_type))
+    return [field, *(part for i in range(kind.num_fields) for part in _parts(kind.field(i)))]
+
+
+def _with_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested type whose fields are changed, in the layout of `plain_layout`."""
+    types: Any = pa.types
+    kind = storage_type(kind)
+    if types.is_dictionary(kind):
+        return _with_fields(kind.value_type, change)
+    if types.is_struct(kind):
+        return pa.struct([change(part) for part in kind])
+    if types.is_map(kind):
+        return pa.map_(change(kind.key_field), change(kind.item_field), kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(change(kind.value_field), kind.list_size)
+    if types.is_large_list(kind):
+        return pa.large_list(change(kind.value_field))
+    return pa.list_(change(kind.value_field))
+
+
+def plain_layout(array: pa.Array) -> pa.Array:
+    """An array without extension types, dictionaries and list views at its top."""
+    array = storage_array(array)
+    if pa.types.is_dictionary(array.type):
+        return plain_layout(array.dictionary_decode())
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        return plain_list(array)
+    return array
+
+
+def entries(array: pa.MapArray) -> pa.ListArray:
+    """A map array as lists of structs with a key and a value."""
+    kind = array.type
+    pairs = pa.StructArray.from_arrays([array.keys, array.items], fields=[kind.key_field, kind.item_field])
+    buffers = array.buffers()[:2]
+    return pa.Array.from_buffers(pa.list_(pairs.type), len(array), buffers, offset=array.offset, children=[pairs])
+
+
+def _as_string(texts: pa.Array) -> pa.Array:
+    return texts if texts.type == pa.string() else texts.cast(pa.string())
