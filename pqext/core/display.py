@@ -24,10 +24,14 @@ def as_html(title: str, rows: Iterable[tuple[str, ...]], *further: str) -> str:
 
 def folded(title: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
     """A table with a row of headings, shown when its ``title`` is opened."""
+    return f"<details><summary>{_harmless(title)}</summary>{with_headings(heads, rows)}</details>"
+
+
+def with_headings(heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table with a row of headings."""
     head = "".join(f'<th scope="col" style="{_LEFT}">{_harmless(text)}</th>' for text in heads)
     body = "".join(f"<tr>{_row(row)}</tr>" for row in rows)
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<details><summary>{_harmless(title)}</summary>{table}</details>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _row(row: tuple[str, ...]) -> str:

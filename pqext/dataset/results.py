@@ -12,6 +12,7 @@ import pyarrow as pa
 from pqext.core.budget import Budget
 from pqext.core.suggest import answering
 from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.presentation.columns import Formats, GeometryFormat, VariantFormat
 
 if TYPE_CHECKING:
     import pandas
@@ -107,8 +108,36 @@ class Results:
         return pa.RecordBatchReader.from_batches(self.schema, _interruptible(self._batches(batch_rows)))
 
     @answering
-    def to_table(self) -> pa.Table:
-        """The rows that match, as one table. Raises ``LimitError`` where it takes more than ``limits`` allow."""
+    def to_table(
+        self, *, variants: Literal["binary", "json"] = "binary", geometry: Literal["wkb", "wkt"] = "wkb"
+    ) -> pa.Table:
+        """The rows that match, as one table.
+
+        Args:
+            variants: ``"binary"`` returns VARIANT columns as Arrow stores them; ``"json"`` as JSON text, as
+                :func:`pqext.variant.to_json` writes it, also within structs, lists and maps.
+            geometry: ``"wkb"`` returns geometry columns as WKB; ``"wkt"`` as text, as :func:`pqext.geo.to_wkt` writes
+                it.
+
+        Returns:
+            A table of all columns of the result.
+
+        Raises:
+            LimitError: If the table takes more than ``limits`` allow.
+            ValueError: For a format that Arrow does not hold.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> table = pyarrow.table({"event": pqext.variant.parse_json(['{"n": 1}'])})
+            >>> pqext.write_table(table, "events.parquet")
+            >>> pqext.scan("events.parquet").to_table(variants="json").to_pylist()
+            [{'event': '{"n":1}'}]
+        """
+        formats = Formats(variants, geometry)
+        formats.check_arrow("to_pandas and to_polars return them")
+        return formats.table(self._table())
+
+    def _table(self) -> pa.Table:
         batches, held, query = [], 0, self._query
         # Row groups are read in few parts where no filter makes the rows fewer.
         for batch, opened in query.found(_TABLE_ROWS if query.filter is not None else 1 << 62):
@@ -117,22 +146,61 @@ class Results:
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=self.schema)
 
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """The rows that match, as a pandas DataFrame; ``options`` are those of ``pyarrow.Table.to_pandas``."""
-        return self.to_table().to_pandas(**options)
+    def to_pandas(
+        self, *, variants: VariantFormat = "binary", geometry: GeometryFormat = "wkb", **options: Any
+    ) -> pandas.DataFrame:
+        """The rows that match, as a pandas DataFrame.
+
+        Args:
+            variants: ``"json"`` returns VARIANT columns as JSON text, ``"python"`` as the objects of
+                :func:`pqext.variant.to_python`, also within structs, lists and maps.
+            geometry: ``"wkt"`` returns geometry columns as text, ``"shapely"`` as shapely's geometries.
+            **options: Those of ``pyarrow.Table.to_pandas``.
+
+        Returns:
+            A DataFrame; columns of Python objects have the dtype ``object``.
+
+        Raises:
+            LimitError: If the table takes more than ``limits`` allow.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> table = pyarrow.table({"event": pqext.variant.parse_json(['{"n": 1}'])})
+            >>> pqext.write_table(table, "events.parquet")
+            >>> pqext.scan("events.parquet").to_pandas(variants="python")["event"][0]
+            {'n': 1}
+        """
+        from pqext.dataset.presentation.frames import to_pandas
+
+        return to_pandas(self._table(), Formats(variants, geometry), options)
 
     @overload
-    def to_polars(self, lazy: Literal[False] = False) -> polars.DataFrame: ...
+    def to_polars(
+        self, lazy: Literal[False] = False, *, variants: VariantFormat = ..., geometry: GeometryFormat = ...
+    ) -> polars.DataFrame: ...
 
     @overload
-    def to_polars(self, lazy: Literal[True]) -> polars.LazyFrame: ...
+    def to_polars(
+        self, lazy: Literal[True], *, variants: VariantFormat = ..., geometry: GeometryFormat = ...
+    ) -> polars.LazyFrame: ...
 
-    def to_polars(self, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+    def to_polars(
+        self, lazy: bool = False, *, variants: VariantFormat = "binary", geometry: GeometryFormat = "wkb"
+    ) -> polars.DataFrame | polars.LazyFrame:
         """The rows that match, as a polars DataFrame, or as a LazyFrame that reads them when it is collected.
 
         Args:
             lazy: Gives a LazyFrame, whose query reads only the columns that it uses, and skips row groups, pages and
                 rows by its conditions as far as pqext understands them; polars evaluates all of them on the rest.
+            variants: ``"json"`` returns VARIANT columns as JSON text, ``"python"`` as columns of ``polars.Object``.
+            geometry: ``"wkt"`` returns geometry columns as text, ``"shapely"`` as columns of ``polars.Object``.
+
+        Returns:
+            A frame of all columns of the result.
+
+        Raises:
+            LimitError: If the table takes more than ``limits`` allow.
+            ValueError: For Python objects in a LazyFrame.
 
         Example:
             >>> import polars, pqext, pyarrow
@@ -144,10 +212,10 @@ class Results:
         if lazy:
             from pqext.dataset.engines.polars_source import lazy_frame
 
-            return lazy_frame(cast(Any, self))  # all scans narrow
-        import polars
+            return lazy_frame(cast(Any, self), Formats(variants, geometry))  # all scans narrow
+        from pqext.dataset.presentation.frames import to_polars
 
-        return polars.DataFrame(self.to_table())
+        return to_polars(self._table(), Formats(variants, geometry))
 
     def to_dataset(self) -> ScanDataset:
         """The scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to datasets.
@@ -190,7 +258,7 @@ class Results:
         from pqext.geo.frames import active_geometry, require_geopandas, to_geopandas
 
         require_geopandas()
-        return to_geopandas(self.to_table(), geometry or active_geometry(self.schema))
+        return to_geopandas(self._table(), geometry or active_geometry(self.schema))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.to_batches()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.display import as_html, folded
+from pqext.core.display import as_html, folded, with_headings
 from pqext.core.suggest import Suggesting, answering, around, listed
 from pqext.core.text import visible
 from pqext.dataset.aggregates import Aggregates
@@ -24,11 +24,15 @@ from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, summary, told_skipped
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.results import Results
 
 _SHOWN_FIELDS = 50
 _SHOWN_TYPE = 200
 """Columns in a notebook, and characters of the type of each."""
+_PREVIEW_ROWS = 5
+_PREVIEW_SOURCE_ROWS = 1 << 20
+"""Rows shown in a notebook, and rows of the file at most that are read to find those that match a filter."""
 
 
 class Scan(Suggesting, NotATable, Aggregates, Results):
@@ -210,10 +214,33 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return self._query.count()
 
     @answering
-    def head(self, rows: int = 5) -> pa.Table:
-        """The first ``rows`` rows that match; no more is read than gives them."""
+    def head(
+        self, rows: int = 5, *, variants: Literal["binary", "json"] = "json", geometry: Literal["wkb", "wkt"] = "wkt"
+    ) -> pa.Table:
+        """The first rows that match, to be looked at; no more is read than they need.
+
+        Args:
+            rows: The number of rows at most.
+            variants: ``"json"`` returns VARIANT columns as JSON text, ``"binary"`` as they are stored.
+            geometry: ``"wkt"`` returns geometry columns as text, ``"wkb"`` as they are stored.
+
+        Returns:
+            A table; ``scan.limit(rows).to_table()`` returns one with the stored types.
+
+        Raises:
+            ValueError: For a format that Arrow does not hold.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> table = pyarrow.table({"at": pqext.geo.from_points([2.5], [48.5])})
+            >>> pqext.write_table(table, "at.parquet", geometry={"at": "OGC:CRS84"})
+            >>> pqext.scan("at.parquet").head().to_pylist()
+            [{'at': 'POINT (2.5 48.5)'}]
+        """
+        formats = Formats(variants, geometry)
+        formats.check_arrow("limit(rows).to_pandas and to_polars return them")
         first = self.limit(rows)
-        return pa.Table.from_batches(first.to_batches(), schema=first.schema)
+        return formats.table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
     def _facts(self) -> list[tuple[str, str]]:
         """What the scan asks for, said without opening a file."""
@@ -234,18 +261,43 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return visible(f"<pqext.Scan {'; '.join(f'{name}: {text}' for name, text in self._facts())}>")
 
     def _repr_html_(self) -> str:
-        """The facts, the columns where they are known or one local file tells them, and what is read of that file."""
-        query, plan, schema = self._query, [], self._query.known_schema
+        """The facts, the columns where they are known or one local file states them, and what is read of that file.
+
+        The first rows of that file are shown where few rows are read for them.
+        """
+        query, plan, schema, rows = self._query, [], self._query.known_schema, []
         if query.is_local_file:
             with suppress(OSError, TypeError, ValueError):  # which running the scan tells
-                plan, schema = [("reads", summary(query.plan()))], query.schema
+                tasks = query.plan()
+                plan, schema = [("reads", summary(tasks))], query.schema
+                if query.filter is None or sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS:
+                    rows = self._preview(schema)
         fields = [] if schema is None else [
             (field.name, around(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
         told = [] if schema is None else [folded(count(len(schema), "column"), ("column", "type"), fields)]
-        return as_html("pqext.Scan", [*self._facts(), *plan], *told)
+        return as_html("pqext.Scan", [*self._facts(), *plan], *rows, *told)
+
+    def _preview(self, schema: pa.Schema) -> list[str]:
+        """The first rows as HTML, VARIANT values as JSON and geometries as WKT; nothing if there are none."""
+        from pqext.dataset.presentation.row_text import texts
+
+        query = replace(self._query, limit=min(_PREVIEW_ROWS, self._query.limit or _PREVIEW_ROWS))
+        batches = [batch for batch, _ in query.found(_PREVIEW_ROWS)]
+        if not batches or not schema.names:
+            return []
+        heads = schema.names[:_SHOWN_FIELDS]
+        columns = [
+            [_cell(text) for batch in batches for text in texts(batch.column(place), schema.field(place)).to_pylist()]
+            for place in range(len(heads))
+        ]
+        return [with_headings(heads, zip(*columns, strict=True))]
+
+
+def _cell(text: str | None) -> str:
+    return "null" if text is None else around(text, 0, _SHOWN_TYPE)
 
 
 def _told_type(field: pa.Field) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from pqext.dataset.engines.pushed_down import Question, batches_of
 from pqext.dataset.expressions import Column, Expression, all_of, any_of, col
+from pqext.dataset.presentation.columns import STORED, Formats
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,20 +41,32 @@ class Untranslated(Exception):
     """A part of a condition that is left to polars."""
 
 
-def lazy_frame(scan: Question) -> pl.LazyFrame:
-    """A lazy frame whose rows are those of ``scan``, read when it is collected."""
+def lazy_frame(scan: Question, formats: Formats = STORED) -> pl.LazyFrame:
+    """A lazy frame whose rows are those of ``scan``, read when it is collected.
+
+    Raises ``ValueError`` for formats of Python objects.
+    """
     from polars.io.plugins import register_io_source
 
+    formats.check_arrow("lazy=False returns them")
+
     def schema() -> pl.Schema:
-        return _frame(scan.schema.empty_table()).schema
+        return _frame(formats.schema(scan.schema).empty_table()).schema
+
+    def comparable() -> pl.Schema:
+        """The columns whose values are those of the files, so that conditions on them can be pushed down."""
+        import polars as pl
+
+        converted = {field.name for field in scan.schema if formats.converts(field)}
+        return pl.Schema({name: kind for name, kind in schema().items() if name not in converted})
 
     def read(
         names: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         found = scan if names is None else scan.select(list(names))
-        pushed = None if predicate is None or n_rows is not None else translated(predicate, schema())
+        pushed = None if predicate is None or n_rows is not None else translated(predicate, comparable())
         for batch in batches_of(found.limit(n_rows), pushed, batch_size or BATCH_ROWS):
-            frame = _frame(batch)
+            frame = _frame(formats.batch(batch, found.schema))
             yield frame if predicate is None else frame.filter(predicate)
 
     return register_io_source(read, schema=schema, is_pure=True)

@@ -60,7 +60,8 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
     """The texts of :func:`to_json` in which values are written as columns of their types are: ``+00`` for UTC.
 
-    Only decimals have no zeros at their end here too, because shredding changes their scale. A row that is NaN or an infinity is ``nan``, ``inf`` or ``-inf``, which JSON does not have.
+    Only decimals have no zeros at their end here too, because shredding changes their scale. A row that is NaN or an
+    infinity is ``nan``, ``inf`` or ``-inf``, which JSON does not have.
     """
     return _texts(array, None, 1, display=True)
 
