@@ -40,13 +40,13 @@ def adopted(text: str, find: Callable[[str], SchemaNode | None], properties: Map
             stated = _stated(node, properties)
             if encoding != "WKB" or stated is None or _is_inline(about, node):
                 continue
-            described_type = _described(name, about)
+            described_type = type_of(name, about)
             combined = _combined(stated, described_type, states_crs(node))
             if combined != stated:
                 types[name] = combined.logical_type()
             contradictions += contradicted(name, combined, described_type)
         elif _is_geometry(node, encoding):
-            types[name] = _described(name, about).logical_type()
+            types[name] = type_of(name, about).logical_type()
     return Adopted(types, contradictions)
 
 
@@ -73,13 +73,8 @@ def states_crs(node: SchemaNode) -> bool:
     return spatial is not None and bool((spatial.crs or "").strip())
 
 
-def described_type(text: str, name: str) -> GeospatialType | None:
-    """The type that GeoParquet metadata gives to a column of WKB; None if it gives none. Raises GeometryError."""
-    about = described(text).get(name)
-    return None if about is None or about.get("encoding") != "WKB" else _described(name, about)
-
-
-def _described(name: str, about: Mapping[str, Any]) -> GeospatialType:
+def type_of(name: str, about: Mapping[str, Any]) -> GeospatialType:
+    """The type that GeoParquet metadata gives to a column. Raises GeometryError for a CRS or edges of no meaning."""
     edges = about.get("edges") or "planar"
     if not isinstance(edges, str):
         raise GeometryError(f"GeoParquet metadata gives column {name!r} the edges {edges!r}")

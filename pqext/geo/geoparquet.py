@@ -150,7 +150,7 @@ def _of_all(name: str, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     kept = {key: value for key, value in whole.items() if key in _MEANING or all(a.get(key) == value for a in told)}
     kept["geometry_types"] = _all_types([about.get("geometry_types") for about in told])
     kept.pop("bbox", None)
-    found = [box for about in told if (box := _box(about)) is not None]
+    found = [box for about in told if (box := box_of(about)) is not None]
     try:
         geographic = GeospatialType(crs_of(whole["crs"]) if "crs" in whole else None).geographic
     except GeometryError:
@@ -190,10 +190,10 @@ def primary_column(text: str) -> str | None:
 
 def boxes(text: str) -> dict[str, BoundingBox]:
     """The boxes that the metadata gives to columns; none where it is damaged."""
-    return {name: box for name, about in _columns(text).items() if (box := _box(about)) is not None}
+    return {name: box for name, about in _columns(text).items() if (box := box_of(about)) is not None}
 
 
-def _box(about: Mapping[str, Any]) -> BoundingBox | None:
+def box_of(about: Mapping[str, Any]) -> BoundingBox | None:
     """The box of a column's description, with Z where that has it."""
     try:
         numbers = [float(number) for number in about.get("bbox", ())]
@@ -256,7 +256,7 @@ def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
         columns = described(text)
     except GeometryError:
         return {}
-    return {name: paths for name, about in columns.items() if (paths := _covering(about))}
+    return {name: paths for name, about in columns.items() if (paths := covering_of(about))}
 
 
 def _read_encodings(text: str) -> dict[str, str]:
@@ -268,7 +268,7 @@ _coverings = lru_cache(maxsize=64)(_read_coverings)
 _coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
 
 
-def _covering(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def covering_of(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The paths of xmin, ymin, xmax and ymax in a column's description; none where it has no covering."""
     paths = [_bounds(about).get(bound) for bound in BOUNDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []

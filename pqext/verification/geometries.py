@@ -26,6 +26,7 @@ from pqext.geo.geography import Globe, globe_of
 from pqext.geo.summary import bounding_box, only_points, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
+from pqext.verification import geoparquet_metadata
 from pqext.verification.model import Fault, Findings
 
 EDGE_SLACK = 1e-6
@@ -45,6 +46,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
     text = _metadata(file)
     boxes = geoparquet.boxes(text) if text else {}
+    codes: dict[str, set[int] | None] = {}
     for top in tops:
         for leaf in top.leaves():
             if leaf.node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
@@ -54,8 +56,12 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
                     adopted = leaf.node.is_adopted and leaf.node.declared_type is None
                     whole = boxes.get(leaf.node.name) if len(leaf.node.path) == 1 else None
                     for group in file.row_groups:
-                        _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
+                        checked = _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
+                        known = codes.setdefault(leaf.node.dotted, set())
+                        codes[leaf.node.dotted] = None if checked is None or known is None else known | checked
                         first_row += group.num_rows
+    if text:
+        geoparquet_metadata.check(file, text, {top.node.name for top in tops}, codes, findings)
 
 
 def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
@@ -97,12 +103,13 @@ class _ChunkCheck:
         self._said: set[str] = set()
         self._codes: set[int] = set()
 
-    def run(self) -> None:
+    def run(self) -> set[int] | None:
+        """Report the chunk's faults; return the type codes of its values, None if some cannot be read."""
         column, index = self._leaf.node.dotted, self._group.index
         try:
             chunk = self._group.chunk(self._leaf.node)
             if not (chunk.num_values or self._group.num_rows):
-                return
+                return self._codes
             if not self._adopted:
                 self._no_order(chunk)
             said = chunk.geospatial_statistics
@@ -112,10 +119,12 @@ class _ChunkCheck:
             self._values(chunk, pages, boxes + self._geoparquet(), self._page_boxes(chunk, pages))
             if said is not None and said.geospatial_types:
                 self._type_codes(said.geospatial_types)
+            return self._codes
         except (UnsupportedError, EncryptionError, LimitError) as error:
             self._findings.skip(column, index, error.message)
         except CorruptFileError as error:
             self._findings.damaged(Fault("layout.page-lost", error.message, index, None, column, error.offset))
+        return None
 
     def _fault(self, rule: str, message: str, row: int | None = None, offset: int | None = None) -> None:
         where = None if row is None else self._first_row + row
@@ -154,19 +163,11 @@ class _ChunkCheck:
         return None
 
     def _geoparquet(self) -> list[_Claim]:
-        """What GeoParquet metadata says of the column in the file and, by its covering, in the row group."""
-        covering = None
-        if self._type.planar:
-            covering = geoparquet.covering_box(self._group, self._leaf.node, self._type.geographic)
-        claims = [
-            ("geoparquet.bbox", "the box in the GeoParquet metadata", self._whole),
-            ("geoparquet.covering", "the boxes of its covering column", covering),
-        ]
-        return [
-            (rule, words, box)
-            for rule, words, box in claims
-            if box is not None and box.usable and (self._type.geographic or not box.wraps)
-        ]
+        """The box of the column in GeoParquet metadata, if it can be true."""
+        box = self._whole
+        if box is None or not box.usable or (box.wraps and not self._type.geographic):
+            return []
+        return [("geoparquet.bbox", "the box in the GeoParquet metadata", box)]
 
     def _pages(self, chunk: ColumnChunk) -> IndexedPages | None:
         """The pages by a page index that is sound; whether it is says the check of chunks."""

@@ -62,7 +62,7 @@ def verify(
       and metadata in full, and how ``value`` and ``typed_value`` go together in every row;
     - ``"geometries"``: for each GEOMETRY and GEOGRAPHY column every value, whether bounding boxes of chunks and pages
       hold their data and the lists of types are right, and that there are no minima and maxima. A box that is wider
-      than its data is right.
+      than its data is right. GeoParquet metadata is compared with columns, types, boxes, CRS and each row's covering.
 
     ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
     bounded by a batch of one column, whatever the file holds: ``limits`` are ``Limits.untrusted()`` by default. What

@@ -256,8 +256,10 @@ def test_boxes_of_geoparquet_hold_their_data(shift: float) -> None:
     points = pa.array(shapely.to_wkb(shapely.points([1.0, 2.0], [0.0, 0.0])))
     table = pa.table({"g": points, "b": pa.array(boxes)})
     sink = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata({"geo": json.dumps({"columns": {"g": about}})}), sink)
-    assert found(sink.getvalue()) == ([("geoparquet.bbox", 0), ("geoparquet.covering", 0)] if shift else [])
+    text = json.dumps({"primary_column": "g", "columns": {"g": about}})
+    pq.write_table(table.replace_schema_metadata({"geo": text}), sink)
+    coverings = [("geoparquet.covering", 0), ("geoparquet.covering", 1)]
+    assert found(sink.getvalue()) == ([("geoparquet.bbox", 0), *coverings] if shift else [])
 
 
 @pytest.mark.skipif("PARQUET_TEST_DATA" not in os.environ, reason="PARQUET_TEST_DATA names no folder")

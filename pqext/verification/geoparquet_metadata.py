@@ -1,0 +1,208 @@
+"""GeoParquet metadata compared with the file: columns, types of geometries, boxes, coverings, CRS and edges."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.errors import GeometryError, ParquetError
+from pqext.core.metadata import Type
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import SchemaNode
+from pqext.core.types.geometries import NAMES
+from pqext.geo import adoption, geoparquet
+from pqext.geo import crs as crs_
+from pqext.geo.summary import bounding_box, row_values
+from pqext.geo.types import GeospatialType
+from pqext.geo.wkb import binary_chunks, columns, summaries
+from pqext.verification.model import Fault, Findings
+
+_Numbers = NDArray[np.float64]
+_Flags = NDArray[np.bool_]
+_COLUMNS, _TYPES, _BBOX, _COVERING = "geoparquet.columns", "geoparquet.types", "geoparquet.bbox", "geoparquet.covering"
+_PRECEDENCE = "geoparquet.precedence"
+
+
+def check(
+    file: ParquetFile, text: str, names: Collection[str], codes: Mapping[str, set[int] | None], findings: Findings
+) -> None:
+    """Check the GeoParquet metadata ``text`` of the top-level columns ``names``.
+
+    ``codes`` are the type codes of the values of each geometry column of WKB, None if some could not be read.
+    """
+    try:
+        described = geoparquet.described(text)
+    except GeometryError as error:
+        findings.add(Fault("geoparquet.damaged", error.message))
+        return
+    primary = json.loads(text).get("primary_column")
+    if primary not in described:
+        findings.add(Fault(_COLUMNS, f"the metadata has the primary column {primary!r}, which it does not describe"))
+    for name, about in described.items():
+        node = file.schema.root.child(name)
+        if node is None:
+            findings.add(Fault(_COLUMNS, "the metadata describes a column that the file does not have", column=name))
+        elif name in names:
+            _ColumnCheck(file, name, node, about, findings).run(codes)
+
+
+class _ColumnCheck:
+    def __init__(
+        self, file: ParquetFile, name: str, node: SchemaNode, about: Mapping[str, Any], findings: Findings
+    ) -> None:
+        self._file = file
+        self._name = name
+        self._node = node
+        self._about = about
+        self._findings = findings
+
+    def run(self, codes: Mapping[str, set[int] | None]) -> None:
+        if self._node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
+            encoding = self._about.get("encoding")
+            self._fault(_COLUMNS, f"the metadata states the encoding {encoding!r}, which the column does not have")
+            return
+        assert self._node.logical_type is not None
+        try:
+            type = GeospatialType.from_logical_type(self._node.logical_type, self._file.options.properties)
+        except GeometryError:
+            return  # reported by the check of geometries
+        self._contradictions(type)
+        self._box(type)
+        paths = self._covering()
+        if paths or not self._node.is_leaf:
+            own = self._rows(type, paths)
+            codes = codes if self._node.is_leaf else {self._name: own}
+        self._types(codes.get(self._name))
+
+    def _fault(self, rule: str, message: str, row_group: int | None = None, row: int | None = None) -> None:
+        self._findings.add(Fault(rule, message, row_group, row, self._name))
+
+    def _contradictions(self, type: GeospatialType) -> None:
+        """Report a CRS or edges other than the type's, and a CRS that readers of types alone take for OGC:CRS84."""
+        node = self._node
+        stated = node.declared_type if node.is_adopted else node.logical_type
+        if stated is None or not node.is_leaf or self._about.get("encoding") != "WKB":
+            return
+        try:
+            described = adoption.type_of(self._name, self._about)
+            declared = GeospatialType.from_logical_type(stated, self._file.options.properties)
+        except GeometryError:
+            return
+        if not adoption.states_crs(node) and crs_.is_geographic(described.crs) is None:
+            declared = GeospatialType(described.crs, declared.edges)  # an unknown CRS, which is honoured
+        for message in adoption.contradicted(self._name, declared, described):
+            self._fault(_PRECEDENCE, message.partition(": the type's")[0])
+
+    def _box(self, type: GeospatialType) -> None:
+        if "bbox" not in self._about:
+            return
+        box = geoparquet.box_of(self._about)
+        if box is None or not box.usable:
+            self._fault(_BBOX, f"the metadata has a bbox that is not a box: {str(self._about['bbox'])[:80]}")
+        elif box.wraps and not type.geographic:
+            self._fault(_BBOX, "the metadata has a bbox that is inverted in x, which is a box in a geographic CRS only")
+
+    def _types(self, codes: set[int] | None) -> None:
+        """Report types that the metadata lacks and, of version 2, types that no geometry has."""
+        listed = self._about.get("geometry_types")
+        if not isinstance(listed, list) or not listed or codes is None:
+            return
+        stated = {str(name) for name in listed}
+        present = {NAMES[code] for code in codes if code in NAMES}
+        if unknown := stated - set(NAMES.values()):
+            self._fault(_TYPES, f"the metadata lists {', '.join(sorted(unknown))}, which are not types of geometries")
+        if missing := present - stated:
+            self._fault(_TYPES, f"the metadata lacks the types {', '.join(sorted(missing))}, which the column has")
+        elif present and (absent := stated & set(NAMES.values()) - present):
+            self._fault(_TYPES, f"the metadata lists {', '.join(sorted(absent))}, which no geometry is")
+
+    def _covering(self) -> list[tuple[str, ...]]:
+        """The paths of the covering column, whose absence is reported."""
+        if "covering" not in self._about:
+            return []
+        paths = geoparquet.covering_of(self._about)
+        if not paths:
+            self._fault(_COVERING, "the metadata has a covering without xmin, ymin, xmax and ymax")
+        for path in paths:
+            node = self._file.schema.find(path)
+            if node is None:
+                missing = ".".join(path)
+                self._fault(_COVERING, f"the metadata names the covering {missing}, which the file does not have")
+                return []
+            if node.max_repetition_level or node.physical_type not in (Type.FLOAT, Type.DOUBLE):
+                self._fault(_COVERING, f"the covering {'.'.join(path)} is not a number for each row")
+                return []
+        return paths
+
+    def _rows(self, type: GeospatialType, paths: list[tuple[str, ...]]) -> set[int] | None:
+        """Compare each row with its covering box; return the types of all rows, None if some cannot be read."""
+        codes: set[int] = set()
+        names = list(dict.fromkeys([self._name, *(path[0] for path in paths)]))
+        first_row = 0
+        try:
+            for group in range(len(self._file.row_groups)):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    for batch in self._file.iter_batches(columns=names, row_groups=[group]):
+                        (values,) = binary_chunks(batch.column(self._name))
+                        codes.update(code for part in summaries(values) for code in part.types)
+                        if paths:
+                            self._compare(values, batch, type, paths, group, first_row)
+                        if not self._node.is_leaf:
+                            self._bbox_holds(values, group)
+                        first_row += batch.num_rows
+        except ParquetError:
+            return None  # reported by the checks of chunks and of geometries
+        return codes
+
+    def _compare(
+        self, values: pa.Array, batch: pa.RecordBatch, type: GeospatialType, paths: list[tuple[str, ...]],
+        group: int, first_row: int,
+    ) -> None:  # fmt: skip
+        (column,) = columns(values)
+        xmin, xmax, ymin, ymax = row_values(column)[0][:4]
+        low_x, low_y, high_x, high_y = (_bounds(batch, path, up) for path, up in zip(paths, (0, 0, 1, 1), strict=True))
+        placed = ~np.isnan(xmin) & ~np.isnan(ymin)
+        without = placed & (np.isnan(low_x) | np.isnan(low_y) | np.isnan(high_x) | np.isnan(high_y))
+        self._report(without, "a geometry has no box in its covering column", group, first_row)
+        inverted = low_x > high_x
+        if not type.geographic:
+            self._report(placed & inverted, "a box of the covering column is inverted in x", group, first_row)
+        # A geometry that crosses the antimeridian may have vertices at both ends of a box that wraps.
+        between = inverted & type.geographic & (xmin > high_x) & (xmax < low_x)
+        beside = ~inverted & ((xmin < low_x) | (xmax > high_x))
+        outside = placed & ~without & (between | beside | (ymin < low_y) | (ymax > high_y))
+        self._report(outside, "a geometry leaves its box in the covering column", group, first_row)
+
+    def _report(self, rows: _Flags, message: str, group: int, first_row: int) -> None:
+        numbers = np.flatnonzero(rows).tolist()
+        shown = max(self._findings.room, 0)
+        for number in numbers[:shown]:
+            self._fault(_COVERING, message, group, first_row + number)
+        if len(numbers) > shown:
+            self._findings.count(_COVERING, message, len(numbers) - shown)
+
+    def _bbox_holds(self, values: pa.Array, group: int) -> None:
+        """Report geometries of a native encoding that leave the box of the column."""
+        stated, own = geoparquet.box_of(self._about), bounding_box(summaries(values))
+        if stated is None or own is None or not stated.usable or stated.wraps:
+            return
+        if not stated.contains(own):
+            self._fault(_BBOX, "a geometry leaves the box in the GeoParquet metadata", group)
+
+
+def _bounds(batch: pa.RecordBatch, path: tuple[str, ...], up: int) -> _Numbers:
+    """Bounds of covering boxes, those in floats one float wider, since some writers round to the nearest."""
+    array = batch.column(path[0])
+    array = pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
+    values: _Numbers = pc.fill_null(array.cast(pa.float64()), np.nan).to_numpy(zero_copy_only=False)
+    if pa.types.is_float32(array.type):
+        values = np.nextafter(values.astype(np.float32), np.float32(np.inf if up else -np.inf)).astype(np.float64)
+    return values
