@@ -13,8 +13,11 @@ from pyarrow import fs
 from pqext.core.sources.remote import RemoteSource, Version, persistent
 from pqext.core.sources.store import Listed, Store
 from pqext.core.sources.upload import ErrorsNameFile, Upload, hidden_beside
+from pqext.core.warn import warn
 
 _SCHEMES = {"gcs": "gs", "abfs": "abfss"}
+_OF_KEYS = frozenset({"s3", "gcs", "abfs"})
+"""Whose names may be any text, also such as pyarrow takes for no path."""
 _UNSEEN = frozenset({"s3", "gcs"})
 """Where a file appears at once when its stream is closed, and never if it is not; elsewhere it grows in sight."""
 
@@ -55,10 +58,19 @@ class ArrowStore(Store):
             return found
 
         found = persistent(self, self.name(path), "the list of files", attempt, opening=True)
+        files = [info for info in found if info.is_file]
+        if self.filesystem.type_name in _OF_KEYS and any("//" in info.path for info in files):
+            odd = [info.path for info in files if "//" in info.path]
+            files = [info for info in files if "//" not in info.path]
+            others = f" and {len(odd) - 1} others are" if len(odd) > 1 else " is"
+            warn(
+                f"{self.name(odd[0])}{others} skipped: pyarrow opens no key with an empty segment (//); copy the "
+                "object to another key",
+                UserWarning,
+            )
         return [
             Listed(info.path, info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
-            for info in found
-            if info.is_file
+            for info in files
         ]
 
     def create(self, path: str, name: str) -> Upload:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from pqext.core.errors import UnsupportedError
+from pqext.core.local_paths import split_uri
 from pqext.core.sources.faults import fault_of
 from pqext.core.sources.pending import WAITING, Begun, ErrorsOfKey, Pending, check_note
 from pqext.core.sources.secrets import scrubbed, secrets_of, shown
@@ -35,7 +35,7 @@ class Container:
                 f"writing a folder of {scheme}:// in several tasks needs obstore: pip install 'pqext[remote]'",
                 feature=f"commits on {scheme}://", path=shown(uri),
             )
-        parts = urlsplit(shown(uri))
+        parts = split_uri(shown(uri))
         self.prefix = parts.path.strip("/")
         self._base = f"{parts.scheme}://{parts.netloc}/"
         self._secrets = secrets_of(storage_options or {})

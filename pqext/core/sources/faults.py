@@ -30,7 +30,10 @@ _CAUSES = (
     (re.compile(r"\bInvalidMessage\(\s*(\w{1,50})"), "the answer is not TLS: "),
 )
 """Causes within what obstore tells for debugging, which holds nothing of the request."""
-_TEXTS: tuple[tuple[str, Fault], ...] = (("ACCESS_DENIED", "denied"), ("Unsatisfiable", "final"))
+_TEXTS: tuple[tuple[str, Fault], ...] = (
+    ("ACCESS_DENIED", "denied"), ("Unsatisfiable", "final"), ("Empty path component", "final"),
+    ("empty path segment", "final"),
+)
 
 
 class AnswerError(OSError):

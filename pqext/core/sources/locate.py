@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pqext.core.local_paths import scheme_of, with_home
+from pqext.core.local_paths import scheme_of, split_uri, with_home
 from pqext.core.sources.store import Location, Store, remembered
 
 __all__ = ["Location", "are_same", "is_place", "list_files", "locate", "may_be_same"]
@@ -86,7 +86,12 @@ def _bare(place: Any) -> tuple[str, str | None]:
     if not isinstance(place, Location) and (not isinstance(url, str) or scheme_of(url) is None):
         return "", None
     scheme, told, rest = url.partition("://")
-    path = posixpath.normpath("/" + (rest if told else scheme).partition("?")[0].lstrip("/"))
+    if scheme.lower() in ("http", "https"):
+        rest = rest.partition("?")[0]
+    elif told:
+        parts = split_uri(url)
+        rest = parts.netloc + parts.path
+    path = posixpath.normpath("/" + (rest if told else scheme).lstrip("/"))
     return _SYNONYMS.get(scheme.lower(), scheme.lower()) if told else "", path
 
 

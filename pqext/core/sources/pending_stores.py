@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from pqext.core.errors import UnsupportedError
-from pqext.core.local_paths import scheme_of
+from pqext.core.local_paths import scheme_of, split_uri
 from pqext.core.sources.container import Container
 from pqext.core.sources.multipart import Bucket
 from pqext.core.sources.pending import PendingStore
@@ -26,7 +25,7 @@ def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> Pendin
     scheme = scheme_of(uri)
     if shown(uri) != uri:
         raise ValueError(f"{shown(uri)} is given with credentials or options in the URL: give them as storage_options")
-    if not urlsplit(uri).netloc:
+    if not split_uri(uri).netloc:
         raise ValueError(f"{uri} names no bucket")
     if scheme in ("s3", "s3a"):
         return Bucket(uri, storage_options)

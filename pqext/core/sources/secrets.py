@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 _USER = re.compile(r"(?<=://)(?:[^/\s'\"]*|[^/@:\s'\"]*:(?!\d*(?:[/?#\s'\"]|$))[^\s'\"]*)@")
 """User and password. A password that was not escaped may hold slashes, so what follows a colon is one unless it is a
@@ -58,12 +59,20 @@ def scrubbed(error: object, secrets: Iterable[str] = ()) -> str:
 
 
 def secrets_of(options: Any) -> frozenset[str]:
-    """The texts among the values of ``options``, nested ones too, which no message may hold."""
+    """The texts among the values of ``options``, nested ones too, which no message may hold.
+
+    Of URLs, users and passwords are texts of their own.
+    """
     if isinstance(options, Mapping):
         return frozenset().union(*map(secrets_of, options.values()))
     if isinstance(options, list | tuple):
         return frozenset().union(*map(secrets_of, options))
     if isinstance(options, bytes):
         options = options.decode("utf-8", "replace")
-    hidden = isinstance(options, str) and len(options) >= _SHORTEST and options.lower() not in _OPEN
-    return frozenset({options}) if hidden else frozenset()
+    if not isinstance(options, str):
+        return frozenset()
+    # What precedes @ in a URL that may be malformed.
+    user = options.rpartition("@")[0].rpartition("://")[2]
+    texts = {options, user, *user.split(":", 1)}
+    texts |= {unquote(text) for text in texts}
+    return frozenset(text for text in texts if len(text) >= _SHORTEST and text.lower() not in _OPEN)

@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pqext.core.errors import UnsupportedError
+from pqext.core.local_paths import split_uri
 from pqext.core.sources.secrets import scrubbed, secrets_of, shown
 from pqext.core.sources.store import Location, Store, remembered
 from pqext.core.suggest import around, did_you_mean
@@ -71,7 +71,8 @@ def at_uri(uri: str, scheme: str, options: Options) -> Location | str:
 
 
 def _local_path(uri: str) -> str:
-    parts = urlsplit(uri)
+    found = split_uri(uri)
+    parts = found._replace(path=f"{found.path}?{found.query}") if found.query else found  # files have no options
     if parts.netloc not in ("", "localhost"):
         raise ValueError(f"{around(shown(uri))!r} names another machine: a path after file:// has three slashes, file:///...")
     path = unquote(parts.path)
@@ -84,7 +85,7 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
     from pqext.core.sources.arrow_files import ArrowStore
 
     name = _OF_ARROW[scheme]
-    parts = urlsplit(uri)
+    parts = split_uri(uri)
     given = secrets_of(options) | {text for text in (parts.username, parts.password) if text and len(text) > 3}
     given |= secrets_of([value for key, value in parse_qsl(parts.query) if "key" in key or "token" in key])
     if name == "AzureFileSystem":
@@ -141,14 +142,17 @@ def _ask_for_token(filesystem: Any, path: str, name: str, secrets: frozenset[str
 
 def _for_arrow(uri: str, name: str) -> str:
     """The URL as pyarrow takes it for its class ``name``."""
-    if name == "GcsFileSystem" and not re.search("#|[?&]retry_limit_seconds=", uri):
+    parts = split_uri(uri)
+    path = parts.path.replace("?", "%3F").replace("#", "%23")
+    uri = f"{parts.scheme}://{parts.netloc}{path}{'?' if parts.query else ''}{parts.query}"
+    if name == "GcsFileSystem" and not re.search("[?&]retry_limit_seconds=", uri):
         return f"{uri}{'&' if '?' in uri else '?'}retry_limit_seconds={_GCS_RETRIES}"
     return re.sub("^s3a:", "s3:", uri, flags=re.IGNORECASE)
 
 
 def _of_uri(name: str, uri: str, options: Options) -> tuple[dict[str, Any], str]:
     """What pyarrow's class ``name`` takes for ``options``, and the path in it."""
-    parts = urlsplit(uri)
+    parts = split_uri(uri)
     arguments = _arguments(name, options)
     path = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
     if name == "GcsFileSystem":
@@ -275,14 +279,24 @@ def _on_web(uri: str, options: Options) -> Location:
     if not parts.hostname:
         raise ValueError(f"{around(shown(uri))!r} names no host")
     client = {"allow_http": parts.scheme.lower() == "http", **options}
-    client["default_headers"] = {"accept-encoding": "identity", **options.get("default_headers", {})}
+    headers = options.get("default_headers", {})
+    if not isinstance(headers, Mapping):
+        raise ValueError(f"storage option 'default_headers' maps names to values, it is not a {type(headers).__name__}")
+    client["default_headers"] = {"accept-encoding": "identity", **headers}
     # A path that a store might write otherwise, or one with a query, is the whole URL of a store of its own.
     is_plain = not parts.query and _PLAIN_PATH.fullmatch(parts.path) is not None
     base = uri[: uri.index("/", uri.index("://") + 3)] if is_plain else uri.partition("#")[0]
 
-    make = partial(HTTPStore.from_url, base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
     hidden = secrets_of(options) | secrets_of([value for _, value in parse_qsl(parts.query)])
     hidden |= {text for text in (parts.username, parts.password) if text and len(text) > 3}
+
+    def make() -> HTTPStore:
+        try:
+            return HTTPStore.from_url(base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
+        except Exception as error:
+            given = f" with the storage options {', '.join(options)}" if options else ""
+            raise ValueError(f"{around(shown(uri))!r} cannot be opened{given}: {scrubbed(error, hidden)}") from None
+
     key = ("http", base, _frozen(options))
     store = remembered(key, lambda: ObjectStore(make(), hidden, make, shown(base) + ("/" if is_plain else "")))
     return Location(store, parts.path.lstrip("/") if is_plain else "", shown(uri))
