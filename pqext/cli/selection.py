@@ -13,15 +13,8 @@ _STAR = re.compile(
 )
 _RENAMED = re.compile(r"(?P<value>\S+)\s+(?P<name>\w+)")
 _NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]*[^=<>!:'\"()\s])\s*=\s*(?P<value>[^=\s].*)", re.S)
-_WITHIN = re.compile(
-    r"(?P<column>[^:=\s()]+):(?!:)(?P<path>(?:[^\s:\[\]()+*/%]|\[[^\]]*\])+)(?:::(?P<type>\w+\s*(?:[(<].*[)>])?))?",
-    re.S,
-)
 _COMPUTED = re.compile(r"[-+*/%()`:\"']")
 """What a name holds seldom, and a computed value always."""
-
-_OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
-"""Types that SQL and so ``--where`` calls otherwise than ``pqext.col``."""
 
 Names = Callable[[], Iterable[str]]
 """The names of columns and, dotted, of fields of structs, where they are needed."""
@@ -74,9 +67,11 @@ def _all(without: str | None, names: list[str]) -> list[str]:
 
 def _split(text: str) -> list[str]:
     """The parts between commas that stand neither in quotes nor in brackets."""
-    parts, depth, quote = [""], 0, ""
-    for character in text:
-        if quote:
+    parts, depth, quote, within = [""], 0, "", _paths(text)
+    for at, character in enumerate(text):
+        if at in within:
+            pass
+        elif quote:
             quote = "" if character == quote else quote
         elif character in _QUOTES:
             quote = character
@@ -90,6 +85,18 @@ def _split(text: str) -> list[str]:
 
 
 _QUOTES = "\"'`"
+
+
+def _paths(text: str) -> set[int]:
+    """The places within paths of VARIANT columns, whose quotes and brackets are their own."""
+    if ":" not in text:
+        return set()
+    from pqext.dataset.notations.sql_paths import PathError, path_spans
+
+    try:
+        return {at for span in path_spans(text) for at in range(span.start, span.stop)}
+    except PathError:  # which is told where the column is read
+        return set()
 
 
 def _column(item: str, known: Names) -> Any:
@@ -117,17 +124,9 @@ def _unquoted(name: str) -> str:
 
 
 def _value(text: str) -> Any:
-    from pqext.dataset.expressions import col
     from pqext.dataset.notations.sql import value_from_sql
-    from pqext.dataset.notations.sql_literals import sql_types
 
-    match = _WITHIN.fullmatch(text)
-    if match is None:
-        return value_from_sql(text)
-    path = match["path"] if match["path"].startswith("$") else "$." + match["path"]
-    type = (match["type"] or "variant").strip()
-    with sql_types():
-        return col(_unquoted(match["column"])).variant(path, _OF_SQL.get(type.lower(), type))
+    return value_from_sql(text)
 
 
 def _needs_name(value: Any) -> bool:

@@ -183,10 +183,14 @@ def test_columns_are_named_as_text(text: str, columns: list[str]) -> None:
 
 
 def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
-    assert repr(selection("v:a.b::int")) == repr(selection("v:$.a.b::int"))
+    assert str(selection("v:a.b::int")[0]) == str(selection("v:$.a.b::int")[0]) == "v[$.a.b: int32]"
+    quoted = selection("v:`zip code`, v:['it\\'s, so'] as s, v:a::struct<b: bigint, c: int> as t")
+    assert [str(one if hasattr(one, "path") else one[1]) for one in quoted] == [
+        "v[$['zip code']: variant]", "v[$['it\\'s, so']: variant]", "v[$.a: struct<b: int64, c: int32>]",
+    ]  # fmt: skip
     (first, second) = selection("p=v:$.a['x,y']::DECIMAL(9,2),v:$.b")
     assert first[0] == "p"
-    assert str(first[1]) == "v[$.a.x,y: DECIMAL(9,2)]"
+    assert str(first[1]) == "v[$.a.x,y: decimal(9,2)]"
     assert str(second) == "v[$.b: variant]"
     for wrong in ("", "a,,b", ",a"):
         with pytest.raises(ValueError, match="names no columns"):

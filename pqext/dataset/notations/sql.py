@@ -6,13 +6,13 @@
 
 sqlglot reads the text, and what it finds is mapped onto expressions, node by node; nothing is run. What is not listed
 here is refused, with its place in the text. Identifiers are case-sensitive, as names of columns are; ``"a b"`` and
-```a b``` quote them. ``event:$.a.b`` is the value at a path of a VARIANT column, which a cast follows or which takes
-the type of the literal that it is compared with: ``double`` for all numbers.
+```a b``` quote them. ``event:a.b`` and ``event:$.a.b`` are the value at a path of a VARIANT column, which a cast
+follows or which takes the type of the literal that it is compared with: ``double`` for all numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, cast
 
@@ -40,6 +40,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
 from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
+from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -124,7 +125,7 @@ class _Reader:
         return cast(Expression, self._read(self._condition))
 
     def value(self) -> Value:
-        return cast(Value, self._read(self._value))
+        return cast(Value, self._read(self._result))
 
     def _read(self, make: Callable[[Node], Any]) -> Any:
         if len(self.text) > MAX_LENGTH:
@@ -146,7 +147,7 @@ class _Reader:
     def _parsed(self) -> Node:
         dialect = Filter()
         try:
-            tokens = self._joined(dialect.tokenize(self.text))
+            tokens = self._tokens(dialect)
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             found = self._parser.parse(tokens, self.text)
         except TokenError:
@@ -157,41 +158,19 @@ class _Reader:
             raise self._failure(0, "a filter is one condition, as in mag >= 5")
         return found[0]
 
-    def _joined(self, tokens: Sequence[Token]) -> list[Token]:
-        """The tokens, with every path of a VARIANT as one text in brackets, which bind like a path."""
-        joined: list[Token] = []
-        depth = at = 0
-        while at < len(tokens):
-            token = tokens[at]
+    def _tokens(self, dialect: sqlglot.Dialect) -> list[Token]:
+        """The tokens, with every path of a VARIANT as one text in brackets."""
+        try:
+            spans = path_spans(self.text)
+        except PathError as error:
+            raise self._failure(error.offset, str(error)) from None
+        tokens = dialect.tokenize(masked(self.text, spans))
+        depth = 0
+        for token in tokens:
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
             if depth > MAX_NESTED:
                 raise self._failure(token.start, f"parentheses nest more than {MAX_NESTED} deep")
-            at += 1
-            if token.token_type != TokenType.COLON or at == len(tokens):
-                joined.append(token)
-                continue
-            start, at = tokens[at].start, self._path_end(tokens, at)
-            path = self.text[start : tokens[at - 1].end + 1]
-            text = path if path.startswith("$") else "$." + path
-            parts = ((TokenType.L_BRACKET, "["), (TokenType.STRING, text), (TokenType.R_BRACKET, "]"))
-            end = tokens[at - 1].end
-            joined += [Token(kind, part, token.line, token.col, token.start, end) for kind, part in parts]
-        return joined
-
-    def _path_end(self, tokens: Sequence[Token], at: int) -> int:
-        """Behind the last token of a path that begins at ``at``: names, dots and what stands in brackets."""
-        at += 1
-        while at < len(tokens) and tokens[at].start == tokens[at - 1].end + 1:
-            kind = tokens[at].token_type
-            if kind == TokenType.DOT and at + 1 < len(tokens) and tokens[at + 1].start == tokens[at].end + 1:
-                at += 2
-            elif kind == TokenType.L_BRACKET:
-                while at < len(tokens) and tokens[at].token_type != TokenType.R_BRACKET:
-                    at += 1
-                at = min(at + 1, len(tokens))
-            else:
-                break
-        return at
+        return with_paths(tokens, spans)
 
     def _condition(self, node: Node) -> Expression:
         found = self._any(node)
@@ -202,6 +181,11 @@ class _Reader:
         if not isinstance(found, Expression):
             raise self._refusal(node, "this is no condition: compare it, as in mag >= 5")
         return found
+
+    def _result(self, node: Node) -> Value:
+        """A value by itself, of which a path without a type is a VARIANT."""
+        found = self._any(node)
+        return found.column.variant(found.path, "variant") if isinstance(found, _Path) else self._value(node)
 
     def _value(self, node: Node) -> Value:
         found = self._any(node)

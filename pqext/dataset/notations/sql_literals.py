@@ -19,6 +19,7 @@ from pqext.core.suggest import did_you_mean
 from pqext.core.text import visible
 from pqext.dataset.expressions import ArithmeticOperator
 from pqext.dataset.expressions.literals import MAX_EXPONENT, timestamp_literal, timestamp_nanoseconds
+from pqext.variant.shredding.schema import quote_name
 
 _Kind = exp.DataType.Type
 _TYPES: dict[str, str] = {
@@ -94,7 +95,20 @@ def type_of_cast(type: exp.DataType) -> str:
     if name in _TYPES and not type.expressions:
         return str(type_name(_TYPES[name]))
     with sql_types():
-        return str(type_name(visible(type.sql()).lower()))
+        return str(type_name(_nested(type) if type.args.get("nested") else visible(type.sql()).lower()))
+
+
+def _nested(type: exp.DataType) -> str:
+    """A list, map or struct as DDL has it, with the names of fields as they are written."""
+    parts = []
+    for part in type.expressions:
+        if isinstance(part, exp.ColumnDef) and isinstance(part.args.get("kind"), exp.DataType):
+            parts.append(f"{quote_name(str(part.this.this))}: {type_of_cast(part.args['kind'])}")
+        elif isinstance(part, exp.DataType):
+            parts.append(type_of_cast(part))
+        else:
+            raise ValueError(f"{visible(part.sql())} is no type of a field; write struct<a: bigint>")
+    return f"{str(type.this.value).lower()}<{', '.join(parts)}>"
 
 
 def cast_literal(value: Any, type: exp.DataType) -> Any:

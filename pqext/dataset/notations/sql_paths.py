@@ -1,0 +1,145 @@
+"""Paths into VARIANT columns within SQL text: ``event:user.name``, ``event:`zip code` ``, ``event:$.a[0]['x y']``.
+
+sqlglot has its own idea of a colon, so paths are taken out of the text before it is cut into tokens: spaces stand in
+their place, and afterwards three tokens, a text in brackets, which bind like a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+
+from pqext.variant.access.path import format_path
+
+
+@dataclass(frozen=True, slots=True)
+class PathSpan:
+    """A path, and where its text begins, with the colon, and ends."""
+
+    start: int
+    stop: int
+    steps: tuple[str | int, ...]
+
+
+class PathError(ValueError):
+    """What is wrong with a path, and where."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.offset = offset
+
+
+_SKIPPED = re.compile(
+    r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?:[^`]|``)*+`|--[^\n]*|/\*.*?\*/|::|\bstruct\s*<""", re.S | re.I
+)
+"""Quoted texts and names, comments, and what has other colons."""
+_NAME = re.compile(r"\w+")
+_INDEX = re.compile(r"\[\s*(-?\d{1,12})\s*\]")
+_QUOTED_NAME = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`')
+_QUOTED_KEY = re.compile(
+    r"""\[\s*(?:'((?:[^'\\]|''|\\['\\]|\\(?!'))*+)'|"((?:[^"\\]|""|\\["\\]|\\(?!"))*+)"|`((?:[^`]|``)*+)`)\s*\]"""
+)
+_ESCAPED = {"'": re.compile(r"\\([\\'])|'(')"), '"': re.compile(r'\\([\\"])|"(")')}
+
+
+def path_spans(text: str) -> list[PathSpan]:
+    """The paths of SQL text, in order. Raises :class:`PathError` for a path that is not understood."""
+    found: list[PathSpan] = []
+    at = 0
+    while at < len(text):
+        skipped = _SKIPPED.match(text, at)
+        if skipped is not None:
+            at = _type_end(text, skipped.end()) if skipped[0].endswith("<") else skipped.end()
+        elif text[at] == ":":
+            span = _span(text, at)
+            found.append(span)
+            at = span.stop
+        else:
+            at += 1
+    return found
+
+
+def masked(text: str, spans: Sequence[PathSpan]) -> str:
+    """The text with spaces for its paths, so that all else stays where it is."""
+    for span in spans:
+        text = text[: span.start] + " " * (span.stop - span.start) + text[span.stop :]
+    return text
+
+
+def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token]:
+    """The tokens of a masked text, with each path as a text in brackets."""
+    joined: list[Token] = []
+    left = list(reversed(spans))
+    for token in [*tokens, None]:
+        while left and (token is None or left[-1].start < token.start):
+            span = left.pop()
+            line, col = (joined[-1].line, joined[-1].col) if joined else (1, 1)
+            parts = (
+                (TokenType.L_BRACKET, "["), (TokenType.STRING, format_path(span.steps)), (TokenType.R_BRACKET, "]"),
+            )  # fmt: skip
+            joined += [Token(kind, part, line, col, span.start + 1, span.stop - 1) for kind, part in parts]
+        if token is not None:
+            joined.append(token)
+    return joined
+
+
+def _type_end(text: str, at: int) -> int:
+    """After the bracket that closes a type whose bracket was opened before ``at``."""
+    depth = 1
+    while at < len(text) and depth:
+        depth += (text[at] == "<") - (text[at] == ">")
+        at += 1
+    return at
+
+
+def _span(text: str, start: int) -> PathSpan:
+    at = start + 1
+    while at < len(text) and text[at].isspace():
+        at += 1
+    steps: list[str | int] = []
+    if text[at : at + 1] == "$":
+        at += 1
+    elif text[at : at + 1] != "[":
+        name, at = _name(text, at)
+        steps.append(name)
+    while at < len(text):
+        is_field = text[at] == "." or (text[at] == ":" and text[at : at + 2] != "::")
+        if is_field:
+            step, at = _name(text, at + 1)
+        elif text[at] == "[":
+            step, at = _bracket(text, at)
+        else:
+            break
+        steps.append(step)
+    return PathSpan(start, at, tuple(steps))
+
+
+def _name(text: str, at: int) -> tuple[str, int]:
+    quoted = _QUOTED_NAME.match(text, at)
+    if quoted is not None:
+        name = quoted[2].replace("``", "`") if quoted[1] is None else quoted[1].replace('""', '"')
+        return name, quoted.end()
+    found = _NAME.match(text, at)
+    if found is None:
+        if text[at : at + 1] == "*":
+            raise PathError(at, "a wildcard leads to many values, and a condition asks about one")
+        raise PathError(at, "a path goes on with the name of a field here, quoted unless it is a plain word")
+    return found[0], found.end()
+
+
+def _bracket(text: str, at: int) -> tuple[str | int, int]:
+    index = _INDEX.match(text, at)
+    if index is not None:
+        if index[1].startswith("-"):
+            raise PathError(at + 1, "filters count the elements of an array from the start, from 0")
+        return int(index[1]), index.end()
+    key = _QUOTED_KEY.match(text, at)
+    if key is None:
+        raise PathError(at, "brackets of a path hold the index of an element or a quoted name, as in event:['a b'][0]")
+    if key[3] is not None:
+        return key[3].replace("``", "`"), key.end()
+    quote, inside = ("'", key[1]) if key[2] is None else ('"', key[2])
+    return _ESCAPED[quote].sub(lambda escaped: escaped[1] or escaped[2], inside), key.end()
