@@ -1,0 +1,35 @@
+"""Seconds of what tests/stress/run.py does for minutes: in a process of its own, since a library may crash it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stress.cases import Case, repeat
+
+SCRIPT = Path(__file__).with_name("run.py")
+
+
+@pytest.mark.parametrize("part", ["spatial", "variants", "scans", "spark_functions"])
+def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(part: str, tmp_path: Path) -> None:
+    if part == "spark_functions":
+        pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
+    arguments = ["--minutes", "0.03", "--threads", "2,8", "--cases", "30", part]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert f"{part}: " in done.stdout
+
+
+def test_differing_answer_and_error_are_faults() -> None:
+    def fail(threads: int) -> int:
+        return threads if threads == 1 else 1 // 0
+
+    (fault,) = {fault[:40] for fault in repeat([Case("odd", lambda threads: threads)], [2], 1).faults}
+    assert fault == "odd with 2 threads gives another answer"
+    assert "ZeroDivisionError" in repeat([Case("failing", fail)], [2], 1).faults[0]
+    with pytest.raises(AssertionError, match="another answer than the reference"):
+        repeat([Case("wrong", lambda _: 1, 2)], [2], 1)
