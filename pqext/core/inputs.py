@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.polars_types import with_arrow_types
+
 _HINTS = {
     "GeoDataFrame": "; pqext.geo.write_geopandas takes it",
     "LazyFrame": "; collect() it first",
@@ -20,7 +22,8 @@ def as_table(data: Any) -> Any:
 
     ``data`` is a Table, a RecordBatch, a RecordBatchReader, an iterable of batches with a ``schema``, a pandas or
     polars DataFrame, a mapping from names to arrays, or any object with ``__arrow_c_stream__`` (a DuckDB relation) or
-    ``__arrow_c_array__``. The index of a pandas DataFrame is kept as pyarrow keeps it. Raises ``TypeError`` for others.
+    ``__arrow_c_array__``. The index of a pandas DataFrame is kept as pyarrow keeps it, and 128-bit integers of polars
+    become ``decimal128(38, 0)``. Raises ``TypeError`` for others and for polars columns of Python objects.
     """
     if isinstance(data, pa.Table):
         return data
@@ -33,7 +36,8 @@ def as_table(data: Any) -> Any:
         if type(data).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
             return pa.Table.from_pandas(data)
         if isinstance(data, Mapping):
-            return pa.table(dict(data))
+            return pa.table({name: _column(values) for name, values in data.items()})
+        data = with_arrow_types(data)
         if hasattr(data, "__arrow_c_stream__"):
             # What has a length is in memory already.
             return pa.table(data) if hasattr(data, "__len__") else pa.RecordBatchReader.from_stream(data)
@@ -43,6 +47,13 @@ def as_table(data: Any) -> Any:
         "expected a table: of pyarrow, pandas or polars, a mapping from names to arrays, or an object with "
         f"__arrow_c_stream__, not {kind}{_HINTS.get(kind, '')}"
     )
+
+
+def _column(values: Any) -> Any:
+    """The values of a mapping as ``pyarrow.table`` takes them: it does not read nested Series of polars."""
+    values = with_arrow_types(values)
+    is_series = type(values).__module__.partition(".")[0] == "polars" and hasattr(values, "__arrow_c_stream__")
+    return pa.chunked_array(values) if is_series else values
 
 
 def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.arrow_check import check_array
+from pqext.core.polars_types import with_arrow_types
 from pqext.variant.stored import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 
@@ -26,6 +27,7 @@ def as_arrow(values: Any, what: str = "an array") -> VariantLike:
     if isinstance(values, str | bytes | bytearray | memoryview):
         hint = "; pqext.variant.read_json reads files" if _names_a_file(values) else ""
         raise TypeError(f"expected {what}, not one {type(values).__name__}; put it into a list{hint}")
+    values = with_arrow_types(values)
     try:
         if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
             return check_array(pa.chunked_array(values))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pqext.core.arrow_check import check_table
 from pqext.core.errors import LimitError
+from pqext.core.polars_types import with_arrow_types
 from pqext.core.text import visible
 from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.variant.coercion import as_arrow
@@ -67,6 +68,7 @@ def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.Chu
     if nulls not in ("absent", "null"):
         raise ValueError(f"nulls is 'absent' or 'null', not {nulls!r}")
     keep = nulls == "null"
+    data = with_arrow_types(data)
     if isinstance(data, pa.RecordBatch):
         check_table(pa.Table.from_batches([data]))
         return _rows(_struct_of(data), keep, 0)
