@@ -182,7 +182,6 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ),
     ("an element", lambda _: cast(Any, col("station"))[3], r"col\('station'\).variant\('\$\[3\]', 'string'\)"),
     ("a loop over a column", lambda _: list(cast(Any, col("station"))), "not iterable"),
-    ("a variant without a type", lambda _: col("station").variant("$"), r"\('\$', 'string'\); .* BIGINT, .*UUID"),
     ("a schema of a file", lambda path: cast(Any, pqext.open)(path, schema="union"), "pqext.scan .* take a schema"),
     ("& in text", lambda path: pqext.read_table(path, filter="a > 28 & b > 3"), "joined by and and or, at character 5"),
     ("a name in text", lambda path: pqext.read_table(path, filter="usr.name = 'x'"), "'user'.*\\n.*\\n +\\^"),
@@ -223,8 +222,9 @@ def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path:
 
 def test_full_stops_in_the_names_of_columns_are_told_from_fields(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"a.b": [1, 2]}), tmp_path / "a.parquet")
-    assert pqext.read_table(tmp_path / "a.parquet", filter=col(["a.b"]) > 1).num_rows == 1
-    for filter, written in ((col("a.b") > 1, r"col\(\['a\.b'\]\)"), ("a.b > 1", r'"a\.b"')):
+    for filter in (col(["a.b"]) > 1, col("a.b") > 1, "a.b > 1"):
+        assert pqext.read_table(tmp_path / "a.parquet", filter=filter).num_rows == 1
+    for filter, written in ((col(["a", "b"]) > 1, r"col\(\['a\.b'\]\)"), ('"a"."b" > 1', r'"a\.b"')):
         with pytest.raises(ValueError, match=f"write {written} for the column 'a.b'"):
             pqext.read_table(tmp_path / "a.parquet", filter=filter)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +238,7 @@ def test_a_condition_reads_the_columns_of_its_path_and_no_others(
     ("expression", "error", "message"),
     [
         (col("v").variant("$.a", "int64") == "1", TypeError, r"column v\[\$\.a: int64\] holds integer values"),
-        (col("v").variant("$.a", "variant") == 1, TypeError, "compares with no literal"),
+        (col("v").variant("$.a", "array<int>") == 1, TypeError, "compares with no literal"),
         (col("v") == b"", TypeError, "column v compares with no literal"),
         (col("v.metadata") == b"", TypeError, r"column v\.metadata lies inside v, a VARIANT"),
         (col("row").variant("$.a", "int64").is_null(), TypeError, "column row is no VARIANT"),
@@ -253,3 +256,57 @@ def test_a_type_that_variants_do_not_have_is_refused_at_once() -> None:
         col("v").variant("$.a", pa.duration("s"))
     with pytest.raises(ValueError, match="COLOUR"):
         col("v").variant("$.a", "colour")
+
+
+untyped = col("v").variant("$.a")
+
+
+@pytest.mark.parametrize(
+    ("condition", "typed"),
+    [
+        (untyped == 5, col("v").variant("$.a", "double") == 5),
+        (untyped < 2.5, col("v").variant("$.a", "double") < 2.5),
+        (untyped == "x", col("v").variant("$.a", "string") == "x"),
+        (untyped != date(2024, 1, 2), col("v").variant("$.a", "date") != date(2024, 1, 2)),
+        (untyped > datetime(2024, 1, 2), col("v").variant("$.a", "timestamp_ntz") > datetime(2024, 1, 2)),
+        (untyped > datetime(2024, 1, 2, tzinfo=UTC),
+         col("v").variant("$.a", "timestamp") > datetime(2024, 1, 2, tzinfo=UTC)),
+        (~untyped, ~(col("v").variant("$.a", "boolean") == True)),  # noqa: E712
+        (untyped.isin(["x", None]), col("v").variant("$.a", "string").isin(["x", None])),
+        (untyped.isin([1, 2.5]), col("v").variant("$.a", "double").isin([1, 2.5])),
+        (untyped.starts_with("x"), col("v").variant("$.a", "string").starts_with("x")),
+        (untyped.between(1, 2), col("v").variant("$.a", "double").between(1, 2)),
+        (untyped.cast("int64") > 1, col("v").variant("$.a", "int64") > 1),
+        (untyped.is_null(), col("v").variant("$.a", "variant").is_null()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_value_without_a_type_takes_that_of_the_literal(condition: Expression, typed: Expression) -> None:
+    assert condition == typed
+
+
+@pytest.mark.parametrize("literal", [Decimal("1.5"), 2**60, b"x", time(1)], ids=str)
+def test_literal_that_decides_no_type_asks_for_one(literal: Any) -> None:
+    for build in (lambda: untyped == literal, lambda: untyped.isin([literal])):
+        with pytest.raises(TypeError, match=r"write the type of \$\.a, as in col\('v'\)\.variant\('\$\.a', '"):
+            build()
+    with pytest.raises(ValueError, match="literals of several types"):
+        untyped.isin([1, "x"])
+
+
+@pytest.mark.parametrize("shredding", [{}, {"v": "a STRING"}])
+def test_rows_of_a_value_without_a_type_are_those_of_the_documents(shredding: Any) -> None:
+    documents = [{"a": "x"}, {"a": "y"}, {"a": 7}, {"b": 1}, {"a": None}, {"a": "x"}, {"a": [1]}, {"a": True}]
+    sink = io.BytesIO()
+    table = pa.table({"id": range(8), "v": variant.from_python(documents)})
+    write_table(table, sink, row_group_rows=2, shredding=shredding)
+    ids = {
+        (untyped == "x",): [at for at, one in enumerate(documents) if one.get("a") == "x"],
+        (untyped == 7,): [2], (untyped.is_null(),): [at for at, one in enumerate(documents) if "a" not in one],
+        (untyped,): [1, 2, 7],  # which Spark casts to true, "y" and numbers too
+        (col("v").variant("$.a[0]") == 1,): [6],
+    }  # fmt: skip
+    for (condition,), expected in ids.items():
+        assert read_table(sink.getvalue(), ["id"], condition)["id"].to_pylist() == expected
+    values = read_table(sink.getvalue(), [("a", untyped)])["a"]
+    assert variant.to_json(values).to_pylist() == [json.dumps(one["a"]) if "a" in one else None for one in documents]

@@ -45,7 +45,7 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
         ("$.a..b", 4, "empty"),
         ("$[", 2, "element index or a quoted"),
         ("$[x]", 2, "element index or a quoted"),
-        ("$[-1]", 2, "counts from the start"),
+        ("$[-1]", 2, "counts from the start here, from 0, as in Spark; pqext.variant.get takes"),
         ("$.a[*]", 3, r"variant\.explode"),
         ("$.a.*", 4, r"variant\.explode.*\['\*'\]"),
         ("$.*.a", 2, r"variant\.explode"),

@@ -8,7 +8,7 @@ make the conditions of :mod:`pqext.dataset.expressions.conditions`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
@@ -22,6 +22,7 @@ from pqext.dataset.expressions.conditions import (
     SWAPPED,
     Comparison,
     Expression,
+    IsIn,
     Matches,
     Operand,
     Relation,
@@ -31,6 +32,7 @@ from pqext.dataset.expressions.conditions import (
 )
 from pqext.dataset.expressions.operators import Questions
 from pqext.dataset.expressions.spatial import SpatialQuestions
+from pqext.dataset.expressions.untyped import UNTYPED, type_beside, type_beside_all, type_to_write
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 
@@ -81,7 +83,7 @@ class Value(Suggesting, Questions):
     def __neg__(self) -> Arithmetic:
         return Arithmetic("-", (self,))
 
-    def cast(self, type: Any) -> Cast:
+    def cast(self, type: Any) -> Value:
         """The value as another type, null where it has none; ``type`` is a type's name or an Arrow type.
 
         Casts are Spark's ``try_cast`` with the session time zone UTC: decimals are rounded half up, other numbers are
@@ -169,18 +171,18 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
     def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
         """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
 
-        ``type``, which must be given, is a type's name or an Arrow type, and casts are those of
-        ``pqext.variant.get``. Raises ``ValueError`` for a path or a type that is none. Lists, structs, maps and
-        variants can be selected, and be null or not; they compare with no literal.
+        ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Without it the value
+        is a VARIANT, and a condition takes the type of its literal: ``double`` for all numbers. Raises ``ValueError``
+        for a path or a type that is none. Lists, structs and maps can be selected, and be null or not; they compare
+        with no literal.
+
+        >>> from pqext import col
+        >>> str(col("event").variant("$.user") == "Bo")
+        "event[$.user: string] == 'Bo'"
         """
         from pqext.variant.access.targets import type_name
 
-        if type is None:
-            from pqext.variant.shredding.schema import types_told
-
-            written = f"col({str(self)!r}).variant({path!r}, 'string')"
-            raise TypeError(f"variant takes a path and a type, as in {written}; the types are {types_told()}")
-        return VariantField(self, format_path(as_path(path)), type_name(type))
+        return VariantField(self, format_path(as_path(path)), UNTYPED if type is None else type_name(type))
 
     @overload
     def contains(self, part: str) -> Matches: ...
@@ -217,6 +219,30 @@ class VariantField(Value):
 
         target_type(self.type)
         object.__setattr__(self, "path", format_path(as_path(self.path)))
+
+    def cast(self, type: Any) -> Value:
+        """The value as another type; of a VARIANT the value at the path, cast as :func:`pqext.variant.get` casts."""
+        return self.column.variant(self.path, type) if self.type == UNTYPED else Value.cast(self, type)
+
+    def isin(self, values: Iterable[Any]) -> IsIn:
+        """As for all values; a VARIANT takes the type of the literals."""
+        if self.type != UNTYPED or isinstance(values, str | bytes | bytearray):
+            return Value.isin(self, values)
+        values = tuple(values)
+        return Value.isin(self._of_type(type_beside_all(values), next(iter(values), None)), values)
+
+    def _compare(self, operator: Operator, value: object) -> Expression:
+        is_typed = self.type != UNTYPED or isinstance(value, Operand | Expression)
+        return Value._compare(self if is_typed else self._of_type(type_beside(value), value), operator, value)
+
+    def _as_text(self) -> Operand:
+        return self._of_type("string", "") if self.type == UNTYPED else self
+
+    def _of_type(self, type: str | None, literal: Any) -> VariantField:
+        if type is None:
+            written = f"col({str(self.column)!r}).variant({self.path!r}, {type_to_write(literal)!r})"
+            raise TypeError(f"write the type of {visible(self.path)}, as in {visible(written)}")
+        return self.column.variant(self.path, type)
 
     def __str__(self) -> str:
         return f"{self.column}[{visible(self.path)}: {visible(self.type)}]"

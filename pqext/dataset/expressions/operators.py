@@ -26,6 +26,10 @@ class Questions(Operand):
     def _compare(self, operator: Operator, value: object) -> Expression:
         """``self operator value``, with a literal or another operand."""
 
+    def _as_text(self) -> Operand:
+        """What a pattern is compared with."""
+        return self
+
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
         return self._compare("==", value)
 
@@ -109,15 +113,15 @@ class Questions(Operand):
         >>> str(col("name").starts_with("Fi"))
         "starts_with(name, 'Fi')"
         """
-        return Matches(self, "starts_with", prefix)
+        return Matches(self._as_text(), "starts_with", prefix)
 
     def ends_with(self, suffix: str | bytes) -> Matches:
         """Does the text end with ``suffix``?"""
-        return Matches(self, "ends_with", suffix)
+        return Matches(self._as_text(), "ends_with", suffix)
 
     def contains(self, part: Any) -> Any:
         """Does the text contain ``part``?"""
-        return Matches(self, "contains", part)
+        return Matches(self._as_text(), "contains", part)
 
     def like(self, pattern: str, escape: str | None = None) -> Matches:
         """Is the text LIKE ``pattern``, where ``%`` stands for any text and ``_`` for one character?
@@ -128,11 +132,11 @@ class Questions(Operand):
         >>> str(col("place").like("%Fiji%"))
         "place like '%Fiji%'"
         """
-        return Matches(self, "like", pattern, escape)
+        return Matches(self._as_text(), "like", pattern, escape)
 
     def ilike(self, pattern: str, escape: str | None = None) -> Matches:
         """Is the text LIKE ``pattern`` in any case of its letters?"""
-        return Matches(self, "ilike", pattern, escape)
+        return Matches(self._as_text(), "ilike", pattern, escape)
 
 
 def as_condition(value: object) -> Expression:

@@ -37,6 +37,7 @@ from pqext.dataset.expressions import (
     as_value,
     relation,
 )
+from pqext.dataset.expressions.untyped import type_beside, type_beside_all, type_to_write
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
 from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
@@ -314,25 +315,13 @@ class _Reader:
 
     def _typed(self, node: Node, path: _Path, beside: Any) -> VariantField:
         """A value within a VARIANT, of the type that a literal says."""
-        from datetime import date, datetime
-
-        match beside:
-            case bool():
-                type = "boolean"
-            case int() | float() if abs(beside) <= 1 << 53 or isinstance(beside, float):
-                type = "double"
-            case str():
-                type = "string"
-            case datetime():
-                type = "timestamp_ntz" if beside.tzinfo is None else "timestamp"
-            case date():
-                type = "date"
-            case _:
-                exact = "bigint" if isinstance(beside, int) and abs(beside) < 1 << 63 else "decimal(38, 0)"
-                type = exact if isinstance(beside, int) else "double"
-                hint = (beside.place or "").partition("\n")[0] if isinstance(beside, Column) else ""
-                typed = f"{path.column}:{path.path}::{type}{hint}"
-                raise self._refusal(node, f"write the type of {path.path}, as in {typed}")
+        is_literal = not isinstance(beside, Value | _Path)
+        type = type_beside(beside) if is_literal else None
+        if type is None:
+            hint = (beside.place or "").partition("\n")[0] if isinstance(beside, Column) else ""
+            written = type_to_write(beside if is_literal else None)
+            typed = f"{path.column}:{path.path}::{written}{hint}"
+            raise self._refusal(node, f"write the type of {path.path}, as in {typed}")
         return path.column.variant(path.path, type)
 
     def _is(self, node: exp.Is) -> Expression:
@@ -360,9 +349,7 @@ class _Reader:
                 raise self._refusal(one, "in takes a list of literals, no columns; text stands in single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
-            fields = {self._typed(node, found, value).type for value in values if value is not None}
-            if len(fields) > 1:
-                raise self._refusal(node, "the list holds literals of several types")
+            type_beside_all(values)
             found = self._typed(node, found, next((value for value in values if value is not None), ""))
         if not isinstance(found, Value):
             raise self._refusal(node, "a column is looked for in a list")

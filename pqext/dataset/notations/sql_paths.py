@@ -103,8 +103,9 @@ def _span(text: str, start: int) -> PathSpan:
     if text[at : at + 1] == "$":
         at += 1
     elif text[at : at + 1] != "[":
-        name, at = _name(text, at)
-        steps.append(name)
+        first, at = _name(text, at)
+        steps.append(first)
+    step: str | int
     while at < len(text):
         is_field = text[at] == "." or (text[at] == ":" and text[at : at + 2] != "::")
         if is_field:
@@ -134,7 +135,7 @@ def _bracket(text: str, at: int) -> tuple[str | int, int]:
     index = _INDEX.match(text, at)
     if index is not None:
         if index[1].startswith("-"):
-            raise PathError(at + 1, "filters count the elements of an array from the start, from 0")
+            raise PathError(at + 1, "an element index counts from the start here, from 0, as in Spark")
         return int(index[1]), index.end()
     key = _QUOTED_KEY.match(text, at)
     if key is None:

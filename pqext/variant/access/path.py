@@ -57,6 +57,10 @@ def parse_many(text: str) -> ManyPath:
     return _parse(text, True, False)
 
 
+_FROM_END = (
+    "an element index counts from the start here, from 0, as in Spark; pqext.variant.get takes negative indexes, which "
+    "count from the end"
+)
 _MANY = "a wildcard leads to many values: variant.explode follows it"
 
 
@@ -151,7 +155,7 @@ def _bracket(text: str, start: int, from_end: bool) -> tuple[str | int, int]:
         if index is None:
             raise _error(text, start, "expected an element index or a quoted field name")
         if index[0].startswith("-") and not from_end:
-            raise _error(text, start, "an element index counts from the start, from 0")
+            raise _error(text, start, _FROM_END)
         at = index.end()
         if at - start > 11 or abs(int(index[0])) > MAX_INDEX:
             raise _error(text, start, "element index is out of range")

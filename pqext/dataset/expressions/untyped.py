@@ -1,0 +1,51 @@
+"""The type that a value within a VARIANT has in a condition where only the literal beside it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any
+
+from pqext.dataset.expressions.literals import Literal, canonical, is_null
+
+UNTYPED = "variant"
+"""The type of a value that is left as it is."""
+_EXACT_INTEGERS = 1 << 53
+"""Integers up to this one are doubles."""
+
+
+def type_beside(literal: Any) -> str | None:
+    """The type of a literal's values within VARIANT columns, ``double`` for all numbers; None if it does not decide.
+
+    >>> type_beside("x"), type_beside(5), type_beside(True)
+    ('string', 'double', 'boolean')
+    """
+    match canonical(literal):
+        case bool():
+            return "boolean"
+        case float():
+            return "double"
+        case int(number) if abs(number) <= _EXACT_INTEGERS:
+            return "double"
+        case str():
+            return "string"
+        case datetime(tzinfo=zone):
+            return "timestamp_ntz" if zone is None else "timestamp"
+        case date():
+            return "date"
+    return None
+
+
+def type_beside_all(values: Iterable[Any]) -> str | None:
+    """The type beside a list of literals; None if one does not decide. Raises ``ValueError`` for several types."""
+    types = {type_beside(value) for value in values if not is_null(value)}
+    if len(types) > 1 and None not in types:
+        raise ValueError("the list holds literals of several types")
+    return types.pop() if len(types) == 1 else "string" if not types else None
+
+
+def type_to_write(literal: Literal | None) -> str:
+    """The name of a type to write where a literal does not decide."""
+    if isinstance(literal, int):
+        return "bigint" if abs(literal) < 1 << 63 else "decimal(38, 0)"
+    return "double"
