@@ -20,6 +20,7 @@ COMMANDS = {
     "json_to_variant": ["--megabytes", "20", "--repeat", "3"],
     "variant_get": ["--rows", "200000", "--repeat", "3"],
     "variant_to_json": ["--megabytes", "20", "--repeat", "3"],
+    "rows_as_text": [],
     "spark": [],
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
     "footer_forms": [],
