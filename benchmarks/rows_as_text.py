@@ -63,7 +63,7 @@ def main() -> int:
         pq.write_table(make_table(options.rows), source, row_group_size=200_000)
         for suffix, name in FORMATS.items():
             ours, theirs = Path(folder) / f"ours.{suffix}", Path(folder) / f"theirs.{suffix}"
-            copy = f"SET enable_progress_bar=false; SET TimeZone='UTC'; COPY (FROM '{source}') TO '{theirs}' (FORMAT {suffix})"
+            copy = f"SET enable_progress_bar=false; COPY (FROM '{source}') TO '{theirs}' (FORMAT {suffix})"
             commands = {
                 "pqext": [sys.executable, "-m", "pqext", "query", str(source), "--output", str(ours), "--force"],
                 "DuckDB": [sys.executable, "-c", f"import duckdb; duckdb.execute({copy!r})"],
