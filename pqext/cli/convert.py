@@ -420,12 +420,16 @@ def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError, fate: str) 
     else:
         from pqext.cli.schema import shredding_of
         from pqext.core.reader import ParquetFile
+        from pqext.variant.shredding.residual import residual_counts, residual_shares
 
         with ParquetFile(dest) as file:
             groups = counted(len(file.row_groups), "row group")
             say(f"{named(dest)}: {counted(rows, 'row')}{fate} in {groups}, {size(file.source.size)}")
             for column, schema in shredding_of(file).items():
                 say(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
+            left = residual_shares([residual_counts(file.metadata.row_groups, shredding_of(file))])
+            for path, share in left.items():
+                say(f"  in the residual: {share:.1%} of {shorten(visible(path), MAX_TEXT)}")
     if losses.count:
         fate = "left out" if on_error is OnError.skip else "null"
         click.echo(f"{counted(losses.count, 'value')} could not be read, now {fate}. The first:", err=True)

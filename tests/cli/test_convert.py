@@ -49,6 +49,24 @@ def documents(path: Path, column: str = "value") -> list[object]:
     return [None if text is None else json.loads(text) for (text,) in rows]
 
 
+def stored_share(path: Path) -> float:
+    """The share of the values of x that pyarrow finds in the residual."""
+    group = pq.read_table(path)["value"].combine_chunks().field("typed_value").field("x")
+    left, typed = (len(group) - group.field(name).null_count for name in ("value", "typed_value"))
+    return float(left / (left + typed))
+
+
+def test_conversion_reports_the_share_of_values_in_the_residual(tmp_path: Path) -> None:
+    source, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
+    source.write_text("".join(f'{{"x": {i if i % 8 == 0 else i / 7}, "y": [1]}}\n' for i in range(2000)))
+    result = run(source, dest, "--row-group-rows", 700)
+    assert f"in the residual: {stored_share(dest):.1%} of value: $.x\n" in result.output
+    assert stored_share(dest) == 0.125
+    source.write_text("".join(f'{{"x": {i / 7}}}\n' for i in range(2000)))
+    assert "in the residual" not in run(source, dest).output
+    assert stored_share(dest) == 0
+
+
 def test_json_lines_become_a_shredded_variant_column(lines: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     result = run(lines, dest)

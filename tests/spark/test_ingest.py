@@ -39,6 +39,17 @@ def _normal(number: Decimal) -> str:
     return str(number.normalize())
 
 
+def test_shares_in_the_residual_are_reported(spark: Any, tmp_path: Path) -> None:
+    source = lines(tmp_path / "in" / "a.json", [{"x": i if i % 8 == 0 else i / 7, "a": [i / 7]} for i in range(4000)])
+    done = ingest_json(spark, str(source), str(tmp_path / "out"), task_bytes=20_000)
+    assert len(done.written) > 1
+    group = pq.read_table(tmp_path / "out")["value"].combine_chunks().field("typed_value").field("x")
+    left, typed = (len(group) - group.field(name).null_count for name in ("value", "typed_value"))
+    assert (left, typed) == (500, 3500)
+    # 0/7 and every other 7th quotient is a whole number, which Python writes with a point.
+    assert done.residual == {"value: $.x": 0.125}
+
+
 def values(folder: Path) -> list[Any]:
     return [*variant.to_python(pqext.read_table(folder)["value"])]
 

@@ -12,12 +12,15 @@ import duckdb
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pqext
 from pqext import variant
 from pqext.core.errors import VariantError
+from pqext.variant.shredding.residual import residual_counts, residual_shares
 from pqext.variant.shredding.sampling import sampled_rows
 from pqext.variant.shredding.schema import Untyped, check_size, walk
 from pqext.variant.types import variant_type
@@ -226,6 +229,30 @@ def test_integers_among_doubles_stay_in_the_residual_and_the_reason_says_how_man
     assert share_in_residual(variant.parse_json(texts, shredding="infer")) == 0  # DECIMAL, for which 15 digits suffice
     texts = [f'{{"x": {i if i % 2 == 0 else i / 7}}}' for i in range(10_000)]
     assert "DOUBLE" not in str(variant.infer_schema(variant.parse_json(texts), coerce="json"))
+
+
+def test_long_numbers_of_variants_stay_decimals_and_the_reason_names_the_option() -> None:
+    explained = variant.infer_schema(variant.parse_json([f'{{"x": {i / 7}}}' for i in range(1, 100)])).explain()
+    assert "x: DECIMAL(38,17)" in explained
+    assert "coerce='json' makes it DOUBLE" in explained
+
+
+def test_shares_in_the_residual_of_a_file_are_those_that_pyarrow_counts(tmp_path: Path) -> None:
+    texts = ['{"a": [1, "x", 2, null], "o": {"b.c": 1}}', '{"a": 5, "o": {"b.c": "y"}}', "null", "7", '{"o": {}}']
+    table = pa.table({"v": pa.array(variant.parse_json(texts * 20))})
+    schema = {"schema": "a ARRAY<BIGINT>, o STRUCT<`b.c`: BIGINT>"}
+    pqext.write_table(table, tmp_path / "x.parquet", shredding={"v": schema}, row_group_rows=30)
+    with pqext.open(tmp_path / "x.parquet") as file:
+        counts = residual_counts(file.metadata.row_groups, ["v"])
+    typed = pq.read_table(tmp_path / "x.parquet")["v"].combine_chunks().field("typed_value")
+    elements, member = typed.field("a").field("typed_value").values, typed.field("o").field("typed_value").field("b.c")
+    leaves = {"v: $.a[*]": elements, "v: $.o.b.c": member}
+    expected = {
+        path: (len(leaf) - leaf.field("value").null_count, sum(len(leaf) - leaf.field(i).null_count for i in (0, 1)))
+        for path, leaf in leaves.items()
+    }
+    assert counts == expected == {"v: $.a[*]": (40, 80), "v: $.o.b.c": (20, 40)}
+    assert residual_shares([counts, {"v: $.a[*]": (0, 80)}]) == {"v: $.a[*]": 0.25, "v: $.o.b.c": 0.5}
 
 
 def test_decimals_that_no_double_holds_stay_exact() -> None:

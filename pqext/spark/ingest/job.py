@@ -29,6 +29,7 @@ from pqext.spark.writing.targets import Target, target_of
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
 from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.residual import residual_shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +63,11 @@ class Ingested:
     """The shredding schema as DDL; None where values are whole."""
     bad_lines_file: str | None = None
     """The file that tells of each document that has a fault, if there are any and it was asked for."""
+
+    @property
+    def residual(self) -> dict[str, float]:
+        """The share of the values that stay in the residual, by path (``value: $.user.id``); without zeros."""
+        return residual_shares(file.residual for file in self.written)
 
     @property
     def rows(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pqext.core.writer import ParquetWriter
 from pqext.spark.writing.partition_folders import folder_names, split
 from pqext.spark.writing.staging import Staged, Token
 from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.residual import Counts, residual_counts
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import is_marked, is_shredded_type
 
@@ -43,6 +44,8 @@ class WrittenFile:
     bytes: int
     shredded: Mapping[str, str]
     """The shredding schema as DDL of each VARIANT that is shredded, by its path in the file."""
+    residual: Counts = field(default_factory=dict)
+    """For each shredded path, ``event: $.user.id``, the values that stay in the residual and all values."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,8 @@ class _PartFile:
         self._writer.close()
         shredded = _shredded(self._schema, self._writer.storage_schema)
         token = self._staged.finish(self._name, self._dest)
-        return Staging(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded), token)
+        residual = residual_counts(self._writer.row_groups, shredded)
+        return Staging(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded, residual), token)
 
     def discard(self) -> None:
         self._writer.abort()

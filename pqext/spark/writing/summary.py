@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pqext.spark.writing.part_files import WrittenFile
+from pqext.variant.shredding.residual import residual_shares
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,17 @@ class Saved:
         """The shredding schemas of each VARIANT, as DDL; files with schemas of their own give several."""
         return shreddings(self.files)
 
+    @property
+    def residual(self) -> dict[str, float]:
+        """The share of the values that stay in the residual, by path (``event: $.user.id``); without zeros."""
+        return residual_shares(file.residual for file in self.files)
+
     def __str__(self) -> str:
         lines = [f"{self.rows:,} rows, {self.bytes:,} bytes in {len(self.files):,} files in {self.path}"]
         for path, found in self.shredded.items():
             more = f", and {len(found) - 1} other schemas" if len(found) > 1 else ""
             lines.append(f"  {path}: {found[0]}{more}")
+        lines += [f"  in the residual: {share:.1%} of {path}" for path, share in self.residual.items()]
         return "\n".join(lines)
 
 

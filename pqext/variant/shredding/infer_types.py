@@ -218,6 +218,8 @@ def _exact(place: Place, values: int, how: Inference, seen: str) -> ShreddingSch
     digits = place.integer_digits + place.scale
     if digits <= 38:
         reason = f"up to {place.integer_digits} digits before and {place.scale} after the point"
+        if digits > SHORT_DIGITS and how.coerce == "equivalent" and place.doubles >= (1 - MOST_RESIDUAL) * values:
+            reason += "; coerce='json' makes it DOUBLE, which is smaller and faster"
         return Primitive(pa.decimal128(_precision(max(digits, 1), how), place.scale), f"{seen}, {reason}")
     if place.fractions * 2 < values and how.mixed != "widen":
         left = _residual(place.fractions + place.wide, values)

@@ -1,0 +1,63 @@
+"""Shares of values that stay in the residual of a shredded VARIANT column, from the null counts of a file's footer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pqext.core.metadata import ColumnMetaData, RowGroup
+
+Counts = Mapping[str, Sequence[int]]
+"""By path, ``event: $.user.id``: the values that stay in the residual, and all values that the path has."""
+
+
+def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
+
+    A leaf without null counts, as in encrypted columns, is not counted.
+    """
+    names = set(columns)
+    totals: dict[str, tuple[int, int]] = {}
+    for group in row_groups:
+        chunks = {tuple(chunk.meta_data.path_in_schema): chunk.meta_data for chunk in group.columns if chunk.meta_data}
+        for path, typed in chunks.items():
+            value = chunks.get((*path[:-1], "value"))
+            name = _name(path, names) if path[-1] == "typed_value" else None
+            if name is None or value is None:
+                continue
+            left, fitting = _present(value), _present(typed)
+            if left is not None and fitting is not None:
+                before = totals.get(name, (0, 0))
+                totals[name] = before[0] + left, before[1] + left + fitting
+    return totals
+
+
+def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
+    """The share of the values of each path that stay in the residual, of all ``counts`` together; without zeros."""
+    totals: dict[str, tuple[int, int]] = {}
+    for part in counts:
+        for path, (left, values) in part.items():
+            before = totals.get(path, (0, 0))
+            totals[path] = before[0] + left, before[1] + values
+    return {path: left / values for path, (left, values) in totals.items() if left}
+
+
+def _present(chunk: ColumnMetaData) -> int | None:
+    """The values of a chunk that are not null."""
+    statistics = chunk.statistics
+    nulls = None if statistics is None else statistics.null_count
+    return None if nulls is None else chunk.num_values - nulls
+
+
+def _name(path: tuple[str, ...], columns: set[str]) -> str | None:
+    """How a path below one of the ``columns`` is shown, from that of its leaf ``typed_value``."""
+    for length in range(1, len(path)):
+        column = ".".join(path[:length])
+        if column not in columns or path[length] != "typed_value":
+            continue
+        text, at = "$", length + 1  # behind a typed_value, which holds fields, a list or nothing
+        while at < len(path):
+            is_element = path[at : at + 3] == ("list", "element", "typed_value")
+            text += "[*]" if is_element else f".{path[at]}"
+            at += 3 if is_element else 2
+        return f"{column}: {text}"
+    return None
