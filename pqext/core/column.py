@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from pqext.core import compression
 from pqext.core.budget import Account, Budget
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import ArrayLimitError, CorruptFileError, ExpansionError, OffsetIndexError, ParquetError
+from pqext.core.errors import (
+    ArrayLimitError,
+    CorruptFileError,
+    ExpansionError,
+    InvalidValueError,
+    OffsetIndexError,
+    ParquetError,
+)
 from pqext.core.indexes.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
@@ -243,7 +250,7 @@ class ColumnReader:
         return self._taken_rows >= self._rows and is_more
 
     def _located(self, error: ParquetError) -> ParquetError:
-        if isinstance(error, OffsetIndexError):
+        if isinstance(error, OffsetIndexError | InvalidValueError):
             error.leaf = self._shape.node.leaf_start
         return located(error, self._place, self._shape)
 

@@ -83,6 +83,12 @@ class CorruptFileError(ParquetError):
     """The bytes contradict the format: the file is truncated, damaged or wrongly written."""
 
 
+class InvalidValueError(CorruptFileError):
+    """A value lies outside the range of its column's type. ``leaf`` is the column index."""
+
+    leaf: int | None = None
+
+
 class OffsetIndexError(CorruptFileError):
     """The pages of a column chunk are not where its offset index places them, or hold other rows.
 

@@ -37,6 +37,7 @@ class ReadKeywords(TypedDict, total=False):
     geoparquet: bool
     arrow_schema: bool
     strings: Literal["string", "view", "dictionary"]
+    invalid_values: Literal["raise", "null"]
     properties: Mapping[str, str]
 
 

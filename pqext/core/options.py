@@ -43,8 +43,8 @@ class ReadOptions:
     strict: bool = False
     """Refuse what is otherwise read in spite of a fault: VARIANT columns whose shredded parts contradict each other
     (``VariantError`` names the row in its batch), instead of following ``typed_value``; and damaged page indexes, page
-    boxes and Bloom filters (``CorruptFileError``, ``LimitError``), instead of reading without them. VARIANT groups with
-    optional ``metadata``, and dictionaries that are flagged as sorted but are not, are refused too."""
+    boxes and Bloom filters (``CorruptFileError``, ``LimitError``), instead of reading without them. Optional
+    ``metadata`` of VARIANT groups and dictionaries that are wrongly flagged as sorted are refused too."""
     checksums: bool = True
     """Verify the CRC of each page that has one."""
     threads: int = 0
@@ -83,6 +83,8 @@ class ReadOptions:
     chunk stays as it is stored, each row group has its own, and pages without one are encoded when they are read.
     ``"view"`` gives string_view and binary_view arrays, which point to values in the memory of pages and dictionaries
     and keep all of it. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow extension types keep their types."""
+    invalid_values: Literal["raise", "null"] = "raise"
+    """How values outside their type are read, such as a TIME beyond the day: an error when requested, or null."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up. The file's
     own key-value metadata comes first."""
@@ -97,8 +99,9 @@ class ReadOptions:
                      "geoparquet", "arrow_schema")
         if not isinstance(self.properties, Mapping):
             raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
-        if self.on_corrupt not in ("raise", "skip"):
-            raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
+        for name, other in (("on_corrupt", "skip"), ("invalid_values", "null")):
+            if (found := getattr(self, name)) not in ("raise", other):
+                raise ValueError(f'{name} must be "raise" or "{other}", not {found!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
             kind = type(self.decryption).__name__
             raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, not a {kind}")

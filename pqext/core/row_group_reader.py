@@ -23,6 +23,7 @@ from pqext.core.errors import (
     ArrayLimitError,
     CorruptFileError,
     ExpansionError,
+    InvalidValueError,
     MemoryLimitError,
     OffsetIndexError,
     ParquetError,
@@ -39,6 +40,7 @@ from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SMALL, Fetched, SmallLeaves
 from pqext.core.source import STREAMED_BYTES, Source
+from pqext.core.types.invalid_values import as_stored, converted, may_be_invalid, outside_annotations
 from pqext.core.types.stored import normal
 from pqext.core.view_slots import is_viewable, viewed_bytes
 from pqext.core.workers import Workers
@@ -77,6 +79,8 @@ class RowGroupReader:
         self._kept = kept
         self._passed_rows: int | None = None
         self._viewed: frozenset[int] = frozenset()
+        self._typed: dict[int, LeafShape] = {}
+        """Leaves that are decoded in their stored form, as they are shown."""
         self._small, self._fetched = small, fetched
         self._gathered = Account(budget)
 
@@ -111,6 +115,8 @@ class RowGroupReader:
                 yield batch
                 return
             whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
+        if self._options.invalid_values == "null":
+            self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(whole))
         readers = self._readers(chosen, whole)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
@@ -134,8 +140,16 @@ class RowGroupReader:
                 try:
                     columns = {**whole, **dict(zip(readers, taken, strict=True))}
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
+                    columns |= {index: self._converted(index, columns[index]) for index in self._typed}
                     _check_elements(columns)
                     self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
+                except InvalidValueError as error:
+                    leaf = error.leaf
+                    if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
+                        raise
+                    queue.give_back(part)
+                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    continue
                 except OffsetIndexError as error:
                     if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
                         raise  # rows may have been chosen or returned by what the index states
@@ -225,6 +239,32 @@ class RowGroupReader:
     def _may_expand(self, leaf: LeafShape) -> bool:
         """Whether the pages of a leaf may be indices into a dictionary."""
         return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
+
+    def _defer(self, leaves: Collection[int]) -> bool:
+        """Convert the values of ``leaves`` from their stored form from now on, a batch at a time; false without any."""
+        typed = {
+            leaf.node.leaf_start: leaf for leaf in self._leaves
+            if leaf.node.leaf_start in leaves and may_be_invalid(leaf.node)
+        }
+        self._typed |= typed
+        self._leaves = [as_stored(leaf) if leaf.node.leaf_start in typed else leaf for leaf in self._leaves]
+        return bool(typed)
+
+    def _converted(self, index: int, column: LeafColumn) -> LeafColumn:
+        """The column with values of its type in the place of stored ones."""
+        shape = self._typed[index]
+        as_null = self._options.invalid_values == "null" and any(
+            index in outside_annotations(top) for top in self._shapes
+        )
+        try:
+            array, count = converted(shape, column.array, as_null=as_null)
+        except InvalidValueError as error:
+            error.leaf = index
+            error.locate(column=shape.node.dotted)
+            raise
+        if count and self._budget.usage is not None:
+            self._budget.usage.nullified(count)
+        return LeafColumn(column.repetition, column.definition, array)
 
     def _plain(self, column: LeafColumn) -> LeafColumn:
         """The column with a copy of its values in the place of views."""

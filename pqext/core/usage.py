@@ -11,7 +11,9 @@ from time import perf_counter
 class Usage:
     """What was read so far through one source, by any of its threads."""
 
-    __slots__ = ("_lock", "bytes", "fetch_seconds", "filter_seconds", "pages", "requests", "rows_evaluated")
+    __slots__ = (
+        "_lock", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages", "requests", "rows_evaluated",
+    )
 
     def __init__(self) -> None:
         self.requests = 0
@@ -22,6 +24,8 @@ class Usage:
         """How long they took, added up where several were under way."""
         self.pages = 0
         """Data pages that were decoded."""
+        self.invalid_values = 0
+        """Values that became null because they lie outside their type."""
         self.rows_evaluated = 0
         """Rows on which a filter was evaluated, each once however many stages looked at it."""
         self.filter_seconds = 0.0
@@ -39,6 +43,11 @@ class Usage:
         """Count decoded data pages."""
         with self._lock:
             self.pages += pages
+
+    def nullified(self, values: int) -> None:
+        """Count values that became null."""
+        with self._lock:
+            self.invalid_values += values
 
     @contextmanager
     def filtering(self, rows: int = 0) -> Iterator[None]:

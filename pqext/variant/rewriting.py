@@ -79,7 +79,8 @@ def repair(
     Args:
         source: Any source that :func:`pqext.open` takes.
         dest: Any destination that :func:`pqext.write_table` takes; it appears when it is whole. It may be ``source``.
-        on_invalid: A VARIANT value that cannot be read raises, or becomes null with ``"null"``; contradictions between
+        on_invalid: A VARIANT value that cannot be read raises, or becomes null with ``"null"``, as do values of other
+            columns that lie outside their type, whose pages are left out otherwise; contradictions between
             ``value`` and ``typed_value`` are mended as in :func:`pqext.variant.reshred_file`.
         limits: What reading may take.
         decryption: The keys of an encrypted file.
@@ -201,7 +202,9 @@ def _rewrite(
         raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
-    read = ReadOptions(shredded=True, on_corrupt=on_corrupt, decryption=decryption, geoparquet=False)
+    read = ReadOptions(
+        shredded=True, on_corrupt=on_corrupt, decryption=decryption, geoparquet=False, invalid_values=on_invalid
+    )
     with kept_from_others(source, dest), ExitStack() as opened:
         file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
@@ -229,6 +232,7 @@ def _rewrite(
                 groups += rows > before
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
+            job.invalid += file.source.usage.invalid_values
             if file.damage and not rows:
                 told = f"nothing of its {file.num_rows:,} rows can be read where the footer says"
                 advice = "`pqext recover` looks for pages by their headers"

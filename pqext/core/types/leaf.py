@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, allocate, view
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, InvalidValueError
 from pqext.core.kernels.byte_array import is_ascii
 from pqext.core.kernels.decimals import narrow, widen, widen_integers
 from pqext.core.metadata import Type
@@ -54,7 +54,7 @@ def from_byte_arrays(leaf: LeafType, slots: int, validity: pa.Buffer | None, off
     arrow = leaf.arrow_type()
     if pa.types.is_decimal(arrow):
         out = allocate(slots * arrow.byte_width)
-        widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slots, arrow.precision, out)
+        _widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slots, arrow.precision, out)
         return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(out)])
     if pa.types.is_null(arrow):
         return _nulls(slots, validity)
@@ -67,7 +67,7 @@ def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise CorruptFileError(f"a {leaf.member} column holds bytes that are not UTF-8: {error}") from None
+            raise InvalidValueError(f"a {leaf.member} column holds bytes that are not UTF-8: {error}") from None
     return array
 
 
@@ -106,6 +106,13 @@ def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
     return array
 
 
+def _widen(data: Any, offsets: Any, length: int, slots: int, precision: int, out: NDArray[np.uint8]) -> None:
+    try:
+        widen(data, offsets, length, slots, precision, out)
+    except CorruptFileError as error:
+        raise InvalidValueError(error.message) from None
+
+
 def _nulls(slots: int, validity: pa.Buffer | None) -> pa.Array:
     # Any array tells how many bits of its validity are set.
     held = pa.Array.from_buffers(pa.bool_(), slots, [validity, pa.py_buffer(np.zeros((slots + 7) // 8, np.uint8))])
@@ -126,14 +133,14 @@ def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> Non
         return
     least, most = int(values.min()), int(values.max())
     if least < low or most > high:
-        raise CorruptFileError(f"{message}: {least if least < low else most}")
+        raise InvalidValueError(f"{message}: {least if least < low else most}")
 
 
 def _decimals(leaf: LeafType, arrow: pa.DataType, slots: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         assert leaf.length is not None
         out = allocate(slots * arrow.byte_width)
-        widen(values, None, leaf.length, slots, arrow.precision, out)
+        _widen(values, None, leaf.length, slots, arrow.precision, out)
         return out
     stored: Any = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
     most, words = 10**arrow.precision - 1, allocate(slots * 16)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.arrow_schema.arrays import filtered
 from pqext.core.buffers import view
-from pqext.core.errors import OffsetIndexError, ParquetError
+from pqext.core.errors import InvalidValueError, OffsetIndexError, ParquetError
 from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
 from pqext.core.kernels import wanted
 from pqext.core.reader import ParquetFile
@@ -28,7 +28,7 @@ from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.ahead import Part, Run
 from pqext.dataset.execution.ahead import side_by_side as run_side_by_side
 from pqext.dataset.execution.dividing import divided
-from pqext.dataset.expressions import Operand, VariantField
+from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import checked
 from pqext.dataset.planning.plan import RowGroupPlan, Stage, together
@@ -97,20 +97,51 @@ class Lessons:
 def _run(
     file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons, shares: int
 ) -> Iterator[Part]:
-    is_first = True
+    returned = 0
     try:
         for part in _GroupRun(file, plan, computed, batch_rows, lessons, shares).parts():
-            is_first = False
+            returned += part[0].num_rows
             yield part
     except OffsetIndexError as error:
         indexes = file.row_groups[plan.index].indexes
-        if not is_first or plan.rows is None or indexes is None:
+        if returned or plan.rows is None or indexes is None:
             raise
         indexes.ignore_pages(error)
         yield from _GroupRun(file, replace(plan, rows=None), computed, batch_rows, lessons, shares).parts()
+    except InvalidValueError:
+        # The filter may exclude the row, if the other columns are read after it.
+        stages = _filter_first(plan, file)
+        if stages is None or file.options.on_corrupt == "skip":
+            raise
+        run = _GroupRun(file, plan, computed, batch_rows, lessons, shares, is_apart=True)
+        yield from _after(run.in_stages(*stages), returned)
     except ParquetError as error:
         error.locate(path=file.path, row_group=plan.index)
         raise
+
+
+def _filter_first(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | None:
+    """The stages of a plan, the columns of its filter apart from the others; None if that is not possible."""
+    if len(plan.stages) > 1:
+        return plan.stages
+    (stage,) = plan.stages
+    if stage.filter is None or stage.asked or stage.leaves:
+        return None
+    names = tuple(dict.fromkeys(operand_column(operand).path[0] for operand in operands(stage.filter)))
+    every = file.schema.root.child_names if stage.columns is None else stage.columns
+    columns = tuple(name for name in every if name not in stage.compared)
+    if not columns or any("." in name for name in (*names, *columns)) or len(set(every)) < len(every):
+        return None
+    last = replace(stage, columns=columns, filter=None, compared=())
+    return replace(stage, columns=names, compared=(), kept=()), last
+
+
+def _after(parts: Iterable[Part], rows: int) -> Iterator[Part]:
+    """The parts without their first ``rows`` rows."""
+    for batch, arrays in parts:
+        if rows < batch.num_rows:
+            yield batch.slice(rows), [array.slice(rows) for array in arrays]
+        rows = max(rows - batch.num_rows, 0)
 
 
 def _unfiltered(
@@ -178,9 +209,10 @@ class _GroupRun:
 
     def __init__(
         self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons,
-        shares: int = 1,
+        shares: int = 1, *, is_apart: bool = False,
     ) -> None:
         self._file = file
+        self._is_apart = is_apart
         self._plan = plan
         self._computed = computed
         self._batch_rows = batch_rows
@@ -201,7 +233,7 @@ class _GroupRun:
                 f"the plan is of another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
                 f"the file {found}"
             )
-        return self._in_stages(*self._lessons.passed.ordered(stages, self._file, self._plan.index))
+        return self.in_stages(*self._lessons.passed.ordered(stages, self._file, self._plan.index))
 
     def _pays(self, stages: Sequence[Stage]) -> bool:
         """Are stages worth their overhead, by what was learned, or else by what statistics promise?"""
@@ -214,7 +246,8 @@ class _GroupRun:
         self._is_measured = False
         yield from self._give(together(stages), ranges)
 
-    def _in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
+    def in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
+        """The rows that match, by stages as long as they are worthwhile, or by nothing else if they are kept apart."""
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
         batches = self._batches(first, self._plan.rows, at_once)
@@ -230,7 +263,7 @@ class _GroupRun:
                 yield from self._give_kept(last, left, kept)
             most = min(most * _GROWTH, _MOST_ROWS)
             self._lessons.pays = pays
-            if not pays and queue:
+            if not pays and queue and not self._is_apart:
                 del batches
                 yield from self._at_once([first, *more], queue.take(1 << 62))
                 return
