@@ -42,9 +42,8 @@ class ReadOptions:
     """Give shredded VARIANT columns as their storage structs instead of whole values."""
     strict: bool = False
     """Refuse what is otherwise read in spite of a fault: VARIANT columns whose shredded parts contradict each other
-    (``VariantError`` names the row in its batch), instead of following ``typed_value``; and damaged page indexes, page
-    boxes and Bloom filters (``CorruptFileError``, ``LimitError``), instead of reading without them. Optional
-    ``metadata`` of VARIANT groups and dictionaries that are wrongly flagged as sorted are refused too."""
+    (``VariantError`` names the row in its batch), or that have optional ``metadata`` or a wrong flag of its order; and
+    damaged page indexes, page boxes and Bloom filters (``CorruptFileError``, ``LimitError``)."""
     checksums: bool = True
     """Verify the CRC of each page that has one."""
     threads: int = 0
@@ -99,20 +98,18 @@ class ReadOptions:
                      "geoparquet", "arrow_schema")
         if not isinstance(self.properties, Mapping):
             raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
-        for name, other in (("on_corrupt", "skip"), ("invalid_values", "null")):
-            if (found := getattr(self, name)) not in ("raise", other):
-                raise ValueError(f'{name} must be "raise" or "{other}", not {found!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
             kind = type(self.decryption).__name__
             raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, not a {kind}")
-        if self.external_files not in ("folder", "any", "refuse"):
-            raise ValueError(f'external_files must be "folder", "any" or "refuse", not {self.external_files!r}')
-        if self.strings not in get_args(StringForm):
-            raise ValueError(f'strings must be "string", "view" or "dictionary", not {self.strings!r}')
-        if self.int96 not in ("auto", *get_args(TimestampUnit)):
-            raise ValueError(f'int96 must be "auto", "s", "ms", "us" or "ns", not {self.int96!r}')
+        for name, (*others, last) in _READ_CHOICES.items():
+            if (found := getattr(self, name)) not in (*others, last):
+                raise ValueError(f"""{name} must be "{'", "'.join(others)}" or "{last}", not {found!r}""")
 
 
+_READ_CHOICES = {
+    "on_corrupt": ("raise", "skip"), "invalid_values": ("raise", "null"), "external_files": ("folder", "any", "refuse"),
+    "strings": get_args(StringForm), "int96": ("auto", *get_args(TimestampUnit)),
+}
 _KINDS: dict[str, tuple[type, ...]] = {
     "compression": (str, Mapping),
     "dictionary": (bool, Mapping),
