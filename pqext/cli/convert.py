@@ -31,10 +31,12 @@ from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.input_format import Format, format_of, named_format
 from pqext.cli.inputs import MAX_TOLD, Losses, Source, Stream, geojson, json_documents, parquet
-from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
+from pqext.cli.outputs import Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.cli.shredding import MAX_TEXT, stated
+from pqext.cli.standard_input import STREAM, stored
 from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
 from pqext.core.limits import ROW_GROUP_ROWS
 from pqext.core.sink import refuse_append_to_store
@@ -194,6 +196,7 @@ def command(
         bool, option("--append", help="Add row groups to OUT, a local file, in its columns, shredding and CRS.")
     ] = False,
     force: Force = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -223,7 +226,10 @@ def command(
         out = _destination(target, force or append)
         there = columns_of(out) if append else None
         chosen = stated(shredding)
-        parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
+        parsing: dict[str, Any] = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
+        parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
+        if kind is Format.parquet and STREAM in places:
+            sources = [stored()]
         nested = (variant or (there and there.variant) or _VARIANT) if kind is Format.json else None
         if nested is None and variant is not None:
             raise ValueError(f"--variant is for JSON input: --json {variant} makes a column of JSON text a VARIANT")
@@ -253,7 +259,9 @@ def command(
         if is_detected:
             losses.add("the input is GeoJSON, whose features are rows; --from json makes one document of it", 0)
         with refusals():
-            stream = _stream(kind, sources, nested, chosen, of_csv, on_error.value, losses, parsing, properties)
+            stream = _stream(
+                kind, sources, nested, chosen, of_csv, on_error.value, losses, parsing, properties, reading
+            )
             stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
             of_columns = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
             writer = _writer(out, stream.schema, of_columns | options)
@@ -340,7 +348,7 @@ def _destination(dest: Place, force: bool) -> Any:
 
 def _stream(
     kind: Format, sources: list[Source], variant: str | None, chosen: Any, of_csv: CsvForm, on_error: Any,
-    losses: Losses, parsing: dict[str, str], properties: str | None,
+    losses: Losses, parsing: dict[str, Any], properties: str | None, reading: Reading,
 ) -> Stream:
     if variant is not None:
         if isinstance(chosen, Mapping) and set(chosen) - {variant}:
@@ -349,7 +357,7 @@ def _stream(
         return json_documents(sources, variant, how, on_error, losses, **parsing)
     if kind is Format.csv:
         return csv(sources, of_csv, on_error, losses)
-    return geojson(sources, "geometry", properties) if kind is Format.geojson else parquet(sources)
+    return geojson(sources, "geometry", properties) if kind is Format.geojson else parquet(sources, reading)
 
 
 def _options(

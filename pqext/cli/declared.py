@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 
-OPTIONS, STORES = "Options", "Stores"
+OPTIONS, READING, STORES = "Options", "Reading Parquet", "Stores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,12 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Argument(Declared):
-    """An argument, in its place on the command line."""
+    """An argument, in its place on the command line.
+
+    ``is_file``: it names files that are read at any offset, so standard input, ``-``, is stored in a file.
+    """
+
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -96,7 +101,7 @@ class _Sections(click.Command):
             record = None if isinstance(one, _Argument) else one.get_help_record(ctx)
             if record is not None:
                 panels.setdefault(one.panel if isinstance(one, _Option) else OPTIONS, []).append(record)
-        for name in sorted(panels, key=lambda one: (one == STORES, one == OPTIONS)):  # these last
+        for name in sorted(panels, key=lambda one: (one == STORES, one == READING, one == OPTIONS)):  # these last
             _section(formatter, name, panels[name])
 
 
@@ -164,18 +169,33 @@ class Program(click.Group):
 
 def command(name: str, function: Callable[..., None], **settings: Any) -> click.Command:
     """The command that calls ``function`` with what its parameters declare; its docstring is the help."""
-    hints = get_type_hints(function, include_extras=True)
-    parameters = inspect.signature(function).parameters
-    made = {one.name: _parameter(one.name, hints[one.name], one.default) for one in parameters.values()}
-    readers = {one: reader for one, (_, reader) in made.items()}
+    made: dict[str, tuple[click.Parameter, Callable[[Any], Any]]] = {}
+    groups: dict[str, tuple[Any, list[str]]] = {}  # parameters whose type is a dataclass of options
+    for name_, hint, default in _parameters_of(function):
+        if is_dataclass(hint):
+            members = list(_parameters_of(hint))
+            groups[name_] = hint, [member for member, _, _ in members]
+            made.update((member, _parameter(member, kind, value)) for member, kind, value in members)
+        else:
+            made[name_] = _parameter(name_, hint, default)
 
     def call(**given: Any) -> None:
-        function(**{one: readers[one](value) for one, value in given.items()})
+        values = {one: made[one][1](value) for one, value in given.items()}
+        for parameter, (kind, members) in groups.items():
+            values[parameter] = kind(**{member: values.pop(member) for member in members})
+        function(**values)
 
     params = [parameter for parameter, _ in made.values()]
     text = inspect.cleandoc(function.__doc__ or "")
     text = re.sub(r"^Example: ", "\b\nExample: ", text, flags=re.M)  # \b: as it stands, however long
     return _Sections(name, callback=call, params=params, help=text, **settings)
+
+
+def _parameters_of(function: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The names, types and defaults of parameters of a function or of fields of a dataclass."""
+    hints = get_type_hints(function, include_extras=True)
+    for one in inspect.signature(function).parameters.values():
+        yield one.name, hints[one.name], one.default
 
 
 def _parameter(name: str, hint: Any, default: Any) -> tuple[click.Parameter, Callable[[Any], Any]]:
@@ -192,7 +212,8 @@ def _parameter(name: str, hint: Any, default: Any) -> tuple[click.Parameter, Cal
             **({} if required or is_list else {"default": value}),
         )
         argument.about = told.help
-        return argument, _reader(base, is_list, value)
+        read = _reader(base, is_list, value)
+        return argument, (lambda given: _spooled(read(given))) if told.is_file else read
     flags = told.names or ("--" + name.replace("_", "-"),)
     metavar = told.metavar or ("N" if base in (int, float) else None)
     more: dict[str, Any] = {} if required else {"default": value.value if isinstance(value, Enum) else value}
@@ -211,6 +232,15 @@ def _type(base: Any, low: float | None, high: float | None) -> Any:
     if base in (int, float) and (low is not None or high is not None):
         return click.IntRange(low, high) if base is int else click.FloatRange(low, high)  # type: ignore[arg-type]
     return click.Path(path_type=Path) if base is Path else base
+
+
+def _spooled(value: Any) -> Any:
+    """A path or paths, with a file in the place of standard input."""
+    from pqext.cli.standard_input import STREAM, stored
+
+    if isinstance(value, list):
+        return [stored() if one == STREAM else one for one in value]
+    return stored() if value == STREAM else value
 
 
 def _reader(base: Any, is_list: bool, default: Any) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ import click
 
 from pqext.cli.declared import Argument
 from pqext.cli.places import Place
+from pqext.core.budget import ADVICE
 from pqext.text import visible
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str],
-    Argument(metavar="FILE...", help="Parquet files, patterns, or folders of them.", show_default=False),
+    Argument(
+        metavar="FILE...", help="Parquet files, patterns, or folders of them; - is standard input.", show_default=False,
+        is_file=True,
+    ),
 ]
 PARQUET = (".parquet", ".parq")
 """How the names of Parquet files in folders end."""
@@ -34,7 +38,10 @@ class Form(StrEnum):
     json = "json"
 
 
-File = Annotated[str, Argument(help="A Parquet file, or a folder with one in it.", show_default=False)]
+File = Annotated[
+    str,
+    Argument(help="A Parquet file, or a folder with one in it; - is standard input.", show_default=False, is_file=True),
+]
 
 
 class Report(Protocol):
@@ -93,6 +100,9 @@ _OPTIONS = (
     ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
     ("pass overwrite=True", "pass --force"), ("leave out skipping=", "leave out --skipping"),
     (', or on_foreign="ignore" when opening it', ""),
+    (ADVICE, "raise it with --memory-bytes"), ('read with int96="us"', "pass --int96 us"),
+    ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
+    ("than max_depth", "than --max-depth"),
     ("pass properties= with the name of", "pass --properties with the name of"),
 )
 """Arguments of Python that errors name, and what they are as options."""
@@ -108,14 +118,14 @@ def refusals() -> Iterator[None]:
     except ParquetError:
         raise
     except (ValueError, TypeError) as error:
-        raise click.BadParameter("\n".join(map(visible, _as_options(str(error)).split("\n")))) from None
+        raise click.BadParameter("\n".join(map(visible, as_options(str(error)).split("\n")))) from None
 
 
 def describe(error: Exception) -> str:
     """The error in one harmless line, with its notes."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return visible(f"{error.filename}: {error.strerror}") + notes_of(error)
-    return (visible(_as_options(" ".join(str(error).split()))) or type(error).__name__) + notes_of(error)
+    return (visible(as_options(" ".join(str(error).split()))) or type(error).__name__) + notes_of(error)
 
 
 def notes_of(error: BaseException | None) -> str:
@@ -123,7 +133,7 @@ def notes_of(error: BaseException | None) -> str:
     return visible("".join(f"; {note}" for note in getattr(error, "__notes__", ())))
 
 
-def _as_options(text: str) -> str:
+def as_options(text: str) -> str:
     """The arguments of Python that an error names, as options."""
     for argument, option in _OPTIONS:
         text = text.replace(argument, option)

@@ -13,6 +13,7 @@ from pqext.core.sources.streams import MARK_BYTES, codec_of_content, damage, dec
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pqext.cli.reading import Reading
     from pqext.core.sources.store import Location
 
 MAX_TOLD = 5
@@ -88,13 +89,11 @@ def geojson(sources: Sequence[Source], geometry: str, properties: str | None = N
     return Stream(table.schema, iter(table.to_batches()))
 
 
-def parquet(sources: Sequence[Source]) -> Stream:
+def parquet(sources: Sequence[Source], reading: Reading) -> Stream:
     """The rows of Parquet files, with whole variants."""
     from pqext.dataset.reading import scan
 
-    if not all(is_place(source) for source in sources):
-        raise ValueError("Parquet is read from files only, because its footer comes last")
-    found = scan(list(sources))
+    found = scan(list(sources), limits=reading.limits, options=reading.options)
     return Stream(found.schema, found.to_batches())
 
 

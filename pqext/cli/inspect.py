@@ -10,6 +10,7 @@ from pqext.cli.declared import Option
 from pqext.cli.files import File, Form, names, one_file, refusals, show
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.text import counted, size
 
 
@@ -37,6 +38,7 @@ def command(
         ),
     ] = None,
     force: Force = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -47,7 +49,6 @@ def command(
     Example: pqext inspect quakes.parquet --columns event --row-groups 0-3
     """
     # Imported here so that --help and --version answer at once.
-    from pqext.core.limits import Limits
     from pqext.inspection import inspect
     from pqext.inspection.rendering import MAX_CHUNKS
 
@@ -61,24 +62,23 @@ def command(
             source = one_file(source)
             out = dest[0] if dest else f"{file_name(source)}.layout.html"
             check_new(out, force)
-        _write_page(source, out)
+        _write_page(source, out, reading)
         return
     limit = None if form is Form.json else MAX_CHUNKS
     with refusals():
         source = one_file(*placed([file], storage, anonymous))
         report = inspect(
             source, columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
-            limits=Limits.untrusted(),
+            limits=reading.limits, decryption=reading.decryption,
         )
     show(report, form)
 
 
-def _write_page(source: Place, out: Place) -> None:
-    from pqext.core.limits import Limits
+def _write_page(source: Place, out: Place, reading: Reading) -> None:
     from pqext.core.sink import Sink
     from pqext.inspection.file_layout import layout
 
-    found = layout(source, limits=Limits.untrusted())
+    found = layout(source, limits=reading.limits, decryption=reading.decryption)
     content = found.to_html().encode()
     with Sink(out) as sink:
         sink.write(content)

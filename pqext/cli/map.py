@@ -11,6 +11,7 @@ from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.text import counted, size, visible
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def command(
         float, Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
     ] = 0.001,
     force: Force = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -51,7 +53,7 @@ def command(
             raise ValueError(f"a map is written as .html or .png, not as {file_name(out)}")
         check_new(out, force)
     try:
-        boxes = _map(path, column, query)
+        boxes = _map(path, column, query, reading)
     except KeyError as error:
         raise click.BadParameter(visible(str(error.args[0]))) from None
     from pqext.core.sink import Sink
@@ -72,13 +74,12 @@ def command(
     )
 
 
-def _map(path: Place, column: str | None, query: float) -> BoxMap:
-    from pqext.core.limits import Limits
+def _map(path: Place, column: str | None, query: float, reading: Reading) -> BoxMap:
     from pqext.core.reader import ParquetFile
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
     from pqext.report.boxes import BoxMap
 
-    with ParquetFile(path, limits=Limits.untrusted()) as file:
+    with ParquetFile(path, reading.options, limits=reading.limits) as file:
         layout = explain_layout(file, column, query)
         groups, pages = parts_of(file, geometry_leaf(file, column))
         return BoxMap(

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
 from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.places import Anonymous, Storage, placed
-
-if TYPE_CHECKING:
-    from pqext.core.limits import Limits
+from pqext.cli.reading import DEFAULTS, Reading
 
 MODE = "truncate(16)"
 
@@ -53,13 +51,7 @@ def command(
             help="A file with the schema of the Iceberg table: its columns alone, by their ids and types.",
         ),
     ] = None,
-    memory_bytes: Annotated[
-        int | None,
-        Option(
-            "--memory-bytes", min=1, show_default=False,
-            help="Hold so many bytes decoded at a time; 100 MiB, or 16 times the file's size where that is more.",
-        ),
-    ] = None,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -67,29 +59,29 @@ def command(
 
     Example: pqext metrics quakes.parquet --format iceberg --exact
     """
-    from pqext.core.limits import Limits
-
-    limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
     with refusals():
         if form is TableFormat.delta and (mode != MODE or schema is not None):
             raise ValueError("--mode and --schema are for --format iceberg")
         source = one_file(*placed([file], storage, anonymous))
         if form is TableFormat.delta:
-            click.echo(_delta(source, exact, limits))
+            click.echo(_delta(source, exact, reading))
         else:
-            click.echo(_iceberg(source, exact, limits, mode, schema))
+            click.echo(_iceberg(source, exact, reading, mode, schema))
 
 
-def _delta(source: object, exact: bool, limits: Limits) -> str:
+def _delta(source: object, exact: bool, reading: Reading) -> str:
     from pqext.metrics import delta
 
-    return delta(source, exact, limits=limits).to_json()
+    return delta(source, exact, limits=reading.limits, decryption=reading.decryption).to_json()
 
 
-def _iceberg(source: object, exact: bool, limits: Limits, mode: str, schema: str | None) -> str:
+def _iceberg(source: object, exact: bool, reading: Reading, mode: str, schema: str | None) -> str:
     from pathlib import Path
 
     from pqext.metrics import iceberg
 
     told = None if schema is None else Path(schema).read_text("utf-8")
-    return iceberg(source, exact, schema=told, mode=mode, limits=limits).to_json(indent=2)
+    found = iceberg(
+        source, exact, schema=told, mode=mode, limits=reading.limits, decryption=reading.decryption
+    )  # fmt: skip
+    return found.to_json(indent=2)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.declared import Option
 from pqext.cli.places import Place
+from pqext.cli.standard_input import STREAM
 from pqext.text import visible
 
 if TYPE_CHECKING:
     from pqext.core.sink import Sink
 
-STREAM = "-"
-"""What stands for standard input or output."""
 Force = Annotated[bool, Option("--force", "-f", help="Replace the output where it is there already.")]
 
 

@@ -14,9 +14,10 @@ import click
 
 from pqext.cli.declared import Option
 from pqext.cli.files import refusals
-from pqext.cli.outputs import STREAM, Force, check_new, named
+from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
 from pqext.cli.scan_arguments import (
     Geometry,
@@ -32,6 +33,7 @@ from pqext.cli.scan_arguments import (
     asked,
     formats_of,
 )
+from pqext.cli.standard_input import STREAM
 from pqext.text import counted
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ def query(
         bool, Option("--metrics", help="Print requests, bytes, pages and times on standard error in the end.")
     ] = False,
     as_json: Json = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -103,7 +106,7 @@ def query(
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select, union, on_invalid, store or None)
+        found = asked(places, where, select, union, on_invalid, store or None, reading)
         if explain:
             click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -136,6 +139,7 @@ def head(
     variants: Variants = None,
     geometry: Geometry = None,
     as_json: Json = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -145,7 +149,7 @@ def head(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        found = asked(places, where, select, union, on_invalid, store or None).limit(rows)
+        found = asked(places, where, select, union, on_invalid, store or None, reading).limit(rows)
         schema, batches = _started(found, BATCH_ROWS)
     formats = formats_of(variants, geometry, True)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None, formats)
@@ -158,6 +162,7 @@ def count(
     on_invalid: Invalid = OnInvalid.stop,
     skipping: Skipping = None,
     as_json: Json = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -169,7 +174,7 @@ def count(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        rows = asked(places, where, None, union, on_invalid, store or None).count()
+        rows = asked(places, where, None, union, on_invalid, store or None, reading).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

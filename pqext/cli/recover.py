@@ -13,6 +13,7 @@ from pqext.cli.declared import Argument, Option
 from pqext.cli.files import Form, refusals
 from pqext.cli.outputs import Force, check_new
 from pqext.cli.places import Anonymous, Storage, placed
+from pqext.cli.reading import DEFAULTS, Reading
 
 NOTHING = 1
 
@@ -30,7 +31,7 @@ class Codec(StrEnum):
 
 
 def command(
-    source: Annotated[str, Argument(metavar="FILE", help="The damaged file.", show_default=False)],
+    source: Annotated[str, Argument(metavar="FILE", help="The damaged file.", show_default=False, is_file=True)],
     dest: Annotated[
         str, Option("--out", "--output", "-o", metavar="OUT", help="The file to write.", show_default=False)
     ],
@@ -59,6 +60,7 @@ def command(
     ] = None,
     form: Annotated[Form, Option("--format", help="A report for people, or JSON.")] = Form.text,
     force: Force = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -86,6 +88,7 @@ def command(
         done = recover(
             read, out, schema=sibling[0] if sibling else None, codec=None if codec is None else codec.value,
             drop_columns=drop_columns, null_columns=null_columns, row_group_rows=row_group_rows,
+            limits=reading.limits,
         )
     except ValueError as error:
         if type(error) is ValueError:  # all of these are arguments

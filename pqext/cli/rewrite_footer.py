@@ -11,6 +11,7 @@ from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Storage, placed
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.text import size
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def command(
         bool, Option("--drop-extensions", help="Drop all extensions, which are for readers that know them.")
     ] = False,
     force: Force = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -60,7 +62,7 @@ def command(
             rewrite.drop_extensions(metadata)
 
     out = dest[0] if dest else path
-    rewrite.rewrite_footer(path, changed, dest[0] if dest else None, footer=footer.value)
+    rewrite.rewrite_footer(path, changed, dest[0] if dest else None, footer=footer.value, limits=reading.limits)
     with open_source(out) as opened:
         click.echo(f"{named(out)}: a footer of {size(read_footer(opened).length)}{_TOLD[form_of(opened)]}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.declared import Argument, Option
 from pqext.cli.places import Place
+from pqext.cli.reading import Reading
 
 if TYPE_CHECKING:
     from pqext.dataset.presentation.columns import Formats
@@ -38,7 +39,8 @@ class GeometryOutput(StrEnum):
 Sources = Annotated[
     list[str],
     Argument(
-        metavar="SOURCE...", show_default=False, help="Parquet files, folders or patterns, as pqext.scan takes them."
+        metavar="SOURCE...", show_default=False, is_file=True,
+        help="Parquet files, folders or patterns, as pqext.scan takes them; - is standard input.",
     ),
 ]
 Where = Annotated[
@@ -88,10 +90,9 @@ Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 def asked(
     sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool,
-    on_invalid: OnInvalid, skipping: Place | None = None,
+    on_invalid: OnInvalid, skipping: Place | None, reading: Reading,
 ) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
-    from pqext.core.limits import Limits
     from pqext.dataset.notations.dnf import from_text
     from pqext.dataset.reading import scan
 
@@ -100,10 +101,10 @@ def asked(
     if skipping is not None:
         from pqext.skipping import open_store
 
-        store = open_store(skipping, limits=Limits.untrusted())
+        store = open_store(skipping, limits=reading.limits)
     found = scan(
-        sources, schema="union" if union else None, limits=Limits.untrusted(), on_invalid=on_invalid.value,
-        skipping=store,
+        sources, schema="union" if union else None, limits=reading.limits, on_invalid=on_invalid.value,
+        skipping=store, options=reading.options,
     )  # fmt: skip
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])

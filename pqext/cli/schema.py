@@ -12,6 +12,7 @@ import click
 from pqext.cli.declared import Option
 from pqext.cli.files import every_file, print_shown, refusals
 from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json, Sources
 from pqext.text import shorten, visible
 
@@ -44,6 +45,7 @@ def command(
         Form, Option("--format", help="A tree for people, JSON, the Arrow schema, DDL of Spark's types, or exact DDL.")
     ] = Form.tree,
     as_json: Json = False,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -55,14 +57,14 @@ def command(
 
     Example: pqext schema logs.parquet --format ddl
     """
-    from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
 
     with refusals():
         places = placed(sources, storage, anonymous)
         files = every_file(places)
         folders = _folders(places, files)
-    with ParquetFile(files[0], limits=Limits.untrusted()) as opened:
+        options = reading.options
+    with ParquetFile(files[0], options, limits=reading.limits) as opened:
         if as_json or form is Form.json:
             click.echo(json.dumps([*_columns(opened, folders)], indent=2))
         elif form is Form.tree:

@@ -16,6 +16,7 @@ from pqext.cli.files import Form, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.text import counted, shorten, visible
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ class OnCorrupt(StrEnum):
     skip = "skip"
 
 
-Source = Annotated[str, Argument(metavar="IN", help="The Parquet file to read.", show_default=False)]
+Source = Annotated[
+    str,
+    Argument(metavar="IN", help="The Parquet file to read; - is standard input.", show_default=False, is_file=True),
+]
 Dest = Annotated[
     str,
     Argument(metavar="OUT", show_default=False,
              help="The file to write; it may be IN itself, of which nothing is lost without --force."),
-]
-Strict = Annotated[
-    bool, Option("--strict", help="Refuse what is otherwise mended: where value contradicts typed_value.")
 ]
 Corrupt = Annotated[
     OnCorrupt, Option("--on-corrupt", help="A damaged page stops the work, or its rows are left out.")
@@ -83,11 +84,11 @@ def reshred(
         Coerce,
         Option(help="Values that a typed column takes: equal ones, those of its very type, or of the same JSON."),
     ] = Coerce.equivalent,
-    strict: Strict = False,
     on_invalid: Invalid = OnInvalid.stop,
     on_corrupt: Corrupt = OnCorrupt.stop,
     force: Force = False,
     form: Report = Form.text,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -103,6 +104,7 @@ def reshred(
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
         check_new(out, force, read)
+        decryption = reading.decryption
         wanted = stated(schema)
     if isinstance(wanted, dict):
         wanted = {column: Untyped() if how is None else how for column, how in wanted.items()}
@@ -110,15 +112,17 @@ def reshred(
         wanted = Untyped()
     with _keeping(), _quiet(), progress() as show:
         done = reshred_file(
-            read, out, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value,
+            read, out, wanted, coerce=coerce.value, strict=reading.strict, limits=reading.limits, decryption=decryption,
+            int96=reading.int96.value, on_invalid=on_invalid.value,
             on_corrupt=on_corrupt.value, progress=show, overwrite=force,
         )
     _tell(out, done, form)
 
 
 def unshred(
-    source: Source, dest: Dest, strict: Strict = False, on_invalid: Invalid = OnInvalid.stop,
-    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False, form: Report = Form.text, storage: Storage = None,
+    source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop,
+    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False, form: Report = Form.text,
+    reading: Reading = DEFAULTS, storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
     """Write the VARIANT columns of a file whole, for readers that know no shredding.
@@ -132,9 +136,11 @@ def unshred(
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
         check_new(out, force, read)
+        decryption = reading.decryption
     with _keeping(), _quiet(), progress() as show:
         done = unshred_file(
-            read, out, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show,
+            read, out, strict=reading.strict, limits=reading.limits, decryption=decryption, int96=reading.int96.value,
+            on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show,
             overwrite=force,
         )
     _tell(out, done, form)
@@ -142,7 +148,7 @@ def unshred(
 
 def repair(
     source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False, form: Report = Form.text,
-    storage: Storage = None, anonymous: Anonymous = False,
+    reading: Reading = DEFAULTS, storage: Storage = None, anonymous: Anonymous = False,
 ) -> None:
     """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
 
@@ -156,8 +162,12 @@ def repair(
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
         check_new(out, force, read)
+        decryption = reading.decryption
     with _keeping(), progress() as show:
-        done = repair_file(read, out, on_invalid=on_invalid.value, progress=show, overwrite=force)
+        done = repair_file(
+            read, out, on_invalid=on_invalid.value, progress=show, overwrite=force, limits=reading.limits,
+            decryption=decryption, int96=reading.int96.value,
+        )  # fmt: skip
     _tell(out, done, form)
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from pqext.cli.declared import Argument, Option
-from pqext.cli.files import refusals
+from pqext.cli.files import as_options, refusals
 from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.progress import progress
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json
 from pqext.core.suggest import did_you_mean, listed
 from pqext.text import visible
@@ -82,6 +83,7 @@ def build(
         ),
     ] = None,
     threads: Threads = 0,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -92,7 +94,7 @@ def build(
     Example: pqext skipping build logs --index minmax:time --index bloomfilter:user
     """
     with refusals():
-        table = _table(sources, store, storage, anonymous, keys, footer_key, column_key)
+        table = _table(sources, store, storage, anonymous, keys, reading, footer_key, column_key)
         builder = table.index_builder()
         for text in index:
             for one in _indexes(text, table.path):
@@ -110,6 +112,7 @@ def refresh(
     footers_only: FootersOnly = False,
     keys: KeyFile = None,
     threads: Threads = 0,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -120,7 +123,7 @@ def refresh(
     Example: pqext skipping refresh logs
     """
     with refusals():
-        table = _table(sources, store, storage, anonymous, keys)
+        table = _table(sources, store, storage, anonymous, keys, reading)
     with progress("files") as show:
         summary = table.refresh_index(data=not footers_only, threads=threads, progress=show)
     _tell(f"{table.location}: {summary}", summary.failed)
@@ -228,6 +231,7 @@ def check(
     sources: Sources,
     store: StoreOption = None,
     keys: KeyFile = None,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -236,7 +240,7 @@ def check(
     Example: pqext skipping check logs
     """
     with refusals():
-        table = _table(sources, store, storage, anonymous, keys)
+        table = _table(sources, store, storage, anonymous, keys, reading)
     found = table.describe_index()
     click.echo(str(found))
     if found.reason is not None or found.unknown:
@@ -249,10 +253,10 @@ def _table(
     storage: Sequence[str] | None,
     anonymous: bool,
     keys: str | None,
+    reading: Reading,
     footer_key: str | None = None,
     column_keys: Sequence[str] | None = None,
 ) -> DataSkipping:
-    from pqext.core.limits import Limits
     from pqext.skipping import DataSkipping, StoreKeys
 
     places = placed([*sources, *([] if store is None else [store])], storage, anonymous)
@@ -267,7 +271,9 @@ def _table(
     elif column_keys:
         raise ValueError("--column-key takes --footer-key")
     given: Any = files[0] if len(files) == 1 else files
-    return DataSkipping(given, dest, encryption=encryption, decryption=labels, limits=Limits.untrusted())
+    return DataSkipping(
+        given, dest, encryption=encryption, decryption=labels, options=reading.options, limits=reading.limits
+    )  # fmt: skip
 
 
 def _keys(file: str | None) -> Mapping[str, bytes] | None:
@@ -309,6 +315,6 @@ def _index(text: str) -> Index:
 
 
 def _tell(text: str, failed: Sequence[tuple[str, str]]) -> None:
-    click.echo(visible(text), err=True)
+    click.echo(visible(as_options(text)), err=True)
     for path, reason in failed[1:5]:
-        click.echo(visible(f"{path}: {reason}"), err=True)
+        click.echo(visible(as_options(f"{path}: {reason}")), err=True)

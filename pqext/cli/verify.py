@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import click
 
 from pqext.cli.declared import Option
-from pqext.cli.files import Files, Form, describe, every_file, names, refusals, show
+from pqext.cli.files import Files, Form, as_options, describe, every_file, names, refusals, show
 from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.reading import DEFAULTS, Reading
 from pqext.text import counted, visible
 
 if TYPE_CHECKING:
@@ -38,13 +39,7 @@ def command(
         ),
     ] = None,
     limit: Annotated[int, Option(min=0, help="List so many faults of each file; all are counted.")] = 100,
-    memory_bytes: Annotated[
-        int | None,
-        Option(
-            "--memory-bytes", min=1, show_default=False,
-            help="Hold so many bytes decoded at a time; 100 MiB, or 16 times the file's size where that is more.",
-        ),
-    ] = None,
+    reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
@@ -54,18 +49,20 @@ def command(
 
     Example: pqext verify 'lake/**/*.parquet' --format json
     """
-    from pqext.core.limits import Limits
     from pqext.core.sources.secrets import shown
     from pqext.verification import verify
 
-    limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
     wanted = cast("list[Check] | None", names(checks))  # verify refuses others
 
     def check(path: Place) -> Report:
         with refusals():
-            return _for_the_command(verify(path, columns=names(columns), checks=wanted, limit=limit, limits=limits))
+            found = verify(
+                path, columns=names(columns), checks=wanted, limit=limit, limits=reading.limits, decryption=decryption
+            )
+            return _for_the_command(found)
 
     with refusals():
+        decryption = reading.decryption
         given = placed(files, storage, anonymous)
         paths = every_file(given)
     is_one = len(paths) == 1 and (form is Form.text or str(paths[0]) == shown(str(given[0])))
@@ -76,10 +73,7 @@ def command(
 
 def _for_the_command(report: Report) -> Report:
     """``report`` with advice for the command line where the memory was too little."""
-    from pqext.core.budget import ADVICE
-
-    advice = "raise it with --memory-bytes"
-    unchecked = tuple(replace(one, reason=one.reason.replace(ADVICE, advice)) for one in report.unchecked)
+    unchecked = tuple(replace(one, reason=as_options(one.reason)) for one in report.unchecked)
     return replace(report, unchecked=unchecked)
 
 

@@ -27,6 +27,7 @@ from pqext.core.reader import ParquetFile
 from pqext.core.sources.locate import locate, may_be_same
 from pqext.core.suggest import listed
 from pqext.core.text import counted
+from pqext.core.types.int96 import Int96
 from pqext.core.writer import ParquetWriter
 from pqext.variant.rewritten import Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
@@ -66,6 +67,7 @@ def repair(
     on_invalid: OnInvalid = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
+    int96: Int96 = "auto",
     progress: Progress | None = None,
     overwrite: bool = False,
     options: WriteOptions | None = None,
@@ -84,6 +86,7 @@ def repair(
             ``value`` and ``typed_value`` are mended as in :func:`pqext.variant.reshred_file`.
         limits: What reading may take.
         decryption: The keys of an encrypted file.
+        int96: The unit in which INT96 timestamps are read, as in :class:`pqext.ReadOptions`.
         progress: Called with the rows done and all rows.
         overwrite: Put the new file in the place of ``source`` though rows or values of it are lost.
         options: The options of the writer; those not at their default go before what the file tells.
@@ -109,8 +112,8 @@ def repair(
     with catch_warnings():
         simplefilter("ignore", CorruptDataWarning)  # the result tells of them
         return _rewrite(
-            source, dest, None, "equivalent", False, on_invalid, "skip", limits, decryption, progress, overwrite,
-            given,
+            source, dest, None, "equivalent", False, on_invalid, "skip", limits, decryption, int96, progress,
+            overwrite, given,
         )
 
 
@@ -125,6 +128,7 @@ def reshred_file(
     on_corrupt: OnCorrupt = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
+    int96: Int96 = "auto",
     progress: Progress | None = None,
     overwrite: bool = False,
     options: WriteOptions | None = None,
@@ -146,14 +150,16 @@ def reshred_file(
     of :class:`pqext.WriteOptions`, go before them, and so do the fields of ``options`` that are not at their default.
     ``dest`` appears when it is whole, and may be ``source``; where rows or values would be lost so for good,
     ``ValueError`` is raised unless ``overwrite`` is true.
-    ``progress`` is called with the rows done and all rows. Memory is bounded by one row group.
+    ``int96`` is the unit in which INT96 timestamps are read, as in :class:`pqext.ReadOptions`. ``progress`` is called
+    with the rows done and all rows. Memory is bounded by one row group.
 
     An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
     """
     check_coerce(coerce)
     given = _given(options, keywords)
     return _rewrite(
-        source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, decryption, progress, overwrite, given
+        source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, decryption, int96, progress, overwrite,
+        given,
     )
 
 
@@ -166,6 +172,7 @@ def unshred_file(
     on_corrupt: OnCorrupt = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
+    int96: Int96 = "auto",
     progress: Progress | None = None,
     overwrite: bool = False,
     options: WriteOptions | None = None,
@@ -176,8 +183,8 @@ def unshred_file(
     The rest is as for :func:`reshred_file`.
     """
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, decryption, progress, overwrite,
-        _given(options, keywords),
+        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, decryption, int96, progress,
+        overwrite, _given(options, keywords),
     )
 
 
@@ -195,16 +202,17 @@ def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[st
 
 def _rewrite(
     source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid,
-    on_corrupt: OnCorrupt, limits: Limits, decryption: FileDecryption | None, progress: Progress | None,
-    overwrite: bool, options: dict[str, Any],
+    on_corrupt: OnCorrupt, limits: Limits, decryption: FileDecryption | None, int96: Int96,
+    progress: Progress | None, overwrite: bool, options: dict[str, Any],
 ) -> Rewritten:
     if on_invalid not in get_args(OnInvalid):
         raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
     read = ReadOptions(
-        shredded=True, on_corrupt=on_corrupt, decryption=decryption, geoparquet=False, invalid_values=on_invalid
-    )
+        shredded=True, on_corrupt=on_corrupt, decryption=decryption, int96=int96, geoparquet=False,
+        invalid_values=on_invalid,
+    )  # fmt: skip
     with kept_from_others(source, dest), ExitStack() as opened:
         file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:

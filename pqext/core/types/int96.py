@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import UnsupportedError
 
+Int96 = Literal["auto", "s", "ms", "us", "ns"]
+"""A unit in which INT96 are read, or that of the file's writer."""
 JULIAN_EPOCH = 2_440_588
 """The Julian day of 1970-01-01."""
 

@@ -1,0 +1,25 @@
+"""Standard input as a file that can be read at any offset, as Parquet needs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from functools import cache
+
+STREAM = "-"
+"""What stands for standard input or output."""
+
+
+@cache
+def stored() -> str:
+    """The path of a file with all of standard input, which is removed when the process ends."""
+    import atexit
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="pqext-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "standard-input")
+    with open(path, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path

@@ -1,0 +1,175 @@
+"""Options of the reader, which all commands that read take from one declaration; and standard input for all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import pqext
+from pqext import variant
+from pqext.cli import app
+from pqext.cli.app import COMMANDS
+from pqext.cli.files import describe
+from pqext.cli.reading import Reading
+from pqext.core.errors import EncryptionError, LimitError, UnsupportedError, VariantError
+from pqext.encryption import FileDecryption, FileEncryption
+from pqext.variant.shredding.schema import shredding_schema, storage_struct
+from reference import variant_shred as reference
+from reference.variant_files import annotated
+
+READERS = sorted(COMMANDS.keys() - {"demo", "skipping describe", "skipping compact", "skipping drop"})
+KEY, OTHER = b"0123456789abcdef", b"fedcba9876543210"
+
+
+def run(*arguments: object, input: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)), input=input, env={"COLUMNS": "300"})
+
+
+def rows_of(result: Result) -> list[Any]:
+    assert result.exit_code == 0, (result.output, result.exception)
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def command(name: str) -> click.Command:
+    found: Any = app
+    for word in name.split():
+        found = found.get_command(click.Context(found), word)
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_command_that_reads_takes_the_options_of_the_reader(name: str) -> None:
+    assert {one.name for one in fields(Reading)} <= {parameter.name for parameter in command(name).params}
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """INT96 timestamps, of which nanoseconds do not hold one."""
+    path, times = tmp_path / "far.parquet", [datetime(9999, 12, 31), None, datetime(2020, 1, 1)]
+    table = pa.table({"t": pa.array(times, pa.timestamp("us"))})
+    pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+    return path
+
+
+def test_int96_beyond_nanoseconds_is_an_error_that_names_the_option(far: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    for arguments in (["query"], ["head"], ["convert", "-f"], ["repair", "-f"]):
+        paths = [far] if arguments[0] in ("query", "head") else [far, out]
+        result = run(*arguments, *paths)
+        assert isinstance(result.exception, UnsupportedError)
+        assert "pass --int96 us" in describe(result.exception)
+        assert run(*arguments, *paths, "--int96", "us").exit_code == 0
+    expected = pq.read_table(far, coerce_int96_timestamp_unit="us")["t"].to_pylist()
+    assert pq.read_table(out)["t"].to_pylist() == expected
+    found = rows_of(run("query", far, "--int96", "us", "--format", "json"))
+    assert [row["t"] and datetime.fromisoformat(row["t"]) for row in found] == expected
+    counted = run("count", far, "--int96", "us", "--where", "t > timestamp_ntz'2021-01-01'")
+    assert counted.stdout == "1\n"
+    failed = run("skipping", "build", far, "--index", "minmax:t")
+    assert "pass --int96 us" in failed.stderr + describe(failed.exception or Exception())  # type: ignore[arg-type]
+    assert run("skipping", "build", far, "--index", "minmax:t", "--int96", "us", "--force").exit_code == 0
+
+
+def test_memory_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": range(100_000)}), path, compression="none", use_dictionary=False)
+    limits = ["--memory-bytes", "1000"]
+    small = tmp_path / "nulls.parquet"
+    pq.write_table(pa.table({"a": pa.nulls(3_000_000, pa.int64())}), small)
+    result = run("convert", small, tmp_path / "out.parquet", *limits)
+    assert isinstance(result.exception, LimitError)
+    assert "raise it with --memory-bytes" in describe(result.exception)
+    assert run("convert", small, tmp_path / "out.parquet", "--memory-bytes", 1 << 30).exit_code == 0
+    assert rows_of(run("count", path, "--json", *limits)) == [{"rows": 100_000}]
+
+
+def test_nesting_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) -> None:
+    path, kind = tmp_path / "deep.parquet", pa.int32()
+    for _ in range(20):
+        kind = pa.struct([("a", kind)])
+    pq.write_table(pa.table({"a": pa.nulls(1, kind)}), path)
+    result = run("head", path, "--max-depth", "10")
+    assert isinstance(result.exception, LimitError)
+    assert "--max-depth 10" in describe(result.exception)
+    assert run("head", path, "--max-depth", "22").exit_code == 0
+    documents = tmp_path / "deep.json"
+    documents.write_text("[" * 50 + "]" * 50)
+    convert = ["convert", documents, tmp_path / "out.parquet", "--form", "lines", "--shredding", "none"]
+    failed = run(*convert, "--max-depth", "49")
+    assert failed.exit_code == 1
+    assert "more deeply than --max-depth allows" in describe(failed.exception)  # type: ignore[arg-type]
+    assert run(*convert, "--max-depth", "50").exit_code == 0
+
+
+def test_strict_rejects_what_is_otherwise_read(tmp_path: Path) -> None:
+    path, kind = tmp_path / "v.parquet", storage_struct(shredding_schema("INT"))
+    both = {"metadata": b"\x01\0\0", "value": reference.primitive("int32", 5), "typed_value": 1}
+    path.write_bytes(annotated(pa.table({"v": pa.array([both], kind)})))
+    assert rows_of(run("head", path, "--format", "json")) == [{"v": 1}]
+    out = tmp_path / "out.parquet"
+    for arguments in (["head", path], ["query", path], ["convert", path, out], ["reshred", path, out]):
+        result = run(*arguments, "--strict")
+        assert isinstance(result.exception, VariantError)
+        assert result.exception.rule == "shredding.value.exclusive"
+
+
+def test_encrypted_files_are_read_with_the_keys_of_a_file(tmp_path: Path) -> None:
+    path, keys, out = tmp_path / "secret.parquet", tmp_path / "keys.json", tmp_path / "out.parquet"
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    aad = {"aad_prefix": "lake", "store_aad_prefix": False}
+    pqext.write_table(table, path, encryption=FileEncryption(KEY, "kf", {"b": OTHER}, encrypt_columns="all", **aad))
+    assert pqext.read_table(path, decryption=FileDecryption(KEY, {"b": OTHER}, aad_prefix="lake")).equals(table)
+    for stated in (
+        {"footer": KEY.hex(), "columns": {"b": OTHER.hex()}, "aad_prefix": "lake"},
+        {"ids": {"kf": KEY.hex()}, "columns": {"b": OTHER.hex()}, "aad_prefix": "lake"},
+    ):
+        keys.write_text(json.dumps(stated))
+        given = ["--decryption-keys", keys]
+        assert rows_of(run("query", path, "--format", "json", *given)) == table.to_pylist()
+        for arguments in (["inspect"], ["schema"], ["verify"], ["metrics", "--format", "delta"], ["count"]):
+            assert run(*arguments, path, *given).exit_code == 0
+        assert run("convert", path, out, "-f", *given).exit_code == 0
+        assert pq.read_table(out).equals(table)
+    assert isinstance(run("head", path).exception, EncryptionError)
+    for wrong in (f'{{"footer": "{KEY.hex()}0"}}', f'["{KEY.hex()}"]', f'{{"foot": "{KEY.hex()}"}}', '{"columns": 5}'):
+        keys.write_text(wrong)
+        result = run("head", path, "--decryption-keys", keys)
+        assert result.exit_code == 2
+        assert "keys in hexadecimal" in " ".join(result.output.split())
+        assert KEY.hex() not in result.output
+    missing = run("head", path, "--decryption-keys", tmp_path / "none.json")
+    assert isinstance(missing.exception, FileNotFoundError)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["query", "-"], ["head", "-"], ["count", "-"], ["schema", "-"], ["inspect", "-"], ["verify", "-"],
+     ["metrics", "-", "--format", "delta"], ["convert", "-", "OUT"], ["convert", "-", "OUT", "--from", "parquet"],
+     ["reshred", "-", "OUT"], ["unshred", "-", "OUT"], ["repair", "-", "OUT"], ["recover", "-", "-o", "OUT"],
+     ["rewrite-footer", "-", "-o", "OUT"], ["map", "-", "-o", "OUT.html"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_standard_input_is_read_by_every_command(arguments: list[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    points = pqext.geo.from_points([1.0, 2.0], [3.0, 4.0])
+    table = pa.table({"g": points, "v": variant.parse_json(['{"a": 1}', "2"])})
+    pqext.write_table(table, path, geometry={"g": "OGC:CRS84"}, shredding={"v": "a INT"})
+    program = "from pqext.cli import main, standard_input as s\nmain()"
+    called = [one.replace("OUT", str(out)) for one in arguments]
+    piped = subprocess.run([sys.executable, "-c", program, *called], input=path.read_bytes(), capture_output=True)
+    assert piped.returncode == 0, piped.stderr
+    if "OUT" in arguments:
+        assert pqext.read_table(out).num_rows == 2
+    elif arguments[0] in ("query", "head", "count", "metrics"):
+        assert piped.stdout.decode().split() == run(*[path if one == "-" else one for one in arguments]).stdout.split()
