@@ -26,6 +26,7 @@ from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
+from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.expressions.visitors import leaves, operands
 from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
@@ -42,6 +43,7 @@ from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
 from pqext.dataset.skipping import Skipping, narrowed_by, of_stored_values
+from pqext.variant.timezones import DEFAULT
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 """How the columns of files become those of one table."""
@@ -72,8 +74,12 @@ class FilesQuery(PickledByFields):
     """Rows that are given at most."""
     skipping: Skipping | None = None
     """What refuses files that need not be opened then."""
+    timezone: str = DEFAULT
+    """The zone of local times in casts of the result and the filter."""
 
     def __post_init__(self) -> None:
+        self.result = in_timezone(self.result, self.timezone)
+        self.filter = in_timezone(self.filter, self.timezone)
         for column in self.result or ():
             if isinstance(column, Computed):
                 for base in bases(column.field):

@@ -19,6 +19,7 @@ from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes, par
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
 from pqext.dataset.skipping import skipping_of
+from pqext.variant.timezones import DEFAULT, find_timezone
 
 _OPTIONS = ReadKeywords.__annotations__
 _ARGUMENTS = ("columns", "filter", *(name for name in ScanKeywords.__annotations__ if name not in _OPTIONS))
@@ -36,6 +37,7 @@ def scan(
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
     skipping: Any = None,
+    timezone: str = DEFAULT,
     limits: Limits = DEFAULT_LIMITS,
     options: ReadOptions | None = None,
     filesystem: Any = None,
@@ -75,6 +77,9 @@ def scan(
             filter. Filters cannot ask about it.
         skipping: A data-skipping store (:func:`pqext.skipping.open_store`), or its path or URL. Files that it refuses
             are not opened; those that have changed since it was made are read.
+        timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
+            an offset (``"+02:00"``): of text without a zone, dates and timestamps without a time zone as instants,
+            and of instants as text, dates, times and timestamps without a time zone.
         limits: Bounds on memory and counts, for files of strangers.
         options: How files are read (:class:`pqext.ReadOptions`), for what ``keywords`` leave out.
         filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``sources`` are paths.
@@ -97,6 +102,7 @@ def scan(
         [{'place': 'Apia'}]
     """
     chosen = None if columns is None else parse_columns(columns)
+    find_timezone(timezone)
     read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
     if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
@@ -117,7 +123,7 @@ def scan(
     return Scan(
         FilesQuery(
             FileSet(files, read, limits, on_invalid, summaries), chosen, as_expression(filter), partitions, schema,
-            skipping=skipping_of(skipping, filesystem, storage_options),
+            skipping=skipping_of(skipping, filesystem, storage_options), timezone=timezone,
         )
     )
 

@@ -10,9 +10,13 @@ The table, in comparison form (``pqext.core.predicate``); everything else is unk
 | integer, decimal, float, double | double | one step outwards | float; integers below 2**53 |
 | integer, decimal, float, double | float | one step outwards | no |
 | string, binary | string, binary | as they are | yes |
-| timestamp | timestamp, with or without zone | down to the unit | when the unit is no coarser |
-| timestamp | date | down to the day | no |
-| date | timestamp | midnight | no, for the numbers differ |
+| timestamp | timestamp, both instants or both without zone | down to the unit | when the unit is no coarser |
+| timestamp | timestamp, one of them an instant | local or UTC time, down to the unit | in UTC, as above |
+| timestamp | date | local time, down to the day | no |
+| date | timestamp | midnight, of an instant the local one | no, for the numbers differ |
+
+Local times go back where a clock is set back, and instants of local times where it is set forward, so that bounds there
+are those of all later or all earlier times (:class:`pqext.variant.timezones.Shift`).
 
 "Equal values stay apart" says that the cast of a leaf's value equals a literal only if the value itself does, so that
 a Bloom filter of the leaf may be asked for the literal.
@@ -29,6 +33,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, Value
+from pqext.variant.timezones import Shift, find_timezone
 from pqext.variant.types import is_variant_type
 
 _EXACT = Context(prec=200)
@@ -69,8 +74,10 @@ def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
     return bool(leaf == type or is_variant_type(type) or (_is_exact(leaf) and pa.types.is_float64(type)))
 
 
-def monotone_cast(leaf: pa.DataType | None, type: pa.DataType) -> MonotoneCast | None:
-    """The cast from a leaf's type to ``type`` when the table lists it."""
+def monotone_cast(
+    leaf: pa.DataType | None, type: pa.DataType, timezone: str | None = None
+) -> MonotoneCast | None:
+    """The cast from a leaf's type to ``type`` when the table lists it; in ``timezone``, UTC if None."""
     if leaf is None or pa.types.is_nested(type):
         return None
     if leaf == type:
@@ -80,13 +87,40 @@ def monotone_cast(leaf: pa.DataType | None, type: pa.DataType) -> MonotoneCast |
     if _is_bytes(leaf):
         return MonotoneCast(_unchanged, _always) if _is_bytes(type) else None
     if pa.types.is_timestamp(leaf):
-        if pa.types.is_timestamp(type):
-            unit, own = _NANOSECONDS[type.unit], _NANOSECONDS[leaf.unit]
-            return MonotoneCast(_floor_to(unit), _always if unit <= own else _never)
-        return MonotoneCast(_floor_to_days, _never) if pa.types.is_date32(type) else None
+        return _of_timestamp(leaf, type, timezone)
     if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
-        return MonotoneCast(_days_to_nanos, _never)
+        shift = _shift(None, type, timezone)
+        if shift is None:
+            return MonotoneCast(_days_to_nanos, _never)
+        return MonotoneCast(lambda bound, upper: _shifted(shift, bound * _DAY, upper), _never)
     return None
+
+
+def _of_timestamp(leaf: pa.DataType, type: pa.DataType, timezone: str | None) -> MonotoneCast | None:
+    if pa.types.is_timestamp(type):
+        unit, own = _NANOSECONDS[type.unit], _NANOSECONDS[leaf.unit]
+        keeps_apart, down = (_always if unit <= own else _never), _floor_to(unit)
+    elif pa.types.is_date32(type):
+        keeps_apart, down = _never, _floor_to_days
+    else:
+        return None
+    shift = _shift(leaf.tz, type, timezone)
+    if shift is None:
+        return MonotoneCast(down, keeps_apart)
+    return MonotoneCast(lambda bound, upper: down(_shifted(shift, bound, upper), upper), _never)
+
+
+def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
+    """The change of a local time (``zone`` is None) or an instant cast to ``type``; None where it stays as it is."""
+    found = None if timezone is None else find_timezone(timezone)
+    is_instant = pa.types.is_timestamp(type) and type.tz is not None
+    if found is None or is_instant == (zone is not None):
+        return None
+    return found.to_instant if is_instant else found.to_local
+
+
+def _shifted(shift: Shift, bound: int, upper: bool) -> int:
+    return shift.greatest(bound) if upper else shift.least(bound)
 
 
 def _of_number(leaf: pa.DataType, type: pa.DataType) -> MonotoneCast | None:

@@ -32,7 +32,7 @@ from pqext.core.schema import SchemaNode
 from pqext.core.text import visible
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
-from pqext.variant.monotone import always_casts, monotone_cast
+from pqext.variant.monotone import MonotoneCast, always_casts, monotone_cast
 from pqext.variant.shredding.schema import leaf_type
 from pqext.variant.types import is_variant_type
 
@@ -49,11 +49,20 @@ class VariantPredicate:
     path: Path
     type: pa.DataType
     predicate: Predicate
+    timezone: str | None
+    """The zone of local times; None for UTC."""
 
-    def __init__(self, path: str | Sequence[str | int], type: str | pa.DataType, predicate: Predicate) -> None:
+    def __init__(
+        self,
+        path: str | Sequence[str | int],
+        type: str | pa.DataType,
+        predicate: Predicate,
+        timezone: str | None = None,
+    ) -> None:
         object.__setattr__(self, "path", as_path(path))
         object.__setattr__(self, "type", target_type(type))
         object.__setattr__(self, "predicate", predicate)
+        object.__setattr__(self, "timezone", timezone)
 
     def __str__(self) -> str:
         return visible(f"{format_path(self.path)} as {self.type}: {self.predicate}")
@@ -134,6 +143,11 @@ class _Evidence:
         except (ParquetError, ValueError):
             return None
 
+    @property
+    def cast(self) -> MonotoneCast | None:
+        """The cast of the typed column's values, where it keeps their order."""
+        return monotone_cast(self.leaf, self.predicate.type, self.predicate.timezone)
+
     def is_clean(self, residual: Bounds) -> bool:
         """Does no value of the residual cast to anything but null?
 
@@ -151,7 +165,7 @@ class _Evidence:
         """Can a typed value within some bounds satisfy the predicate? What the types decide is decided once."""
         if self.typed is None:
             return lambda bounds: False
-        cast, asked = monotone_cast(self.leaf, self.predicate.type), self.predicate.predicate
+        cast, asked = self.cast, self.predicate.predicate
         if cast is None:
             return lambda bounds: not bounds.all_null
         return lambda bounds: not bounds.all_null and core_may_match(asked, cast.bounds(bounds))
@@ -171,7 +185,7 @@ def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
     """Can the typed column hold an equal value by its Bloom filter? There it has one form, or two for zero."""
     if evidence.typed is None:
         return False
-    cast = monotone_cast(evidence.leaf, evidence.predicate.type)
+    cast = evidence.cast
     asked = evidence.predicate.predicate
     return cast is None or not cast.asks_for(asked) or row_group.chunk(evidence.typed).may_contain(asked)
 

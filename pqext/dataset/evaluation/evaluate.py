@@ -44,6 +44,7 @@ from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import Visitor, fold
+from pqext.variant.timezones import DEFAULT
 
 _COMPUTE = {
     "==": pc.equal,
@@ -210,7 +211,8 @@ class _Evaluator(Visitor[pa.Array]):
         if isinstance(operand, VariantField):
             from pqext.variant.access.cast import extract
 
-            return extract(self.value(operand.column), operand.path, operand.type, strict=False)
+            zone = operand.timezone or DEFAULT
+            return extract(self.value(operand.column), operand.path, operand.type, strict=False, timezone=zone)
         if not isinstance(operand, Column):
             return computed(operand, self.value, self.batch.num_rows)
         array = self._column(operand)[1]

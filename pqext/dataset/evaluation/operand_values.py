@@ -26,6 +26,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.literals import Kind
 from pqext.variant.access.targets import target_type
+from pqext.variant.timezones import DEFAULT
 
 _EMPTY_METADATA = b"\x11\x00\x00"
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
@@ -118,7 +119,8 @@ def cast(array: pa.Array, to: Cast) -> pa.Array:
     if pa.types.is_time(array.type) and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         array = _seconds(array)
     whole = array if array.type == target else widened(array, target)
-    return whole if whole is not None else extract(as_shredded(array), (), to.type, strict=False)
+    zone = to.timezone or DEFAULT
+    return whole if whole is not None else extract(as_shredded(array), (), to.type, strict=False, timezone=zone)
 
 
 def plain_text(decimals: pa.Array) -> pa.StringArray:

@@ -86,9 +86,10 @@ class Value(Suggesting, Questions):
     def cast(self, type: Any) -> Value:
         """The value as another type, null where it has none; ``type`` is a type's name or an Arrow type.
 
-        Casts are Spark's ``try_cast`` with the session time zone UTC: decimals are rounded half up, other numbers are
-        cut towards zero, text is parsed, decimals keep the digits of their scale as text (``1.30``), and a time of day
-        is a number of seconds. Values within VARIANT columns cast as in :func:`pqext.variant.get`.
+        Casts are Spark's ``try_cast``, with the reader's ``timezone`` for local times, UTC by default: decimals are
+        rounded half up, other numbers are cut towards zero, text is parsed, decimals keep the digits of their scale as
+        text (``1.30``), and a time of day is a number of seconds. Values within VARIANT columns cast as in
+        :func:`pqext.variant.get`.
 
         >>> from pqext import col
         >>> str(col("code").cast("int64") > 5)
@@ -211,6 +212,8 @@ class VariantField(Value):
     column: Column
     path: str
     type: str
+    timezone: str | None = None
+    """The zone of local times; None for that of the reader."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
@@ -248,7 +251,7 @@ class VariantField(Value):
         return f"{self.column}[{visible(self.path)}: {visible(self.type)}]"
 
     def _key(self) -> tuple[Any, ...]:
-        return ("variant", self.column.path, self.path, self.type)
+        return ("variant", self.column.path, self.path, self.type, self.timezone)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,6 +312,8 @@ class Cast(Value):
 
     operand: Value
     type: str
+    timezone: str | None = None
+    """The zone of local times; None for that of the reader."""
 
     def __post_init__(self) -> None:
         from pqext.variant.access.targets import describe, target_type
@@ -329,7 +334,7 @@ class Cast(Value):
         return f"cast({self.operand} as {visible(self.type)})"
 
     def _key(self) -> tuple[Any, ...]:
-        return ("cast", self.operand._key(), self.type)
+        return ("cast", self.operand._key(), self.type, self.timezone)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

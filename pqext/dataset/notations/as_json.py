@@ -5,7 +5,8 @@ arguments. An operand is one member: ``{"column": [names]}``, ``{"dotted": ["a.b
 ``{"variant": {"column": [names], "path": "$.a", "type": "int64"}}``, ``{"arithmetic": {"operator": "+", "of":
 [operands]}}``, ``{"cast": {"of": operand, "type": "int64"}}``, ``{"list_length": operand}`` or, within arithmetic,
 ``{"constant": literal}``. Strings, booleans, integers and finite floats are JSON's own; other literals are objects of
-one member that names their type. Objects hold nothing else: what is not understood is refused.
+one member that names their type. ``variant`` and ``cast`` may have a ``timezone``. Objects hold nothing else: what
+is not understood is refused.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from pqext.dataset.expressions.literals import (
 from pqext.dataset.expressions.patterns import HOW
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.geo.predicates.boxes import Operation
+from pqext.variant.timezones import find_timezone
 
 _OPERATIONS = frozenset(get_args(Operation))
 
@@ -148,11 +150,12 @@ class _Writer(Visitor[dict[str, Any]]):
 def _write_operand(operand: Operand) -> dict[str, Any]:
     match operand:
         case VariantField():
-            return {"variant": {**_write_column(operand.column), "path": operand.path, "type": operand.type}}
+            field = {**_write_column(operand.column), "path": operand.path, "type": operand.type}
+            return {"variant": {**field, **_write_timezone(operand)}}
         case Arithmetic():
             return {"arithmetic": {"operator": operand.operator, "of": list(map(_write_operand, operand.operands))}}
         case Cast():
-            return {"cast": {"of": _write_operand(operand.operand), "type": operand.type}}
+            return {"cast": {"of": _write_operand(operand.operand), "type": operand.type, **_write_timezone(operand)}}
         case ListLength():
             return {"list_length": _write_operand(operand.operand)}
         case Constant():
@@ -164,6 +167,10 @@ def _write_column(column: Column) -> dict[str, Any]:
     if column.dotted < 2:
         return {"column": list(column.path)}
     return {"dotted": [".".join(column.path[: column.dotted]), *column.path[column.dotted :]]}
+
+
+def _write_timezone(operand: Cast | VariantField) -> dict[str, str]:
+    return {} if operand.timezone is None else {"timezone": operand.timezone}
 
 
 def _write_literal(literal: Literal) -> Any:
@@ -261,11 +268,11 @@ def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
         if not isinstance(field, dict):
             raise ValueError("variant takes an object")
         field = dict(field)
-        column = _column(field)
+        timezone, column = _timezone(field), _column(field)
         path, type = _members(field, "path", "type")
         if not isinstance(path, str) or not isinstance(type, str):
             raise ValueError("the path and type of a variant field are text")
-        return VariantField(column, path, type)
+        return VariantField(column, path, type, timezone)
     return _column(tree)
 
 
@@ -275,12 +282,22 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
     if not isinstance(tree, dict):
         raise ValueError(f"{name} takes an object")
     if name == "cast":
+        timezone = _timezone(tree)
         of, type = _members(tree, "of", "type")
-        return Cast(_whole_operand(of, depth), _text(type))
+        return Cast(_whole_operand(of, depth), _text(type), timezone)
     operator, operands = _members(tree, "operator", "of")
     if not isinstance(operands, list):
         raise ValueError("arithmetic is of a list")
     return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(one, depth) for one in operands))
+
+
+def _timezone(tree: dict[str, Any]) -> str | None:
+    """Take the time zone of a cast out of its object."""
+    if "timezone" not in tree:
+        return None
+    name = _text(tree.pop("timezone"))
+    find_timezone(name)
+    return name
 
 
 def _column(tree: dict[str, Any]) -> Column:

@@ -57,5 +57,5 @@ def _replaced(operand: Any, row: pa.RecordBatch) -> Any:
             return None if any(one is None for one in sides) else Arithmetic(operand.operator, sides)
         case Cast():
             inner = _replaced(operand.operand, row)
-            return None if inner is None else Cast(inner, operand.type)
+            return None if inner is None else Cast(inner, operand.type, operand.timezone)
     return operand

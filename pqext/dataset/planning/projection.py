@@ -28,6 +28,7 @@ from pqext.dataset.evaluation.operand_values import as_shredded
 from pqext.dataset.expressions import Column, Named, Value, VariantField, bases, col, operand_column
 from pqext.dataset.expressions.mistakes import in_python
 from pqext.dataset.pruning.binding import find, type_in
+from pqext.variant.timezones import DEFAULT
 
 Key: TypeAlias = tuple[Any, ...]
 """What equal operands have in common."""
@@ -175,7 +176,8 @@ def read_leaves(
                 typed = dictionary_decoded(typed)
             is_whole = typed.type == target or pa.types.is_dictionary(typed.type)
             whole = typed if is_whole else widened(typed, target)
-            values[key] = extract(as_shredded(typed), (), field.type) if whole is None else whole
+            zone = field.timezone or DEFAULT
+            values[key] = extract(as_shredded(typed), (), field.type, timezone=zone) if whole is None else whole
         yield batch, values
 
 

@@ -275,7 +275,8 @@ def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, 
     from pqext.variant.pruning import VariantPredicate
 
     assert isinstance(operand, VariantField)
-    return tuple(VariantPredicate(operand.path, operand.type, question) for question in questions)
+    zone = operand.timezone
+    return tuple(VariantPredicate(operand.path, operand.type, question, zone) for question in questions)
 
 
 def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:

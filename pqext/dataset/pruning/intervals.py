@@ -48,7 +48,7 @@ def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
             inner = interval(operand.operand, types, known)
             if inner.all_null:
                 return _NULL
-            cast = monotone_cast(_signed(type_of(operand.operand, types)), target_type(operand.type))
+            cast = monotone_cast(_signed(type_of(operand.operand, types)), target_type(operand.type), operand.timezone)
             if cast is None or inner.minimum is None or inner.maximum is None:
                 return UNKNOWN
             return _free_of_counts(cast.bounds(inner))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from pyspark.sql import types as T
 
 from pqext.spark.functions.udf import TEXT_OR_BYTES, VARIANTS, ArrowFunction, ColumnOrName
 from pqext.spark.functions.variant_arrays import normal_variant, to_spark
+from pqext.spark.timezones import active_timezone, task_timezone
 from pqext.variant.encoding import BasicType, PrimitiveType
 from pqext.variant.types import plain_binary
 
@@ -53,8 +56,11 @@ def try_parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicat
 
 
 def to_json(variant: ColumnOrName) -> Column:
-    """The JSON text of a VARIANT, as :func:`pqext.variant.to_json` writes it, for all types of values. Null on null."""
-    return TO_JSON(variant)
+    """The JSON text of a VARIANT, as :func:`pqext.variant.to_json` writes it, for all types of values. Null on null.
+
+    Instants are in the session's time zone, as in Spark.
+    """
+    return replace(TO_JSON, evaluate=partial(_json, timezone=active_timezone()))(variant)
 
 
 def variant_type(variant: ColumnOrName) -> Column:
@@ -116,10 +122,10 @@ def _parsed_or_null(texts: pa.Array, numbers: Any = "decimal", duplicate_keys: A
     return _parsed(texts, "null", numbers, duplicate_keys)
 
 
-def _json(values: pa.Array) -> pa.Array:
+def _json(values: pa.Array, timezone: str | None = None) -> pa.Array:
     from pqext import variant
 
-    return variant.to_json(normal_variant(values))
+    return variant.to_json(normal_variant(values), timezone=task_timezone(timezone))
 
 
 def _types(values: pa.Array) -> pa.Array:

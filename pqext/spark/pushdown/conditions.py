@@ -37,12 +37,13 @@ from pqext.geo import types as geo
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf, quoted
 from pqext.spark.functions.variant_arrays import normal_variant
-from pqext.spark.functions.variant_paths import group_get, try_variant_get
+from pqext.spark.functions.variant_paths import get_in_timezone, group_get
 from pqext.spark.pushdown.guards import MAX_LISTED, plain_guard
 from pqext.spark.pushdown.leaves import find_leaf
 from pqext.spark.pushdown.literals import asked, asked_exactly, spark_value
 from pqext.spark.pushdown.variant_column import Condition, Value, plain_comparison
 from pqext.spark.pushdown.variant_paths import spark_path
+from pqext.spark.timezones import session_timezone
 from pqext.spark.types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -75,14 +76,16 @@ class BoundVariant:
         """
         return self.value(path, type).column
 
-    def value(self, path: str | Sequence[str | int], type: str | T.DataType) -> Value:
-        """The value with what can be pushed beside it."""
+    def value(
+        self, path: str | Sequence[str | int], type: str | T.DataType, timezone: str | None = None
+    ) -> Value:
+        """The value with what can be pushed beside it; its local times in the session's time zone if None."""
         steps = as_path(path)
         spark_type = parse_type(type) if isinstance(type, str) else type
         struct = self.df.schema[self.name].dataType
         column = self.df[quoted(self.name)]
         if isinstance(struct, T.VariantType):
-            return Value(_native_get(column, steps, spark_type), spark_type)
+            return Value(self._native_get(column, steps, spark_type, timezone), spark_type)
         if not isinstance(struct, T.StructType) or not is_marked_struct(struct):
             raise TypeError(f"column {self.name!r} is {struct.simpleString()}, neither VARIANT nor a shredded one")
         leaf = find_leaf(struct, steps)
@@ -90,18 +93,18 @@ class BoundVariant:
         typed = leaf.part(column, "typed_value") if leaf.has_typed else None
         if value is None and typed is None:
             return Value(F.lit(None).cast(spark_type), spark_type)
-        exact = group_get(column["metadata"], value, typed, format_path(leaf.rest), spark_type)
+        zone = timezone or session_timezone(self.df.sparkSession)
+        exact = group_get(column["metadata"], value, typed, format_path(leaf.rest), spark_type, zone)
         if leaf.type is None or typed is None:
             return Value(exact, spark_type)
         return Value(exact, spark_type, typed, leaf.type, value)
 
-
-def _native_get(column: Column, steps: Path, type: T.DataType) -> Column:
-    """Spark's own function, which needs no Python, where it can spell the path."""
-    path = spark_path(steps)
-    if path is None:
-        return try_variant_get(column, steps, type)
-    return F.try_variant_get(column, path, type.simpleString())
+    def _native_get(self, column: Column, steps: Path, type: T.DataType, timezone: str | None) -> Column:
+        """Spark's own function, which needs no Python, where it can spell the path and has the time zone."""
+        path, session = spark_path(steps), session_timezone(self.df.sparkSession)
+        if path is None or timezone not in (None, session):
+            return get_in_timezone(column, steps, type, timezone or session)
+        return F.try_variant_get(column, path, type.simpleString())
 
 
 def variant(df: DataFrame, column: str) -> BoundVariant:
@@ -224,7 +227,7 @@ class _Translator(Visitor[Condition]):
             return known
         name = self._variant_name(operand)
         type = type_of_field(operand)
-        return None if type is None else variant(self.df, name).value(operand.path, type)
+        return None if type is None else variant(self.df, name).value(operand.path, type, operand.timezone)
 
     def _variant_name(self, operand: VariantField) -> str:
         if len(operand.column.path) != 1:

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.suggest import answering_with
 from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
 from pqext.dataset.expressions.dotted_names import exact
+from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
@@ -28,6 +29,7 @@ from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
 from pqext.spark.registration import ensure_registered
+from pqext.spark.timezones import session_timezone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +115,10 @@ def read(
     Raises ``UnsupportedError`` for ``engine="native"`` where Spark cannot read the files, naming every obstacle.
     """
     check_engine(engine)
+    timezone = session_timezone(spark)
+    where = _in_timezone(where, timezone)
     expression = as_expression(where)
+    columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     paths = path if isinstance(path, str) else list(path)
     storage = storage_options or from_hadoop(spark, paths)
     options = encode_options(
@@ -189,13 +194,14 @@ def query(
         TypeError: For columns whose values cannot be grouped, ordered or added, and for other mistakes of that kind.
         ValueError: For unknown functions, columns and options.
     """
-    groups = list(parse_columns(by))
+    timezone = session_timezone(spark)
+    groups = list(in_timezone(parse_columns(by), timezone))
     asked: list[str | Computed] = list(groups)
     wanted: list[Aggregate] = []
     for name, function, column in aggregates_of(agg):
         place = None
         if column is not None:
-            (found,) = parse_columns([column])
+            (found,) = in_timezone(parse_columns([column]), timezone)
             if found not in asked:
                 taken = set(map(_name, asked))
                 asked.append(found if _name(found) not in taken else Computed(_free(taken), _value(found)))
@@ -209,10 +215,17 @@ def query(
     aggregation = Aggregation(len(groups), tuple(wanted))
     paths = path if isinstance(path, str) else list(path)
     options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
-    encoded = encode_options(asked, where=where, aggregation=aggregation, **options)
+    encoded = encode_options(asked, where=_in_timezone(where, timezone), aggregation=aggregation, **options)
     ensure_registered(spark)
     made = spark.read.format("pqext").options(**encoded).load(paths)
     return aggregation.result(made, list(map(_name, groups)))
+
+
+def _in_timezone(where: Any, timezone: str) -> Any:
+    """A filter with its casts in a time zone: as it was written, where no cast depends on that."""
+    expression = as_expression(where)
+    made = in_timezone(expression, timezone)
+    return where if made is expression else made
 
 
 def _name(column: str | Computed) -> str:
@@ -245,7 +258,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
 
     Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals that do not compare.
     """
-    tree = as_expression(expression)
+    tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
     if tree is None:
         return df
     tree = exact(tree, df.schema.names)
@@ -306,6 +319,10 @@ def explain_read(
     :func:`read` does.
     """
     check_engine(engine)
+    if spark is not None:
+        timezone = session_timezone(spark)
+        where = _in_timezone(where, timezone)
+        columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
         storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,

@@ -21,7 +21,7 @@ from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import Computed
 from pqext.spark.functions.udf import quoted
-from pqext.spark.functions.variant_paths import try_variant_get
+from pqext.spark.functions.variant_paths import get_in_timezone
 from pqext.spark.pushdown.conditions import condition, type_of_field, variant
 from pqext.spark.pushdown.guards import is_widened
 from pqext.spark.pushdown.variant_column import Value
@@ -219,7 +219,7 @@ class NativeRead:
         assert type is not None
         column = rows[quoted(name)]
         if self.forms[name] == "whole":
-            return Value(try_variant_get(column, one.path, type), type)
+            return Value(get_in_timezone(column, one.path, type, one.timezone), type)
         if _plain_type(one, self.found) is None:
             return None
         leaf_type = self.found.fields[one._key()]
@@ -244,7 +244,7 @@ class NativeRead:
             if isinstance(asked, VariantField):
                 known = bound.get(asked._key())
                 if known is None:
-                    known = variant(rows, asked.column.path[0]).value(asked.path, field.dataType)
+                    known = variant(rows, asked.column.path[0]).value(asked.path, field.dataType, asked.timezone)
                 column = known.exact
             else:
                 assert isinstance(asked, E.Column)

@@ -20,6 +20,7 @@ from pqext.core.suggest import OF_OTHERS, did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
 from pqext.dataset.expressions.dotted_names import dotted_columns, exact
 from pqext.dataset.expressions.mistakes import in_place_of
+from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
@@ -34,6 +35,7 @@ from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
 from pqext.spark.skipping.given import StoreGiven
 from pqext.spark.types import spark_schema
 from pqext.spark.writing.save_options import is_of_saves, storage_options
+from pqext.variant.timezones import DEFAULT, find_timezone
 
 PARTITION_BYTES = 64 << 20
 
@@ -103,6 +105,10 @@ class Query:
         included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
         if any(included):
             partitions = partitions.including(*included)
+        timezone = values.pop("timezone", DEFAULT)
+        for name in ("columns", "where"):
+            if name in values:
+                values[name] = in_timezone(values[name], timezone)
         is_union = values.pop("schema", None) == "union"
         if "skipping" in values:
             values["listed"] = {file: place.listed for file, place in listed if isinstance(place, Location)}
@@ -341,6 +347,11 @@ def _name(text: str) -> str:
     return text
 
 
+def _timezone(text: str) -> str:
+    find_timezone(text)
+    return text
+
+
 def _file_pattern(text: str) -> str:
     if not isinstance(text, str) or not text or "/" in text:
         raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
@@ -366,4 +377,5 @@ _PARSERS: dict[str, Any] = {
     "include_row_numbers": _name,
     "path_glob_filter": _file_pattern,
     "skipping": StoreGiven.from_text,
+    "timezone": _timezone,
 }

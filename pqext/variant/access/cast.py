@@ -5,8 +5,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,7 @@ from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build
 from pqext.variant.shredding.schema import ShreddingSchema, is_list, schema_of_group, schema_of_storage
+from pqext.variant.timezones import DEFAULT, find_timezone
 from pqext.variant.types import (
     VariantLike,
     child,
@@ -50,6 +52,8 @@ def get(
     path: str | Sequence[str | int],
     type: str | pa.DataType | builtins.type = "variant",
     strict: bool = False,
+    *,
+    timezone: str = DEFAULT,
 ) -> pa.Array | pa.ChunkedArray:
     """The value at ``path`` of each variant, cast to ``type``, row by row.
 
@@ -61,24 +65,26 @@ def get(
     name of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``, ``"array<struct<a: int>>"``,
     ``"map<string, double>"``), or ``"variant"``, the default, for the value itself. The result is null where the
     variant or the path is missing, and where a JSON null stands (except as a variant). Values cast as in Spark's
-    ANSI mode with the session time zone UTC: numbers among each other, rounded half up to a decimal's scale,
+    ANSI mode with the session time zone ``timezone``: numbers among each other, rounded half up to a decimal's scale,
     towards zero to an integer; text to everything; everything to text, objects and arrays as JSON; dates and
-    timestamps among each other; numbers and timestamps as seconds since 1970. An array becomes a list, an object a
-    struct (fields it does not have are null) or a map; what they hold is cast by the same rules.
+    timestamps among each other; numbers and timestamps as seconds since 1970. ``timezone``, an IANA name or an offset
+    such as ``"+02:00"``, is the zone of local times: of text without a zone, dates and timestamps without a time zone
+    as instants, and of instants as text, dates, times and timestamps without a time zone. An array becomes a list, an
+    object a struct (fields it does not have are null) or a map; what they hold is cast by the same rules.
 
     A value that does not cast (to that type at all, out of range, or malformed text) is null; with
     ``strict`` the first row with one raises ``VariantError``. Broken bytes on the path always do, with the row
     and the byte's offset in the value. Values equal by equivalence class give equal results.
 
-    Raises ``ValueError`` for a path or a type that is none, and ``LimitError`` when a result takes more than one
-    Arrow array can hold.
+    Raises ``ValueError`` for a path, a type or a time zone that is none, and ``LimitError`` when a result takes more
+    than one Arrow array can hold.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": [1, 2.5]}', '{"a": []}'])
     >>> variant.get(array, "$.a[-1]", float).to_pylist()
     [2.5, None]
     """
-    return extract(as_variants(array), path, type, strict)
+    return extract(as_variants(array), path, type, strict, timezone)
 
 
 def extract(
@@ -86,15 +92,17 @@ def extract(
     path: str | Sequence[str | int],
     type: str | pa.DataType | builtins.type = "variant",
     strict: bool = False,
+    timezone: str = DEFAULT,
 ) -> pa.Array | pa.ChunkedArray:
     """As :func:`get`, of an array that is known to be valid: checking it takes longer than a shredded path."""
     steps = as_path(path, from_end=True)
     target = target_type(type)
+    zone = find_timezone(timezone)
     chunks = struct_chunks(array)
     results = []
     row = 0
     for chunk in chunks:
-        results.append(_get_chunk(chunk, steps, target, strict, row))
+        results.append(_get_chunk(chunk, Task(steps, strict, row, zone), target))
         row += len(chunk)
     return like_input(array, results, target)
 
@@ -102,19 +110,19 @@ def extract(
 _LARGE = (pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view())
 
 
-def _get_chunk(chunk: pa.StructArray, path: Path, target: pa.DataType, strict: bool, first_row: int) -> pa.Array:
-    task = Task(path, strict, first_row)
+def _get_chunk(chunk: pa.StructArray, task: Task, target: pa.DataType) -> pa.Array:
     metadata = child(chunk, "metadata")
     assert metadata is not None
     try:
-        group, rest = descend(chunk, path)
+        group, rest = descend(chunk, cast(Path, task.path))
         result = with_views(cast_group(Group(group, metadata), rest, without_views(target), task), target)
     except LimitError:
         if target not in _LARGE or len(chunk) < 2:
             raise
         half = len(chunk) // 2
         parts = (chunk.slice(0, half), chunk.slice(half))
-        halves = [_get_chunk(part, path, target, strict, first_row + i * half) for i, part in enumerate(parts)]
+        tasks = [replace(task, first_row=task.first_row + place * half, failed=None) for place in (0, 1)]
+        halves = [_get_chunk(part, own, target) for part, own in zip(parts, tasks, strict=True)]
         return pa.concat_arrays(halves)
     task.check(target)
     return result
@@ -184,7 +192,7 @@ def cast_group(group: Group, rest: Path, target: pa.DataType, task: Task, below:
         return _completed(_list(group, typed, target, task, below), group, typed, target, task, below)
     if group.rows is None:
         return _from_value(whole_group(group, task.first_row), (), target, task, below)
-    inner = Task(task.path, task.strict)
+    inner = replace(task, first_row=0, failed=None)
     with rows_of(group, task):
         result = _from_value(whole_group(group), (), target, inner, below)
     if inner.failed is not None:
@@ -215,7 +223,9 @@ def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, belo
     if group.rows is not None or described is None:
         return cast_cells(group.cells(steps, task.first_row), group.metadata, target, task, below)
     names = BinaryInput(group.metadata)
-    result = kernel.get(names, BinaryInput(value), group.validity, kernel.PathSteps(steps), described, task.first_row)
+    result = kernel.get(
+        names, BinaryInput(value), group.validity, kernel.PathSteps(steps), described, task.first_row, task.kernel_zone
+    )
     task.fail(result[4], below, target)
     if described != VARIANT:
         return leaf_array(result, len(value), target, group.metadata, None, task)

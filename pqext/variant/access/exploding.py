@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pqext.variant.access.targets import target_type
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.shredding.schema import is_list
+from pqext.variant.timezones import DEFAULT, find_timezone
 from pqext.variant.types import VariantLike, child, is_variant_type, struct_chunks, variant_field
 from pqext.variant.views import with_views, without_views
 
@@ -26,13 +28,14 @@ def explode(
     *,
     outer: bool = False,
     strict: bool = False,
+    timezone: str = DEFAULT,
 ) -> pa.Table:
     """The elements of the array, or the fields of the object, at ``path`` of each variant, a row each.
 
     The table has the columns ``row`` (int64, the place in ``array`` that it comes from), ``pos`` (int32, from 0),
     ``key`` (string, the field's name; null for elements) and ``value``, a variant, or cast to ``type`` as
-    :func:`pqext.variant.get` casts. Rows are in the order of ``array``, elements in theirs, fields in the order
-    of their names.
+    :func:`pqext.variant.get` casts, in ``timezone``. Rows are in the order of ``array``, elements in theirs, fields in
+    the order of their names.
 
     A wildcard says where there are many: ``$.orders[*].price`` gives the price of each element of ``orders``
     (null where it has none), ``.*`` is every field, and with several wildcards ``pos`` and ``key`` are those of the
@@ -43,25 +46,24 @@ def explode(
     with the row, as does, with ``strict``, a value that does not cast.
     """
     steps = as_many_path(path)
-    target = target_type(type)
+    target, zone = target_type(type), find_timezone(timezone)
     value = variant_field("value") if is_variant_type(target) else pa.field("value", target)
     schema = pa.schema([("row", pa.int64()), ("pos", pa.int32()), ("key", pa.string()), value])
     tables = []
     first_row = 0
     for chunk in struct_chunks(as_variants(array)):
-        columns = _chunk(chunk, steps, target, outer, strict, first_row)
+        columns = _chunk(chunk, Task(steps, strict, first_row, zone), target, outer)
         tables.append(pa.Table.from_arrays(columns, schema=schema))
         first_row += len(chunk)
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _chunk(
-    chunk: pa.StructArray, steps: ManyPath, target: pa.DataType, outer: bool, strict: bool, first_row: int
+    chunk: pa.StructArray, task: Task, target: pa.DataType, outer: bool
 ) -> list[pa.Array]:
-    parts = _parts(steps)
+    parts = _parts(task.path)
     metadata = child(chunk, "metadata")
     assert metadata is not None
-    task = Task(steps, strict, first_row)
     group, rest = descend(chunk, parts[0][1])
     rows, pos, keys, values = _explode(Group(group, metadata), rest, parts, without_views(target), task)
     task.check(target)
@@ -71,7 +73,7 @@ def _chunk(
         indices = pa.array(order, mask=order >= len(rows))
         rows = np.concatenate([rows, missing])[order]
         pos, keys, values = pos.take(indices), keys.take(indices), values.take(indices)
-    return [pa.array(rows + first_row, pa.int64()), pos, keys, with_views(values, target)]
+    return [pa.array(rows + task.first_row, pa.int64()), pos, keys, with_views(values, target)]
 
 
 def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
@@ -120,7 +122,7 @@ def _explode(
         if group.rows is None:
             whole = whole_group(group, task.first_row)
             return _explode_cells(whole.cells((), task.first_row), whole.metadata, parts[1:], target, task)
-        inner_task = Task(task.path, task.strict)
+        inner_task = replace(task, first_row=0, failed=None)
         with rows_of(group, task):
             whole = whole_group(group)
             exploded = _explode_cells(whole.cells((), 0), whole.metadata, parts[1:], target, inner_task)

@@ -14,8 +14,10 @@ from pqext.core.suggest import around
 from pqext.variant.access.path import ManyPath, format_path
 from pqext.variant.access.targets import VARIANT, describe, kernel_type
 from pqext.variant.kernels.get import Cells, PathSteps
+from pqext.variant.kernels.zone import Zone
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.schema import is_list
+from pqext.variant.timezones import DEFAULT, TimeZone
 from pqext.variant.types import is_variant_type, plain_binary, variant_array
 from pqext.variant.views import without_views
 
@@ -30,7 +32,13 @@ class Task:
     path: ManyPath
     strict: bool
     first_row: int = 0
+    zone: TimeZone | None = None
     failed: tuple[int, str, pa.DataType] | None = field(default=None)
+
+    @property
+    def kernel_zone(self) -> Zone | None:
+        """The time zone for the kernels; None for UTC."""
+        return None if self.zone is None else self.zone.kernel
 
     def fail(self, failures: tuple[int, int], below: str, type: pa.DataType) -> None:
         """Note that values ``below`` the path did not cast: (how many, the first one's row)."""
@@ -72,7 +80,7 @@ def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task
 def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
     described = describe(target)
     assert described is not None
-    result = cells.cast(described)
+    result = cells.cast(described, task.kernel_zone)
     task.fail(result[4], below, target)
     rows = cells.rows if result[5] is not None else None
     return leaf_array(result, cells.count, target, metadata, rows, task)
@@ -109,7 +117,8 @@ def _with_json(
         mask = pa.Array.from_buffers(pa.bool_(), len(array), [None, bitmap])
         names = names_of(take_bounded(names, pc.if_else(mask, of_row, pa.scalar(None, pa.int64()))))
     try:
-        return pc.coalesce(array, to_json(variant_array(names, values, bitmap)).cast(array.type))
+        name = DEFAULT if task.zone is None else task.zone.name
+        return pc.coalesce(array, to_json(variant_array(names, values, bitmap), timezone=name).cast(array.type))
     except VariantError as error:
         if of_row is not None and error.row is not None:
             error = shredding_faults.moved(error, of_row[error.row].as_py() - error.row)

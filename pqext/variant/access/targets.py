@@ -135,6 +135,17 @@ def _advice(type: pa.DataType) -> str:
     return ""
 
 
+def depends_on_timezone(type: pa.DataType) -> bool:
+    """Whether values of a type of :func:`target_type` can depend on the time zone of the cast."""
+    if is_variant_type(type):
+        return False
+    if pa.types.is_nested(type):
+        return any(depends_on_timezone(type.field(place).type) for place in range(type.num_fields))
+    if pa.types.is_dictionary(type):
+        return depends_on_timezone(type.value_type)
+    return bool(kernel_type(type) == pa.string() or pa.types.is_temporal(type))
+
+
 # --- Names ---------------------------------------------------------------------------------------
 
 _ARROW_NAMES: dict[str, pa.DataType] = {

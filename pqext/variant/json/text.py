@@ -16,10 +16,12 @@ from pqext.variant.coercion import as_variants
 from pqext.variant.json.jobs import even_ranges
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_write import indent_json, write_json, write_shredded_json
+from pqext.variant.kernels.zone import Zone
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import open_columns
 from pqext.variant.shredding.schema import schema_of_storage
+from pqext.variant.timezones import DEFAULT, find_timezone
 from pqext.variant.types import VariantLike, child, is_shredded_type, plain_binary, struct_chunks
 
 MAX_INDENT = 16
@@ -28,15 +30,18 @@ _ALLOWANCE = 1 << 20
 """Bytes of indented text that are always allowed, however short the compact text is."""
 
 
-def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) -> pa.StringArray | pa.ChunkedArray:
+def to_json(
+    array: VariantLike, *, indent: int | None = None, threads: int = 1, timezone: str = DEFAULT
+) -> pa.StringArray | pa.ChunkedArray:
     """JSON text of each variant of an array, shredded or not; null stays null.
 
     Objects keep the order of their field ids, which is that of their names. Exact numbers are written with
     all their digits and no zeros behind them, so that equal numbers have the same text (2.50 is ``2.5``, as
     in Spark); doubles and floats with the fewest digits that read back as the same number. Binary is base64,
-    and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"`` (UTC) or
-    without the offset, ``"03:04:05.6"``. NaN and the infinities, which JSON lacks, are the strings
-    ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked array gives a chunked array.
+    and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"`` (an instant, in
+    ``timezone``: an IANA name or an offset such as ``"+02:00"``) or without the offset, ``"03:04:05.6"``. NaN and
+    the infinities, which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked
+    array gives a chunked array.
 
     A shredded array gives the text of ``unshred(array)``, straight from its columns.
 
@@ -54,7 +59,7 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
         raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")
     if indent is not None and not 0 <= indent <= MAX_INDENT:
         raise ValueError(f"indent must be between 0 and {MAX_INDENT}, not {indent}")
-    return _texts(array, indent, threads)
+    return _texts(array, indent, threads, timezone)
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
@@ -63,20 +68,22 @@ def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
     Only decimals have no zeros at their end here too, because shredding changes their scale. A row that is NaN or an
     infinity is ``nan``, ``inf`` or ``-inf``, which JSON does not have.
     """
-    return _texts(array, None, 1, display=True)
+    return _texts(array, None, 1, DEFAULT, display=True)
 
 
 def _texts(
-    array: VariantLike, indent: int | None, threads: int, display: bool = False
+    array: VariantLike, indent: int | None, threads: int, timezone: str, display: bool = False
 ) -> pa.StringArray | pa.ChunkedArray:
     count = thread_count(threads)
+    zone = find_timezone(timezone)
+    kernel_zone = None if zone is None else zone.kernel
     array = as_variants(array)
     chunks = struct_chunks(array)
     write = _shredded if is_shredded_type(array.type) else _whole
     jobs: list[tuple[_Rows, int, int]] = []
     first = 0
     for chunk in chunks:
-        rows = _Rows(write(chunk, display), first)
+        rows = _Rows(write(chunk, display, kernel_zone), first)
         jobs += [(rows, start, stop) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
@@ -115,17 +122,17 @@ class _Rows:
         return found
 
 
-def _whole(chunk: pa.StructArray, display: bool) -> Callable[[int, int], _Written]:
+def _whole(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     variants = VariantInput(chunk)
-    return lambda start, stop: write_json(variants, start, stop, display)
+    return lambda start, stop: write_json(variants, start, stop, display, zone)
 
 
-def _shredded(chunk: pa.StructArray, display: bool) -> Callable[[int, int], _Written]:
+def _shredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     compiled = compile_schema(schema_of_storage(chunk.type))
     metadata = child(chunk, "metadata")
     assert metadata is not None
     names, columns = BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled)
-    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, display), -1)
+    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop, display, zone), -1)
 
 
 def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:

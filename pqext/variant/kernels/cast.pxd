@@ -11,7 +11,7 @@ from pqext.variant.kernels.binary cimport (
 )
 from pqext.variant.kernels.cast_put cimport (
     CAST_FAILED, CAST_JSON, CAST_NULL, DAY_NANOS, SECOND, TARGET_FIXED, TARGET_VARIANT, Wanted, done,
-    is_floating_target, is_integer_target, put_bool, put_days, put_decimal, put_floating, put_instant, put_integer,
+    instant_of, is_floating_target, is_integer_target, local_of, put_bool, put_days, put_decimal, put_floating, put_instant, put_integer,
     put_seconds, put_text, put_time, put_wide,
 )
 from pqext.variant.kernels.exact cimport exact_open, int128, is_exact_type, power_of_ten
@@ -94,17 +94,20 @@ cdef inline int _cast_floating(const Wanted *w, Column *c, int64_t row, double v
 cdef inline int _cast_instant(const Wanted *w, Column *c, int64_t row, int128 nanos, bint utc) noexcept nogil:
     cdef uint8_t text[64]
     cdef uint8_t *end
-    cdef int128 day = nanos // DAY_NANOS - (nanos % DAY_NANOS < 0)
-    if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
-        return put_instant(w, c, row, nanos)
+    cdef int128 clock = local_of(w, nanos) if utc else nanos
+    cdef int128 day = clock // DAY_NANOS - (clock % DAY_NANOS < 0)
+    if w.leaf == LEAF_TIMESTAMP:
+        return put_instant(w, c, row, nanos if utc else instant_of(w, nanos))
+    if w.leaf == LEAF_TIMESTAMP_NTZ:
+        return put_instant(w, c, row, clock)
     if w.leaf == LEAF_DATE:
         return put_days(w, c, row, day)
     if w.leaf == LEAF_TIME:
-        return put_time(w, c, row, <int64_t> (nanos - day * DAY_NANOS))
+        return put_time(w, c, row, <int64_t> (clock - day * DAY_NANOS))
     if w.leaf == LEAF_STRING:
         end = write_date(text, <int64_t> day)
         end[0] = c' '
-        end = write_time(end + 1, <int64_t> (nanos - day * DAY_NANOS), SECOND, 9)
+        end = write_time(end + 1, <int64_t> (clock - day * DAY_NANOS), SECOND, 9)
         return done(column_bytes(c, row, text, <size_t> (end - text)))
     if not utc:
         return CAST_FAILED
@@ -144,7 +147,8 @@ cdef inline bint _parse_uuid(const uint8_t *p, size_t n, uint8_t *out) noexcept 
 
 cdef inline int _cast_string(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
     cdef Number number
-    cdef int64_t day = 0, nanos = 0, zone = 0
+    cdef int64_t day = 0, nanos = 0, offset = 0
+    cdef bint has_zone = False
     cdef uint8_t uuid[16]
     cdef double v = 0.0
     cdef bint flag = False
@@ -165,11 +169,13 @@ cdef inline int _cast_string(const Wanted *w, Column *c, int64_t row, const uint
     if w.leaf == LEAF_DATE:
         return put_days(w, c, row, day) if parse_date(p, n, &day) else CAST_FAILED
     if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
-        if not parse_timestamp(p, n, &day, &nanos, &zone):
+        if not parse_timestamp(p, n, &day, &nanos, &has_zone, &offset):
             return CAST_FAILED
-        if w.leaf == LEAF_TIMESTAMP_NTZ:
-            zone = 0   # what the clock showed
-        return put_instant(w, c, row, <int128> day * DAY_NANOS + nanos - <int128> zone * SECOND)
+        if w.leaf == LEAF_TIMESTAMP_NTZ:  # what the clock showed
+            return put_instant(w, c, row, <int128> day * DAY_NANOS + nanos)
+        if not has_zone:
+            return put_instant(w, c, row, instant_of(w, <int128> day * DAY_NANOS + nanos))
+        return put_instant(w, c, row, <int128> day * DAY_NANOS + nanos - <int128> offset * SECOND)
     if w.leaf == LEAF_DECIMAL:
         return _cast_number(w, c, row, p, n)
     if is_floating_target(w):
@@ -243,7 +249,9 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
         v = <int32_t> read_uint(p + 1, 4)
         if w.leaf == LEAF_DATE:
             return put_days(w, c, row, v)
-        if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
+        if w.leaf == LEAF_TIMESTAMP:
+            return put_instant(w, c, row, instant_of(w, <int128> v * DAY_NANOS))
+        if w.leaf == LEAF_TIMESTAMP_NTZ:
             return put_instant(w, c, row, <int128> v * DAY_NANOS)
         if w.leaf == LEAF_STRING:
             return done(column_bytes(c, row, text_of, <size_t> (write_date(text_of, v) - text_of)))

@@ -9,6 +9,7 @@ from pqext.variant.kernels.shredding cimport (
     column_fixed, column_mark,
 )
 from pqext.variant.kernels.wide cimport Wide, wide_fits, wide_set, wide_shift, wide_store
+from pqext.variant.kernels.zone cimport ZoneTable, offset_of_clock, offset_of_instant
 
 cdef extern from * nogil:
     """
@@ -68,6 +69,7 @@ cdef struct Wanted:
     int scale
     int width         # bytes of a value in Arrow; 0 for bits and for variable length
     int64_t unit      # nanoseconds of a tick, of times and timestamps
+    const ZoneTable *zone   # of casts between instants and local times; NULL for UTC
 
 
 cdef inline bint is_variable(const Wanted *w) noexcept nogil:
@@ -174,6 +176,24 @@ cdef inline int put_instant(const Wanted *w, Column *c, int64_t row, int128 nano
     cdef int128 v = nanos // w.unit - (nanos % w.unit < 0)
     cdef int64_t stored = <int64_t> v
     return done(column_fixed(c, row, &stored, 8)) if stored == v else CAST_FAILED
+
+
+cdef inline int64_t _second(int128 nanos) noexcept nogil:
+    return <int64_t> (nanos // SECOND - (nanos % SECOND < 0))
+
+
+cdef inline int128 local_of(const Wanted *w, int128 nanos) noexcept nogil:
+    """The local time of an instant, in nanoseconds that count as if in UTC."""
+    if w.zone == NULL:
+        return nanos
+    return nanos + <int128> offset_of_instant(w.zone, _second(nanos)) * SECOND
+
+
+cdef inline int128 instant_of(const Wanted *w, int128 nanos) noexcept nogil:
+    """The instant of a local time."""
+    if w.zone == NULL:
+        return nanos
+    return nanos - <int128> offset_of_clock(w.zone, _second(nanos)) * SECOND
 
 
 cdef inline int put_seconds(const Wanted *w, Column *c, int64_t row, int128 unscaled, int scale) noexcept nogil:

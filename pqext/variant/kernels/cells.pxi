@@ -149,14 +149,14 @@ cdef class Cells:
             raise_fault(status, self.first_row + cell.row, cell.start, p)
         return found
 
-    def cast(self, object described):
+    def cast(self, object described, Zone zone=None):
         """As `get`, for the values of the cells; the first failure's row is the metadata's."""
         cdef Wanted wanted
         cdef Result result
         cdef Cell *cell = <Cell *> self.cells.data
         cdef int64_t i
         cdef int status = 0
-        describe(&wanted, described)
+        describe(&wanted, described, zone)
         memset(&result, 0, sizeof(Result))
         try:
             with nogil:

@@ -2,6 +2,7 @@ from typing import Any
 
 from pqext.variant.access.path import Path
 from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.zone import Zone
 
 class PathSteps:
     def __init__(self, path: Path) -> None: ...
@@ -16,6 +17,7 @@ def get(
     path: PathSteps,
     described: Described,
     first_row: int,
+    zone: Zone | None = None,
 ) -> Result: ...
 
 class Cells:
@@ -30,7 +32,7 @@ class Cells:
         first_row: int,
     ) -> Cells: ...
     def find(self, path: PathSteps) -> Cells: ...
-    def cast(self, described: Described) -> Result: ...
+    def cast(self, described: Described, zone: Zone | None = None) -> Result: ...
     def open(
         self, arrays: bool, objects: bool, children: bool
     ) -> tuple[Any, int, Any, tuple[Any, Any, Any], Cells, tuple[int, int]]: ...

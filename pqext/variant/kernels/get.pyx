@@ -14,6 +14,7 @@ from pqext.variant.kernels.binary cimport (
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
 from pqext.variant.kernels.find cimport Step, find_value, open_names
+from pqext.variant.kernels.zone cimport Zone
 
 from pqext.variant.shredding import faults as shredding_faults
 
@@ -45,8 +46,9 @@ cdef class PathSteps:
         bytes_free(&self.step_bytes)
 
 
-cdef int describe(Wanted *wanted, object described) except -1:
-    """What to cast to: (leaf or target, precision, scale, bytes of a value, nanoseconds of a tick)."""
+cdef int describe(Wanted *wanted, object described, Zone zone) except -1:
+    """What to cast to: (leaf or target, precision, scale, bytes of a value, nanoseconds of a tick), and the zone."""
+    wanted.zone = NULL if zone is None else &zone.table
     wanted.leaf, wanted.precision, wanted.scale, wanted.width, wanted.unit = described
     return 0
 
@@ -67,11 +69,13 @@ cdef const uint8_t *bitmap_of(object groups, int64_t rows, int64_t *offset) exce
     return <const uint8_t *> <uintptr_t> bitmap.address
 
 
-def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, object described, int64_t first_row):
+def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, object described, int64_t first_row,
+        Zone zone=None):
     """Cast the value at `path` of every row.
 
     `groups`: (bitmap buffer, offset) of the struct's validity, or None. Null rows and rows whose value is
     null are null. `described`: leaf or target, precision, scale, bytes of a value, nanoseconds of a tick.
+    `zone`: that of casts between instants and local times, None for UTC.
     Returns (validity, nulls, offsets, data, failures, json): `failures` is (how many values did not cast, the first
     one's row); `json` is (validity, offsets, data) of a binary column of the objects and arrays asked as text,
     which are null so far; None when there are none. Faults raise with their row, counted from `first_row`.
@@ -89,7 +93,7 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
     cdef int status = 0
     if metadata.column.length != rows:
         raise ValueError("metadata and value differ in length")
-    describe(&wanted, described)
+    describe(&wanted, described, zone)
     memset(&result, 0, sizeof(Result))
     memset(&m, 0, sizeof(Metadata))
     try:

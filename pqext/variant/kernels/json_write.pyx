@@ -26,6 +26,7 @@ from pqext.variant.kernels.text_write cimport (
     write_base64, write_date, write_double, write_float, write_stripped_decimal, write_time, write_timestamp,
     write_uuid,
 )
+from pqext.variant.kernels.zone cimport Zone, ZoneTable
 
 
 cdef struct Frame:
@@ -40,6 +41,7 @@ cdef struct Stack:
     size_t capacity
     bint display            # values have the text that columns of their types have, see `display_write`
     size_t start            # of the row's text
+    const ZoneTable *zone   # of instants; NULL for UTC
 
 
 cdef int push(Stack *stack, const Container *container) noexcept nogil:
@@ -83,11 +85,11 @@ cdef inline uint8_t *write_shown_special(uint8_t *to, uint64_t bits, bint wide, 
 
 
 cdef inline uint8_t *write_instant(
-    uint8_t *to, int64_t ticks, bint nanoseconds, bint utc, bint display
+    uint8_t *to, int64_t ticks, bint nanoseconds, bint utc, bint display, const ZoneTable *zone
 ) noexcept nogil:
     if display:
         return show_timestamp(to, ticks, 1000000000 if nanoseconds else 1000000, 9 if nanoseconds else 6, utc)
-    return write_timestamp(to, ticks, nanoseconds, utc)
+    return write_timestamp(to, ticks, nanoseconds, utc, zone)
 
 
 cdef int write_primitive(
@@ -155,7 +157,7 @@ cdef int write_primitive(
     ):
         to = write_instant(
             to, <int64_t> read_uint64(p + 1), type_id >= TYPE_TIMESTAMP_NANOS,
-            type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NANOS, display,
+            type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NANOS, display, stack.zone,
         )
     elif type_id == TYPE_TIME_NTZ:
         number = <int64_t> read_uint64(p + 1)
@@ -275,8 +277,8 @@ cdef int write_row(
     return status
 
 
-def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=False):
-    """The JSON of rows `start` to `stop`.
+def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=False, Zone zone=None):
+    """The JSON of rows `start` to `stop`, with instants in `zone`.
 
     With `display` the values within are written as columns of their types are, and a row that is NaN or an infinity
     is `nan`, `inf` or `-inf`, which is no JSON.
@@ -295,6 +297,7 @@ def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=
     memset(&text, 0, sizeof(Bytes))
     memset(&stack, 0, sizeof(Stack))
     stack.display = display
+    stack.zone = NULL if zone is None else &zone.table
     if not 0 <= start <= stop <= variants.length:
         raise ValueError(f"no rows {start} to {stop} in {variants.length}")
     with nogil:

@@ -161,7 +161,7 @@ cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_
             if leaf != LEAF_TIME:
                 to = write_instant(
                     to, number, leaf == LEAF_TIMESTAMP_NANOS or leaf == LEAF_TIMESTAMP_NTZ_NANOS,
-                    leaf == LEAF_TIMESTAMP or leaf == LEAF_TIMESTAMP_NANOS, display,
+                    leaf == LEAF_TIMESTAMP or leaf == LEAF_TIMESTAMP_NANOS, display, s.stack.zone,
                 )
             elif 0 <= number < 86400000000LL:
                 to = write_time(to, number, 1000000, 6)
@@ -215,7 +215,8 @@ cdef int _write_row(State *s, ShreddingPlan plan, const BinaryColumn *metadata, 
 
 
 def write_shredded_json(
-    ShreddingPlan plan, BinaryInput metadata, Sources sources, int64_t start, int64_t stop, bint display=False
+    ShreddingPlan plan, BinaryInput metadata, Sources sources, int64_t start, int64_t stop, bint display=False,
+    Zone zone=None
 ):
     """The JSON of rows `start` to `stop`; rows whose root group is null are null, missing values are "null".
 
@@ -238,6 +239,7 @@ def write_shredded_json(
     memset(&column, 0, sizeof(TextColumn))
     s.stack.display = display
     s.nodes = plan.nodes
+    s.stack.zone = NULL if zone is None else &zone.table
     s.sources = sources.sources
     s.names_end = metadata.column.data + metadata.column.data_size
     try:

@@ -165,14 +165,15 @@ cdef inline bint parse_date(const uint8_t *p, size_t n, int64_t *day) noexcept n
 
 
 cdef inline bint parse_timestamp(
-    const uint8_t *p, size_t n, int64_t *day, int64_t *nanos, int64_t *zone
+    const uint8_t *p, size_t n, int64_t *day, int64_t *nanos, bint *has_zone, int64_t *offset
 ) noexcept nogil:
-    """An ISO 8601 date with an optional time of day and zone: days since 1970, nanoseconds of the day, UTC offset."""
+    """An ISO 8601 date with an optional time of day and zone: days since 1970, nanoseconds of the day, offset from UTC."""
     cdef size_t at = 0
     cdef bint whole = False
     trim(&p, &n)
     nanos[0] = 0
-    zone[0] = 0
+    offset[0] = 0
+    has_zone[0] = False
     if not _date(p, n, &at, &whole, day):
         return False
     if at == n:
@@ -180,4 +181,7 @@ cdef inline bint parse_timestamp(
     if not whole or (p[at] != c'T' and p[at] != c' '):
         return False
     at += 1
-    return _clock(p, n, &at, True, nanos) and _zone(p + at, n - at, zone)
+    if not _clock(p, n, &at, True, nanos):
+        return False
+    has_zone[0] = at < n
+    return _zone(p + at, n - at, offset)

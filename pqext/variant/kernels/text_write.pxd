@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memmove
 from pqext.core.kernels.number_write cimport (
     POWERS_OF_TEN, digit_count, shortest_digits, write_digits, write_padded, write_shortest,
 )
+from pqext.variant.kernels.zone cimport ZoneTable, offset_of_instant, write_offset
 
 
 # --- Integers and decimals -----------------------------------------------------------------------
@@ -180,19 +181,29 @@ cdef inline uint8_t *write_time(uint8_t *p, int64_t ticks, int64_t ticks_per_sec
     return p
 
 
-cdef inline uint8_t *write_timestamp(uint8_t *p, int64_t ticks, bint nanoseconds, bint utc) noexcept nogil:
+cdef inline uint8_t *write_timestamp(
+    uint8_t *p, int64_t ticks, bint nanoseconds, bint utc, const ZoneTable *zone
+) noexcept nogil:
+    """A timestamp; an instant as the local time of `zone`, UTC for NULL, with its offset."""
     cdef int64_t ticks_per_second = 1000000000 if nanoseconds else 1000000
     cdef int64_t ticks_per_day = 86400 * ticks_per_second
     cdef int64_t days = floor_divide(ticks, ticks_per_day)
-    p = write_date(p, days)
-    p[0] = c' '
+    cdef int64_t offset = 0
     # The product may leave int64 on the way to a difference that does not.
     ticks = <int64_t> (<uint64_t> ticks - <uint64_t> days * <uint64_t> ticks_per_day)
+    if utc and zone != NULL:
+        offset = offset_of_instant(zone, days * 86400 + ticks // ticks_per_second)
+        ticks += offset * ticks_per_second
+        if ticks < 0:
+            days -= 1
+            ticks += ticks_per_day
+        elif ticks >= ticks_per_day:
+            days += 1
+            ticks -= ticks_per_day
+    p = write_date(p, days)
+    p[0] = c' '
     p = write_time(p + 1, ticks, ticks_per_second, 9 if nanoseconds else 6)
-    if utc:
-        memcpy(p, b"+00:00", 6)
-        p += 6
-    return p
+    return write_offset(p, offset) if utc else p
 
 
 # --- Bytes ---------------------------------------------------------------------------------------

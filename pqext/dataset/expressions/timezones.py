@@ -1,0 +1,50 @@
+"""The time zone in which an expression casts between instants and local times: that of its reader."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from pqext.dataset.expressions.operands import Cast, VariantField
+from pqext.variant.access.targets import depends_on_timezone, target_type
+from pqext.variant.timezones import find_timezone
+
+T = TypeVar("T")
+
+
+def in_timezone(node: T, timezone: str) -> T:
+    """An expression, a value, a named value or a tuple of these with its casts in ``timezone``.
+
+    Casts that have a zone keep it, and what does not depend on the zone stays the same object. Raises ``ValueError``
+    for an unknown zone.
+
+    >>> from pqext import col
+    >>> in_timezone(col("at").cast("date") > "2024-05-01", "Europe/Paris").operand.timezone
+    'Europe/Paris'
+    """
+    found: T = _in_timezone(node, timezone)
+    return found
+
+
+def _in_timezone(node: Any, timezone: str) -> Any:
+    if isinstance(node, tuple):
+        parts = tuple(_in_timezone(part, timezone) for part in node)
+        return parts if any(new is not old for new, old in zip(parts, node, strict=True)) else node
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = {}
+    for member in filter(attrgetter("init"), fields(node)):
+        old = getattr(node, member.name)
+        new = _in_timezone(old, timezone)
+        if new is not old:
+            changed[member.name] = new
+    if isinstance(node, Cast | VariantField) and _takes(node, timezone):
+        changed["timezone"] = timezone
+    return replace(node, **changed) if changed else node
+
+
+def _takes(node: Cast | VariantField, timezone: str) -> bool:
+    """Whether a cast without a zone gives other values in ``timezone`` than in UTC."""
+    is_open = node.timezone is None and depends_on_timezone(target_type(node.type))
+    return is_open and find_timezone(timezone) is not None

@@ -1,0 +1,59 @@
+# cython: language_level=3, cdivision=True
+# The offset of a time zone from UTC, at an instant or at a local time.
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef enum:
+    CYCLE = 12622780800         # seconds of 400 years, after which the calendar repeats
+
+
+cdef struct ZoneTable:
+    int64_t count               # of transitions
+    const int64_t *instants     # of each transition, in seconds since 1970
+    const int64_t *clocks       # the local second from which the offset after each transition applies
+    const int64_t *offsets      # seconds east of UTC: before the first transition, and after each
+    int64_t horizon             # the second from which the last 400 years repeat
+
+
+cdef class Zone:
+    cdef ZoneTable table
+    cdef object owner           # of the arrays
+
+
+cdef inline int64_t _offset(const ZoneTable *z, const int64_t *starts, int64_t second) noexcept nogil:
+    cdef int64_t low = 0, high = z.count, middle
+    if second >= z.horizon:
+        second = z.horizon - CYCLE + (second - z.horizon) % CYCLE
+    while low < high:
+        middle = (low + high) >> 1
+        if starts[middle] <= second:
+            low = middle + 1
+        else:
+            high = middle
+    return z.offsets[low]
+
+
+cdef inline int64_t offset_of_instant(const ZoneTable *z, int64_t second) noexcept nogil:
+    """Seconds east of UTC at a second since 1970."""
+    return _offset(z, z.instants, second)
+
+
+cdef inline int64_t offset_of_clock(const ZoneTable *z, int64_t second) noexcept nogil:
+    """Seconds east of UTC at a local time, counted as if in UTC; the offset before a transition for a time in its gap
+    or its overlap, as in Java.
+    """
+    return _offset(z, z.clocks, second)
+
+
+cdef inline uint8_t *write_offset(uint8_t *p, int64_t offset) noexcept nogil:
+    """An offset as +HH:MM, without its seconds."""
+    p[0] = c'+'
+    if offset < 0:
+        p[0] = c'-'
+        offset = -offset
+    p[1] = <uint8_t> (c'0' + offset // 36000)
+    p[2] = <uint8_t> (c'0' + offset // 3600 % 10)
+    p[3] = c':'
+    p[4] = <uint8_t> (c'0' + offset // 600 % 6)
+    p[5] = <uint8_t> (c'0' + offset // 60 % 10)
+    return p + 6

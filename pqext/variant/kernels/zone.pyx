@@ -1,0 +1,21 @@
+# cython: language_level=3
+"""Time zones for the kernels that cast and print timestamps."""
+from libc.stdint cimport int64_t, uintptr_t
+
+import pyarrow as pa
+
+
+cdef class Zone:
+    """The transitions of a time zone, as arrays of int64."""
+
+    def __init__(self, instants, clocks, offsets, int64_t horizon):
+        """`instants` and `clocks` are of one length and ascend, `offsets` has one more; seconds, none of them null."""
+        cdef int64_t count = len(instants)
+        if len(clocks) != count or len(offsets) != count + 1:
+            raise ValueError("a zone has an offset before its first transition and after each")
+        self.owner = [pa.array([*seconds, 0], pa.int64()).buffers()[1] for seconds in (instants, clocks, offsets)]
+        self.table.count = count
+        self.table.instants = <const int64_t *> <uintptr_t> self.owner[0].address
+        self.table.clocks = <const int64_t *> <uintptr_t> self.owner[1].address
+        self.table.offsets = <const int64_t *> <uintptr_t> self.owner[2].address
+        self.table.horizon = horizon

@@ -1,0 +1,190 @@
+"""Time zones of casts: their offsets for the kernels, and bounds of what they make of a span of time.
+
+A local time in the gap of a transition is read with the offset before it, and so is one that comes twice: Java's rule,
+which Spark has.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zoneinfo
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from struct import unpack_from
+
+import numpy as np
+
+from pqext.core.suggest import around
+from pqext.variant.kernels.zone import Zone
+
+DEFAULT = "UTC"
+"""The zone of casts unless they name another."""
+
+_SECOND = 1_000_000_000
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d)(?::?(\d\d))?)?", re.ASCII)
+_UTC = re.compile(r"(Z|UTC|GMT|UT|Etc/(UTC|GMT|UCT|Universal|Zulu)|UCT|Universal|Zulu)", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HORIZON = int((datetime(2500, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
+_STEP = 14 * 86_400
+"""No rule of a zone holds for less than two weeks; older exceptions are in its list of transitions."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A function of time that adds a number of seconds, which changes at some seconds."""
+
+    changes: tuple[int, ...]
+    added: tuple[int, ...]
+    """Before the first change, and from each change on."""
+
+    def least(self, nanoseconds: int) -> int:
+        """The least result for any time from ``nanoseconds`` on."""
+        second = nanoseconds // _SECOND
+        if second >= _HORIZON - _STEP:
+            return nanoseconds + min(self.added) * _SECOND
+        place = bisect_right(self.changes, second)
+        return min(nanoseconds + self.added[place] * _SECOND, self._from[place] * _SECOND)
+
+    def greatest(self, nanoseconds: int) -> int:
+        """The greatest result for any time up to ``nanoseconds``."""
+        second = nanoseconds // _SECOND
+        if second >= _HORIZON - _STEP:
+            return nanoseconds + max(self.added) * _SECOND
+        place = bisect_right(self.changes, second)
+        return max(nanoseconds + self.added[place] * _SECOND, self._until[place] * _SECOND - 1)
+
+    @cached_property
+    def _from(self) -> list[int]:
+        """The least second at or after each change."""
+        least = [_HORIZON * 2]
+        for change, added in zip(reversed(self.changes), reversed(self.added), strict=False):
+            least.append(min(least[-1], change + added))
+        return least[::-1]
+
+    @cached_property
+    def _until(self) -> list[int]:
+        """The second that all results before each change are less than."""
+        above = [-_HORIZON * 1000]
+        for change, added in zip(self.changes, self.added, strict=False):
+            above.append(max(above[-1], change + added))
+        return above
+
+
+@dataclass(frozen=True)
+class TimeZone:
+    """A zone by its transitions, from which on the offset of the same place applies."""
+
+    name: str
+    transitions: tuple[int, ...]
+    """Seconds since 1970."""
+    offsets: tuple[int, ...]
+    """Seconds east of UTC, before the first transition and after each."""
+
+    @cached_property
+    def to_local(self) -> Shift:
+        """From instants to local times."""
+        return Shift(self.transitions, self.offsets)
+
+    @cached_property
+    def to_instant(self) -> Shift:
+        """From local times to instants."""
+        return Shift(self._clocks, tuple(-offset for offset in self.offsets))
+
+    @cached_property
+    def kernel(self) -> Zone:
+        """The zone for the kernels."""
+        return Zone(self.transitions, self._clocks, self.offsets, _HORIZON)
+
+    @property
+    def _clocks(self) -> tuple[int, ...]:
+        """The local second from which each transition's offset applies: after its gap, or after its overlap."""
+        return tuple(
+            second + max(offsets) for second, offsets in zip(self.transitions, pairwise(self.offsets), strict=True)
+        )
+
+
+@lru_cache(maxsize=64)
+def find_timezone(name: str) -> TimeZone | None:
+    """The zone of an IANA name (``Europe/Paris``) or of an offset (``+05:30``); None for UTC.
+
+    Raises ``ValueError`` for a name that is neither.
+
+    >>> find_timezone("+05:30").offsets
+    (19800,)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a time zone is a name such as 'Europe/Paris', not {type(name).__name__}")
+    if _UTC.fullmatch(name):
+        return None
+    if found := _OFFSET.fullmatch(name):
+        hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:])
+        offset = (hours * 60 + minutes) * 60 + seconds
+        if minutes > 59 or seconds > 59 or offset > 18 * 3600:
+            raise ValueError(f"time zone {name!r}: an offset lies between -18:00 and +18:00")
+        return TimeZone(name, (), (-offset if found[1] == "-" else offset,)) if offset else None
+    try:
+        data = _read(name)
+        rules = zoneinfo.ZoneInfo.from_file(io.BytesIO(data), key=name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, ModuleNotFoundError) as error:
+        hint = "" if zoneinfo.available_timezones() else "; no time zones are installed: pip install tzdata"
+        raise ValueError(
+            f"time zone {around(repr(name))} is unknown; pass an IANA name such as 'Europe/Paris' or an offset such as "
+            f"'+02:00'{hint}"
+        ) from error
+    transitions, offsets = _listed(data)
+    return TimeZone(name, *_continued(transitions, offsets, rules))
+
+
+def _read(name: str) -> bytes:
+    """The zone's file in TZif, from where ``zoneinfo`` has it."""
+    zoneinfo.ZoneInfo(name)  # ValueError for a name that leads out of the database
+    for folder in zoneinfo.TZPATH:
+        path = Path(folder, *name.split("/"))
+        if path.is_file():
+            return path.read_bytes()
+    return resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).read_bytes()
+
+
+def _listed(data: bytes) -> tuple[list[int], list[int]]:
+    """The transitions of a file in TZif of version 2 or later (RFC 9636), and the offsets around them."""
+    counts = unpack_from(">4sc15x6l", data)
+    if counts[0] != b"TZif" or counts[1] < b"2":
+        raise ValueError("not a file of a time zone in TZif 2")
+    is_utc, is_standard, leaps, times, types, characters = counts[2:]
+    start = 44 + times * 5 + types * 6 + characters + leaps * 8 + is_standard + is_utc
+    *_, times, types, _ = unpack_from(">4sc15x6l", data, start)
+    seconds = unpack_from(f">{times}q", data, start + 44)
+    indices = unpack_from(f">{times}B", data, start + 44 + times * 8)
+    known = [unpack_from(">l", data, start + 44 + times * 9 + place * 6)[0] for place in range(types)]
+    return list(seconds), [known[0], *(known[index] for index in indices)]
+
+
+def _continued(
+    seconds: list[int], offsets: list[int], rules: zoneinfo.ZoneInfo
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The transitions that change the offset, those of the zone's last rule up to the horizon among them."""
+
+    def offset(second: int) -> int:
+        found = rules.fromutc((_EPOCH + timedelta(seconds=second)).replace(tzinfo=rules)).utcoffset()
+        assert found is not None
+        return found.days * 86_400 + found.seconds
+
+    last = max(seconds[-1] if seconds else 0, 0)
+    samples: Sequence[int] = range(last + 1, _HORIZON + _STEP, _STEP)
+    known = [offset(second) for second in samples]
+    for (low, high), (before, after) in zip(pairwise(samples), pairwise(known), strict=True):
+        if before != after:
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if offset(middle) == before else (low, middle)
+            seconds.append(high)
+            offsets.append(after)
+    changed = np.flatnonzero(np.diff(offsets)).tolist()
+    return tuple(seconds[place] for place in changed), (offsets[0], *(offsets[place + 1] for place in changed))
