@@ -77,8 +77,8 @@ def test_nulls_are_no_literals(missing: Any) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [object(), [1], 1j, timedelta(1), time(1, tzinfo=UTC), pa.scalar([1]), pa.scalar(1, pa.duration("s")),
-     np.timedelta64(1, "s"), np.longdouble(1), np.datetime64(1, "ps")],
+    [object(), [1], 1j, time(1, tzinfo=UTC), pa.scalar([1]),
+     np.timedelta64(1, "Y"), np.longdouble(1), np.datetime64(1, "ps")],
     ids=lambda value: "object()" if type(value) is object else repr(value),
 )  # fmt: skip
 def test_what_no_column_holds_is_a_type_error(wrong: Any) -> None:
@@ -170,7 +170,7 @@ def test_a_datetime_is_no_date() -> None:
         (pa.null(), Kind("null")),
         (pa.list_(pa.int8()), None),
         (pa.struct([]), None),
-        (pa.duration("s"), None),
+        (pa.duration("s"), Kind("duration", unit="s")),
     ],
     ids=str,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -68,11 +68,13 @@ def opposite(value: bool | None) -> bool | None:
 def plain(value: Any) -> Any:
     """A literal or an Arrow scalar as a number, NaN, text or bytes; times and dates in exact seconds."""
     if isinstance(value, pa.Scalar):
-        if pa.types.is_timestamp(value.type) or pa.types.is_time(value.type):
+        if any(is_(value.type) for is_ in (pa.types.is_timestamp, pa.types.is_time, pa.types.is_duration)):
             return Fraction(value.value, TICKS[value.type.unit])
         value = value.as_py()
     if isinstance(value, UUID):
         return value.bytes
+    if isinstance(value, timedelta):
+        return Fraction(value.days * 86_400 + value.seconds) + Fraction(value.microseconds, 10**6)
     if isinstance(value, datetime):
         elapsed = value.replace(tzinfo=None) - datetime(1970, 1, 1)
         return Fraction(elapsed.days * 86_400 + elapsed.seconds) + Fraction(elapsed.microseconds, 10**6)

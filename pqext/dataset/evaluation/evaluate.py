@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
-from math import inf, nextafter
 from typing import Any
 
 import numpy as np
@@ -24,6 +20,7 @@ from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.dataset.evaluation.comparing import check_related, kind_of, related
 from pqext.dataset.evaluation.integer_set import IntegerSet
 from pqext.dataset.evaluation.operand_values import check_matched, computed
+from pqext.dataset.evaluation.placement import Place, locate, locate_float, placed, range_of
 from pqext.dataset.expressions import (
     NEGATED,
     Column,
@@ -39,7 +36,7 @@ from pqext.dataset.expressions import (
     Stored,
     VariantField,
 )
-from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow
+from pqext.dataset.expressions.literals import Kind, kind_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
@@ -134,6 +131,9 @@ class _Evaluator(Visitor[pa.Array]):
 
     def visit_relation(self, node: Relation) -> pa.Array:
         sides = self.value(node.left), self.value(node.right)
+        units = [self._shown_type(*one) for one in zip((node.left, node.right), sides, strict=True)]
+        if all(map(pa.types.is_duration, units)):
+            check_related(kind_of(units[0], str(node.left)), kind_of(units[1], str(node.right)), str(node))
         check_related(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
         return related(comparable(sides[0]), node.operator, comparable(sides[1]))
 
@@ -178,12 +178,17 @@ class _Evaluator(Visitor[pa.Array]):
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._entries(operand) or (self.value(operand), None)
-            self.known[known] = array.type, comparable(array), indices
+            self.known[known] = self._shown_type(operand, array), comparable(array), indices
         type, array, indices = self.known[known]
         kind = kind_of_arrow(type)
         if kind is None:
             raise TypeError(f"column {operand} of type {type} compares with no literal, only with null")
         return array, kind, indices
+
+    def _shown_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
+        """The type of an operand's values; durations are compared as the integers that count them."""
+        shown = self._column(operand)[1].type if isinstance(operand, Column) and pa.types.is_int64(array.type) else None
+        return shown if shown is not None and pa.types.is_duration(shown) else array.type
 
     def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
         """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
@@ -267,15 +272,6 @@ def comparable(array: pa.Array) -> pa.Array:
     return array
 
 
-class _Place(Enum):
-    """Where a value lies among those of an Arrow type."""
-
-    BELOW = 0
-    EXACT = 1
-    BETWEEN = 2
-    ABOVE = 3
-
-
 def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
     """``array operator value`` for a :func:`comparable` array and a comparison value of its kind."""
     if pa.types.is_null(array.type):
@@ -283,30 +279,6 @@ def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
     if pa.types.is_floating(array.type):
         return _compare_float(array, operator, value)
     return _compare_placed(array, placed(array.type, operator, value))
-
-
-def placed(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
-    """``operator value`` asked with a scalar that ``type`` can store, or its one answer for all values but null.
-
-    ``type`` is that of a :func:`comparable` array; times and dates are asked as the integers that store them, NaN
-    as a scalar like any other.
-    """
-    if pa.types.is_floating(type):
-        place, scalar = (_Place.EXACT, pa.scalar(value)) if value != value else _locate_float(value)
-    else:
-        place, scalar = _locate(value, type)
-    match place:
-        case _Place.EXACT:
-            return operator, scalar
-        case _Place.BETWEEN if operator in ("<", "<="):
-            return "<=", scalar
-        case _Place.BETWEEN if operator in (">", ">="):
-            return ">", scalar
-        case _Place.BELOW:
-            return operator in ("!=", ">", ">=")
-        case _Place.ABOVE:
-            return operator in ("!=", "<", "<=")
-    return operator == "!="
 
 
 def _compare_placed(array: pa.Array, asked: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
@@ -359,11 +331,11 @@ class _Listed:
             return cls(pa.nulls(0), False)
         kept: list[Any] = [value for value in values if value == value]
         if pa.types.is_integer(type) and all(isinstance(value, int) for value in kept):
-            low, high = _range(type)
+            low, high = range_of(type)
             return cls(pa.array([value for value in kept if low <= value <= high], type), len(kept) < len(values))
         floating = pa.types.is_floating(type)
-        places = [_locate_float(value) if floating else _locate(value, type) for value in kept]
-        found = [scalar for place, scalar in places if place is _Place.EXACT]
+        places = [locate_float(value) if floating else locate(value, type) for value in kept]
+        found = [scalar for place, scalar in places if place is Place.EXACT]
         if floating and any(scalar.as_py() == 0 for scalar in found):
             found += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
         stored = type if floating else _stored(pa.nulls(0, type)).type
@@ -388,66 +360,6 @@ def _stored(array: pa.Array) -> pa.Array:
     if pa.types.is_temporal(array.type):
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array
-
-
-def _locate(value: Any, type: pa.DataType) -> tuple[_Place, Any]:
-    """The place of ``value`` in ``type``, with the scalar of the stored type at or next below it."""
-    if pa.types.is_boolean(type):
-        return _Place.EXACT, pa.scalar(value)
-    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
-        return _Place.EXACT, pa.scalar(value, type)
-    if value != value or value == inf:
-        return _Place.ABOVE, None
-    if value == -inf:
-        return _Place.BELOW, None
-    exact = Fraction(value) * _units(type)
-    floor = exact.numerator // exact.denominator
-    low, high = _range(type)
-    if floor < low:
-        return _Place.BELOW, None
-    if floor > high:
-        return _Place.ABOVE, None
-    place = _Place.EXACT if floor == exact else _Place.BETWEEN
-    if pa.types.is_decimal(type):
-        return place, pa.scalar(_unscaled(floor, type.scale), type)
-    if pa.types.is_temporal(type):
-        type = pa.int32() if type.bit_width == 32 else pa.int64()
-    return place, pa.scalar(floor, type)
-
-
-def _locate_float(value: Any) -> tuple[_Place, Any]:
-    try:
-        near = float(value)
-    except OverflowError:
-        near = inf if value > 0 else -inf
-    if near > value:
-        near = nextafter(near, -inf)
-    return (_Place.EXACT if near == value else _Place.BETWEEN), pa.scalar(near, pa.float64())
-
-
-def _units(type: pa.DataType) -> Fraction:
-    """Units of the stored integer in one unit of the comparison value."""
-    if pa.types.is_decimal(type):
-        return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
-    if pa.types.is_timestamp(type) or pa.types.is_time(type):
-        return Fraction(1, NANOSECONDS[type.unit])
-    if pa.types.is_date64(type):
-        return Fraction(86_400_000)
-    return Fraction(1)
-
-
-def _range(type: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest integer that the type stores."""
-    if pa.types.is_decimal(type):
-        return 1 - 10**type.precision, 10**type.precision - 1
-    if pa.types.is_unsigned_integer(type):
-        return 0, (1 << type.bit_width) - 1
-    return -1 << (type.bit_width - 1), (1 << (type.bit_width - 1)) - 1
-
-
-def _unscaled(integer: int, scale: int) -> Decimal:
-    digits = tuple(map(int, str(abs(integer))))
-    return Decimal((int(integer < 0), digits, -scale))
 
 
 def _where_valid(array: pa.Array, value: bool) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import Any, TypeAlias
@@ -24,8 +24,8 @@ from pqext.core.schema import SchemaNode
 from pqext.core.suggest import around
 from pqext.dataset.expressions import iso_text
 
-Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | pa.Scalar
-"""A canonical literal. Datetimes are naive or in UTC; timestamps and times that Python's types cannot hold
+Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | timedelta | pa.Scalar
+"""A canonical literal. Datetimes are naive or in UTC; timestamps, times and durations that Python's types cannot hold
 (nanoseconds, far years) are Arrow scalars, as are no other values."""
 
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -35,6 +35,7 @@ MAX_EXPONENT = 1000
 """Decimals lie between 10**-1000 and 10**1000, integers below 2**3000: beyond every column, cheap to compare."""
 
 _DAY = 86_400 * NANOSECONDS["s"]
+_NUMPY_UNITS = {**NANOSECONDS, "m": 60 * NANOSECONDS["s"], "h": 3600 * NANOSECONDS["s"]}
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -49,6 +50,8 @@ def canonical(value: Any) -> Literal:
         return _from_arrow(value)
     if isinstance(value, np.datetime64):
         return _from_datetime64(value)
+    if isinstance(value, timedelta | np.timedelta64):
+        return _from_timedelta(value)
     if isinstance(value, np.generic) and not isinstance(value, np.longdouble):
         value = value.item()
     if isinstance(value, bool):
@@ -112,6 +115,29 @@ def time_nanoseconds(literal: time | pa.Scalar) -> int:
     return nanoseconds
 
 
+def duration_nanoseconds(literal: timedelta | pa.Scalar) -> int:
+    """Nanoseconds of a canonical duration."""
+    if isinstance(literal, timedelta):
+        return (literal.days * 86_400 + literal.seconds) * NANOSECONDS["s"] + literal.microseconds * NANOSECONDS["us"]
+    nanoseconds: int = literal.value * NANOSECONDS[literal.type.unit]
+    return nanoseconds
+
+
+def duration_literal(nanoseconds: int) -> timedelta | pa.Scalar:
+    """The canonical duration of ``nanoseconds``."""
+    try:
+        if nanoseconds % 1000:
+            return pa.scalar(nanoseconds, pa.duration("ns"))
+        return timedelta(microseconds=nanoseconds // 1000)
+    except OverflowError as error:
+        raise ValueError("duration out of range") from error
+
+
+def is_duration(literal: Any) -> bool:
+    """Whether a canonical literal is a duration."""
+    return isinstance(literal, timedelta) or (isinstance(literal, pa.Scalar) and pa.types.is_duration(literal.type))
+
+
 def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
     """The canonical timestamp that is ``nanoseconds`` from the Unix epoch, in UTC or without a timezone."""
     zone = UTC if utc else None
@@ -150,6 +176,8 @@ def scalar_text(literal: pa.Scalar) -> str:
     """A timestamp or a time of day that Python's types cannot hold, for people to read."""
     if pa.types.is_time(literal.type):
         return time_text(literal)
+    if pa.types.is_duration(literal.type):
+        return f"{duration_nanoseconds(literal)} ns"
     zone = "" if literal.type.tz is None else "+00:00"
     return f"{literal.cast(pa.timestamp(literal.type.unit)).cast(pa.string())}{zone}"
 
@@ -174,7 +202,9 @@ def _from_arrow(scalar: pa.Scalar) -> Literal:
         return timestamp_literal(scalar.value * NANOSECONDS[type.unit], type.tz is not None)
     if pa.types.is_time(type):
         return time_literal(scalar.value * NANOSECONDS[type.unit])
-    if pa.types.is_nested(type) or pa.types.is_duration(type) or pa.types.is_interval(type):
+    if pa.types.is_duration(type):
+        return duration_literal(scalar.value * NANOSECONDS[type.unit])
+    if pa.types.is_nested(type) or pa.types.is_interval(type):
         raise TypeError(f"an Arrow scalar of type {type} is not a literal")
     try:
         return canonical(scalar.as_py())
@@ -191,10 +221,23 @@ def _from_datetime64(value: np.datetime64) -> Literal:
         if not 1 <= days + _EPOCH <= date.max.toordinal():
             raise ValueError("date out of range")
         return date.fromordinal(days + _EPOCH)
-    nanoseconds = {**NANOSECONDS, "m": 60 * NANOSECONDS["s"], "h": 3600 * NANOSECONDS["s"]}.get(unit)
+    nanoseconds = _NUMPY_UNITS.get(unit)
     if nanoseconds is None:
         raise TypeError(f"datetime64[{unit}] is finer than any column")
     return timestamp_literal(int(value.astype(np.int64)) * count * nanoseconds, utc=False)
+
+
+def _from_timedelta(value: timedelta | np.timedelta64) -> Literal:
+    if value != value:  # NaT
+        return canonical(None)
+    if isinstance(value, timedelta):
+        extra = int(getattr(value, "nanoseconds", 0))  # of a pandas.Timedelta
+        return duration_literal(duration_nanoseconds(value) + extra)
+    unit, count = np.datetime_data(value.dtype)
+    nanoseconds = {**_NUMPY_UNITS, "D": _DAY, "W": 7 * _DAY}.get(unit)
+    if nanoseconds is None:
+        raise TypeError(f"timedelta64[{unit}] is no number of nanoseconds")
+    return duration_literal(int(value.astype(np.int64)) * count * nanoseconds)
 
 
 def _from_datetime(value: datetime) -> Literal:
@@ -232,11 +275,13 @@ def _decimal(value: Decimal) -> Decimal | float:
 class Kind:
     """What a column's values are, as far as comparing goes; ``uuid`` is any binary of 16 bytes.
 
-    ``utc`` is of timestamps only: instants when true, wall-clock times without a timezone when false.
+    ``utc`` is of timestamps only: instants when true, wall-clock times without a timezone when false. ``unit`` is of
+    durations only, which compare by the numbers that count them.
     """
 
     name: str
     utc: bool = False
+    unit: str = ""
 
     def __str__(self) -> str:
         if self.name == "uuid":
@@ -265,6 +310,8 @@ def kind_of_arrow(type: pa.DataType) -> Kind | None:
         return kind_of_arrow(type.value_type)
     if types.is_timestamp(type):
         return Kind("timestamp", type.tz is not None)
+    if types.is_duration(type):
+        return Kind("duration", unit=type.unit)
     for is_kind, name in (
         (types.is_boolean, "boolean"),
         (types.is_integer, "integer"),
@@ -300,6 +347,12 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
     if name in ("integer", "float", "decimal"):
         if name == "decimal" and isinstance(literal, float) and isfinite(literal):
             return Decimal(repr(literal))
+        if isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
+            return literal
+    elif name == "duration":
+        if is_duration(literal):
+            ticks = Decimal(duration_nanoseconds(literal)) / NANOSECONDS[kind.unit]
+            return int(ticks) if ticks == int(ticks) else ticks
         if isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
             return literal
     elif name == "boolean":

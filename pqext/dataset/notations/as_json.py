@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, NoReturn, cast, get_args
@@ -49,6 +49,8 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.literals import (
     Literal,
     canonical,
+    duration_literal,
+    duration_nanoseconds,
     time_literal,
     time_nanoseconds,
     timestamp_literal,
@@ -191,6 +193,10 @@ def _write_literal(literal: Literal) -> Any:
             return {"date": literal.isoformat()}
         case time():
             return {"time": literal.isoformat()}
+        case timedelta():
+            return {"duration_ns": duration_nanoseconds(literal)}
+    if pa.types.is_duration(literal.type):
+        return {"duration_ns": duration_nanoseconds(literal)}
     if pa.types.is_time(literal.type):
         return {"time_ns": time_nanoseconds(literal)}
     return {"timestamp_ns" if literal.type.tz is None else "timestamp_ns_utc": timestamp_nanoseconds(literal)}
@@ -361,6 +367,7 @@ _LITERALS: dict[str, Callable[[Any], Any]] = {
     "time": lambda text: time.fromisoformat(_text(text)),
     "timestamp": _datetime,
     "time_ns": lambda value: time_literal(_integer(value)),
+    "duration_ns": lambda value: duration_literal(_integer(value)),
     "timestamp_ns": lambda value: timestamp_literal(_integer(value), utc=False),
     "timestamp_ns_utc": lambda value: timestamp_literal(_integer(value), utc=True),
 }

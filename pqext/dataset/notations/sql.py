@@ -39,6 +39,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.untyped import type_beside, type_beside_all, type_to_write
 from pqext.dataset.notations import sql_literals as literals
+from pqext.dataset.notations.sql_durations import as_written, duration
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
 from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
 from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
@@ -70,6 +71,11 @@ class Filter(sqlglot.Dialect):
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: literals.null}
+
+        def _parse_interval(self, *arguments: Any, **keywords: Any) -> Any:
+            start = self._index
+            found = super()._parse_interval(*arguments, **keywords)
+            return as_written(found, self._tokens[start : self._index])
 
         def _warn_unsupported(self) -> None:
             self.raise_error("a statement")  # for which sqlglot would log the text and go on
@@ -230,6 +236,8 @@ class _Reader:
                 return bool(node.this)
             case exp.Null():
                 return None
+            case exp.Interval():
+                return duration(node)
             case exp.Column() | exp.Dot() | exp.Identifier():
                 return self._column(node)
             case exp.Bracket():
@@ -418,7 +426,7 @@ class _Reader:
 
 _KNOWN = {
     "this", "expression", "expressions", "negate", "low", "high", "to", "quoted", "is_string", "table", "db", "catalog",
-    "safe", "typed", "nested", "_type",
+    "safe", "typed", "nested", "_type", "unit", "fraction_in_string",
 }  # fmt: skip
 """What the mapping looks at of sqlglot's nodes, and what says nothing; a node that has more is refused."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)

@@ -11,7 +11,7 @@ from pqext.core.facts import RowGroupFacts
 from pqext.core.predicate import Bounds
 from pqext.core.reader import ParquetFile
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
-from pqext.dataset.expressions.literals import kind_of_node, to_value
+from pqext.dataset.expressions.literals import is_duration, kind_of_node, to_value
 from pqext.dataset.planning.plan import Stage
 from pqext.dataset.pruning.binding import find
 
@@ -56,6 +56,8 @@ def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, 
         equal = _equal(low, high)
         return present * (equal if condition.operator == "==" else 1 - equal)
     if kind is None or not isinstance(low, int | float | Decimal) or not isinstance(high, int | float | Decimal):
+        return present * _UNKNOWN
+    if is_duration(condition.value):
         return present * _UNKNOWN
     value = to_value(condition.value, kind, "")
     if not isinstance(value, int | float | Decimal) or value != value or float(high) <= float(low):

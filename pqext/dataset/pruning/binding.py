@@ -43,7 +43,7 @@ from pqext.dataset.expressions import (
     mistakes,
     operand_column,
 )
-from pqext.dataset.expressions.literals import Kind, kind_of_arrow, kind_of_node
+from pqext.dataset.expressions.literals import Kind, is_duration, kind_of_arrow, kind_of_node
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
@@ -182,6 +182,8 @@ def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
         case Comparison() | IsIn():
             kind = _kind(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
+            if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
+                return Leaf(whole, find(schema, leaf.operand), ())  # only the stored Arrow type tells its unit
             values = tuple(mistakes.compared_value(literal, kind, leaf.operand) for literal in literals)
             return _answered(whole, leaf.operand, schema, _comparisons(leaf, values, negated))
         case Matches():

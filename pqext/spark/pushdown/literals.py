@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.predicate import Operator
-from pqext.dataset.evaluation.evaluate import placed
+from pqext.dataset.evaluation.placement import placed
 from pqext.dataset.expressions.literals import kind_of_arrow, to_value
 from pqext.spark.types import exchange_type
 
@@ -68,6 +68,8 @@ def _python(scalar: pa.Scalar, arrow: pa.DataType) -> Any:
         return day if day.year >= FIRST_YEAR else F.lit(day.isoformat()).cast("date")
     if pa.types.is_time(arrow):
         return (_EPOCH + timedelta(microseconds=scalar.as_py())).time()
+    if pa.types.is_duration(arrow):
+        return timedelta(microseconds=scalar.as_py())
     if not pa.types.is_timestamp(arrow):
         return scalar.as_py()
     micros = scalar.as_py()

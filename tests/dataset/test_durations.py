@@ -1,0 +1,143 @@
+"""Conditions on durations: ``timedelta`` and the like in Python, ``interval`` in SQL."""
+
+from __future__ import annotations
+
+import pickle
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext import col, filters
+from pqext.core.predicate import COMPARE
+from pqext.dataset.expressions import Comparison, IsIn, Not
+from pqext.dataset.notations.sql import from_sql
+from reference.evaluate import truths
+
+UNITS = ["s", "ms", "us", "ns"]
+LITERALS = st.one_of(
+    st.sampled_from([timedelta(0), timedelta(seconds=1), timedelta(milliseconds=-1500), timedelta(microseconds=1)]),
+    st.sampled_from([timedelta.max, timedelta.min]),
+    st.integers(-3, 3).map(lambda nanoseconds: pa.scalar(nanoseconds, pa.duration("ns"))),
+)
+
+
+@given(
+    st.sampled_from(UNITS), st.lists(st.none() | st.integers(-3, 3) | st.sampled_from([10**9, -(2**62)]), max_size=6),
+    st.sampled_from(sorted(COMPARE)), LITERALS, st.lists(st.none() | LITERALS, max_size=3), st.booleans(),
+)  # fmt: skip
+def test_rows_are_those_of_exact_comparison_however_they_are_laid_out(
+    unit: str, ticks: list[Any], operator: Any, literal: Any, listed: list[Any], negated: bool
+) -> None:
+    batch = pa.record_batch({"d": pa.array(ticks, pa.duration(unit)), "n": pa.array(range(len(ticks)))})
+    sink = pa.BufferOutputStream()
+    pqext.write_table(pa.Table.from_batches([batch]), sink, row_group_rows=2, page_rows=1)
+    for condition in (Comparison(col("d"), operator, literal), IsIn(col("d"), tuple(listed))):
+        asked = Not(condition) if negated else condition
+        scan = pqext.scan(sink.getvalue().to_pybytes(), ["n"], asked)
+        expected = [row for row, truth in enumerate(truths(asked, batch)) if truth]
+        assert scan.to_table()["n"].to_pylist() == expected
+        assert scan.count() == len(expected)
+
+
+ROWS = pa.table({
+    "d": pa.array([None, timedelta(0), timedelta(hours=1), timedelta(days=-1), timedelta(days=2)], pa.duration("us")),
+    "n": range(5),
+})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    pqext.write_table(ROWS, tmp_path / "durations.parquet", row_group_rows=2)
+    return tmp_path / "durations.parquet"
+
+
+def numbers(path: Path, filter: Any) -> list[int]:
+    return list(pqext.read_table(path, ["n"], filter)["n"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("condition", "theirs"),
+    [
+        (col("d") > timedelta(minutes=30), pl.col("d") > timedelta(minutes=30)),
+        (col("d") <= timedelta(0), pl.col("d") <= timedelta(0)),
+        (col("d").isin([timedelta(days=2), timedelta(5)]), pl.col("d").is_in([timedelta(days=2), timedelta(5)])),
+        (~(col("d") == timedelta(hours=1)), ~(pl.col("d") == timedelta(hours=1))),
+        (col("d").between(timedelta(0), timedelta(1)), pl.col("d").is_between(timedelta(0), timedelta(1))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_polars_keeps_the_same_rows(path: Path, condition: Any, theirs: pl.Expr) -> None:
+    frame = pl.from_arrow(ROWS)
+    assert isinstance(frame, pl.DataFrame)
+    expected = frame.filter(theirs)["n"].to_list()
+    assert numbers(path, condition) == numbers(path, filters.to_json(condition)) == expected
+    assert numbers(path, pickle.loads(pickle.dumps(condition))) == expected
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        timedelta(hours=1), np.timedelta64(1, "h"), np.timedelta64(3600, "s"), np.timedelta64(3_600 * 10**9, "ns"),
+        pd.Timedelta(hours=1), pa.scalar(3600, pa.duration("s")),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_durations_of_all_libraries_are_one_literal(path: Path, literal: Any) -> None:
+    assert numbers(path, col("d") == literal) == [2]
+    assert (col("d") == literal) == (col("d") == timedelta(hours=1))
+
+
+TEXTS = [
+    "interval '1 day'", "interval 1 day", "interval '1' day", "interval '01:30:00'", "interval '2 days 3 hours'",
+    "interval '-1 day'", "interval '1.5 seconds'", "interval 1.5 seconds", "interval '2 weeks'", "interval '1d 2h'",
+    "interval '3 ms'", "interval '3 us'", "interval '1:30'", "interval (90) minute", "interval '90 mins'",
+    "interval '-01:30:00'", "interval '1 day -01:00:00'", "interval '1 hour 30 minutes 5.25 seconds'",
+    "interval '100 milliseconds'", "- interval '5' minutes",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_intervals_are_those_of_duckdb(path: Path, text: str) -> None:
+    ((meant,),) = duckdb.sql(f"select {text}").fetchall()
+    assert from_sql(f"d > {text}") == (col("d") > meant)
+    expected = ROWS.filter(pc.greater(ROWS["d"], pa.scalar(meant, pa.duration("us"))))["n"].to_pylist()
+    assert numbers(path, f"d > {text}") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("interval '1 month'", "length is not fixed"), ("interval 2 years", "length is not fixed"),
+        ("interval '1-2' year to month", "a duration is written as"), ("interval 'soon'", "is no duration"),
+        ("interval '1 fortnight'", "is no unit of time"), ("interval '0.1 ns us'", "is no unit|no duration"),
+        ("interval '90'", "is no duration"), ("interval '1 day 2'", "is no duration"),
+        ("interval '1 day' day", "the end is expected"),
+    ],
+)  # fmt: skip
+def test_intervals_without_a_fixed_length_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_sql(f"d > {text}")
+
+
+def test_durations_compare_with_durations_of_their_unit_only(tmp_path: Path) -> None:
+    path = tmp_path / "units.parquet"
+    table = pa.table({"a": pa.array([1], pa.duration("s")), "b": pa.array([1], pa.duration("ms")), "n": [1]})
+    pqext.write_table(table.append_column("c", table["a"]), path)
+    assert pqext.scan(path, filter=col("a") == col("c")).count() == 1
+    with pytest.raises(TypeError, match="duration"):
+        pqext.read_table(path, filter=col("a") == col("b"))
+    with pytest.raises(TypeError, match="holds integer values"):
+        pqext.read_table(path, filter=col("n") == timedelta(seconds=1))
+    with pytest.raises(TypeError, match="do not compare with '1 s'"):
+        pqext.read_table(path, filter=col("a") == "1 s")
