@@ -15,7 +15,7 @@ from pqext.core.kernels import levels
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.options import ReadOptions
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
-from pqext.core.types import leaf, map_keys
+from pqext.core.types import leaf
 
 _FILLED = 32
 """Bytes of each element that stands for a null list of fixed size, about."""
@@ -128,12 +128,8 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
     if is_map:
         if element.null_count or element.field(0).null_count:
             raise CorruptFileError("a map has a null key", column=shape.node.dotted)
-        keys, items = element.field(0), element.field(1)
-        kept = map_keys.last_of_each(keys, offsets[: slots + 1])
-        if kept is not None:
-            keys, items, ends = kept.apply(keys), kept.apply(items), kept.offsets
-            buffers, elements = [validity, pa.py_buffer(ends)], len(keys)
-        pairs = pa.Array.from_buffers(pairs_type, elements, [None], children=[keys, items])
+        children = [element.field(0), element.field(1)]
+        pairs = pa.Array.from_buffers(pairs_type, elements, [None], children=children)
         return pa.Array.from_buffers(kind, slots, buffers, children=[pairs])
     return pa.Array.from_buffers(kind, slots, buffers, children=[element])
 

@@ -189,13 +189,12 @@ RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
             Column(byte_arrays(b"a", b"b", b"a", b"a", b"a", b"c"), 6, [1] * 6, [0, 1, 1, 0, 1, 0]),
             Column(int32(1, 2, 3, 4, 6), 6, [2, 2, 2, 2, 1, 2], [0, 1, 1, 0, 1, 0]),
         ],
-        [[("b", 2), ("a", 3)], [("a", None)], [("c", 6)]],
+        [[("a", 1), ("b", 2), ("a", 3)], [("a", 4), ("a", None)], [("c", 6)]],
     ),
 }
 
 
 PYARROW_DIFFERS = {
-    "duplicate keys",  # it keeps every entry
     "a map with optional keys", "a map without values around MAP_KEY_VALUE",  # it refuses the file
 }
 
@@ -309,21 +308,19 @@ KEYS = {
 @pytest.mark.spec("nested.map.duplicate-keys")
 @given(st.sampled_from(sorted(KEYS)), st.data())
 @settings(max_examples=share(0.6))
-def test_the_last_of_several_entries_with_one_key_counts_whatever_the_key(name: str, data: st.DataObject) -> None:
+def test_entries_that_repeat_a_key_are_read_as_pyarrow_reads_them(name: str, data: st.DataObject) -> None:
     kind, keys = KEYS[name]
     maps = data.draw(
         st.lists(st.none() | st.lists(st.tuples(keys, st.integers(0, 100)), max_size=25), min_size=1, max_size=8)
     )
     table = pa.table({"m": pa.array(maps, pa.map_(kind, pa.int32()))})
-    expected = [
-        None if entries is None else sorted({repr(key): value for key, value in entries}.items())
-        for entries in maps
+    data = written(table)
+    expected = pq.read_table(io.BytesIO(data))["m"].to_pylist()
+    assert rows(data) == expected
+    assert pa.Table.from_batches(pqext.open(data).iter_batches(2))["m"].to_pylist() == expected
+    assert pqext.scan(data, filter=pqext.col("m").is_not_null()).to_table()["m"].to_pylist() == [
+        entries for entries in expected if entries is not None
     ]
-    found = [
-        None if entries is None else sorted((repr(key), value) for key, value in entries)
-        for entries in rows(written(table))
-    ]
-    assert found == expected
 
 
 @pytest.mark.spec("nested.map.duplicate-keys")
@@ -334,7 +331,16 @@ def test_keys_have_whatever_type_of_text_the_writer_noted(kind: pa.DataType, str
     if isinstance(kind, pa.BaseExtensionType):
         keys = pa.ExtensionArray.from_storage(kind, keys)
     maps = pa.MapArray.from_arrays(pa.array([0, 3], pa.int32()), keys, pa.array([1, 2, 3]))
-    assert rows(written(pa.table({"m": maps})), strings=strings) == [[("2", 2), ("1", 3)]]
+    assert rows(written(pa.table({"m": maps})), strings=strings) == [[("1", 1), ("2", 2), ("1", 3)]]
+
+
+@pytest.mark.spec("nested.map.duplicate-keys")
+def test_a_map_that_repeats_a_key_is_no_object_of_a_variant() -> None:
+    """The names of an object are unique (Variant Binary Encoding), so that both values cannot be kept."""
+    maps = rows(written(pa.table({"m": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int32()))})))
+    assert maps == [[("a", 1), ("a", 2)]]
+    with pytest.raises(pqext.VariantError, match="two fields of the same name"):
+        pqext.variant.from_arrow(pa.array(maps, pa.map_(pa.string(), pa.int32())))
 
 
 TESTING = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "data"
