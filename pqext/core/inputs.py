@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.pandas_marks import restore
 from pqext.core.polars_types import with_arrow_types
 
 _HINTS = {
@@ -34,7 +35,7 @@ def as_table(data: Any) -> Any:
         if isinstance(getattr(data, "schema", None), pa.Schema) and isinstance(data, Iterable):
             return data
         if type(data).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return pa.Table.from_pandas(data)
+            return restore(pa.Table.from_pandas(data), data.attrs)
         if isinstance(data, Mapping):
             return pa.table({name: _column(values) for name, values in data.items()})
         data = with_arrow_types(data)

@@ -7,11 +7,15 @@ import pqext.core.keywords
 
 from . import crs as crs
 from .box import BoundingBox as BoundingBox
+from .constructors import from_geoarrow as from_geoarrow
+from .constructors import from_geojson as from_geojson
+from .constructors import from_points as from_points
+from .constructors import from_shapely as from_shapely
+from .constructors import from_wkt as from_wkt
 from .coordinate_range import clamp as clamp
 from .frames import from_geopandas as from_geopandas
 from .frames import to_geopandas as to_geopandas
 from .frames import write_geopandas as write_geopandas
-from .geoarrow import from_geoarrow as from_geoarrow
 from .layout.curves import (
     hilbert_index as hilbert_index,
 )
@@ -70,9 +74,6 @@ from .summary import bounds as bounds
 from .summary import merge as merge
 from .summary import statistics as statistics
 from .text.geojson import (
-    from_geojson as from_geojson,
-)
-from .text.geojson import (
     read_geojson as read_geojson,
 )
 from .text.geojson import (
@@ -81,7 +82,6 @@ from .text.geojson import (
 from .text.geojson import (
     write_geojson as write_geojson,
 )
-from .text.wkt import from_wkt as from_wkt
 from .text.wkt import to_wkt as to_wkt
 from .transformation import transform as transform
 from .types import GeospatialType as GeospatialType
@@ -90,12 +90,6 @@ from .types import geometry_field as geometry_field
 from .validation import GeometryFault as GeometryFault
 from .validation import find_faults as find_faults
 from .validation import validate as validate
-from .wkb import (
-    from_points as from_points,
-)
-from .wkb import (
-    from_shapely as from_shapely,
-)
 from .wkb import (
     to_iso_wkb as to_iso_wkb,
 )

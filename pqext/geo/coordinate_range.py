@@ -19,6 +19,7 @@ from pqext.geo.crs import LATITUDES, LONGITUDES, SLACK
 from pqext.geo.kernels.boxes import row_boxes
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.text.arrays import assemble, bit_mask
+from pqext.geo.types import array_type, mark_array
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, columns, to_iso_wkb
 
 CheckRange: TypeAlias = bool | Literal["clamp"]
@@ -82,8 +83,8 @@ def clamp(array: GeometryArray) -> GeometryArray:
     """The geometries, as ISO WKB, with every longitude beyond -180 or 180 and latitude beyond -90 or 90 moved there.
 
     A coordinate moves to the nearer end of its range and does not go around the globe: 190 becomes 180. NaN and
-    infinite coordinates stay, and so do Z and M. Returns ``binary``, or ``large_binary`` for 2 GiB and more. Raises
-    GeometryError with row and byte on bad WKB.
+    infinite coordinates stay, and so do Z and M. Returns ``binary``, or ``large_binary`` for 2 GiB and more, and an
+    extension array like a given one. Raises GeometryError with row and byte on bad WKB.
 
     >>> from pqext.geo import from_points, to_wkt
     >>> to_wkt(clamp(from_points([180.00000000000006, 12], [66, 90.5]))).to_pylist()
@@ -97,4 +98,6 @@ def clamp(array: GeometryArray) -> GeometryArray:
         for line, ends in zip(values.T[:2], (LONGITUDES, LATITUDES), strict=True):
             np.clip(line, *ends, out=line, where=np.isfinite(line))
         made.append((len(chunk), bit_mask(chunk), *with_coordinates(column, values)))
-    return assemble(array, made, (pa.binary(), pa.large_binary()))
+    moved = assemble(array, made, (pa.binary(), pa.large_binary()))
+    type = array_type(array.type)
+    return moved if type is None else mark_array(moved, type)

@@ -13,6 +13,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.text.arrays import assemble, bit_mask
+from pqext.geo.types import GeospatialType, array_type, mark_array
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso_wkb
 
 
@@ -25,8 +26,8 @@ def transform(
     for ``projjson:<property>``. Coordinates are x, y before and after, whatever order the systems define. Z takes part
     where both systems have a height and stays otherwise, M stays, and so do coordinates that are NaN or infinite. Edges
     are not subdivided: a straight line between two corners is another line in another system. Returns ``binary``, or
-    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on bad WKB, with the row where PROJ has
-    no result, and on a CRS that is not known.
+    ``large_binary`` for 2 GiB and more, and an extension array in ``target_crs`` for an extension array. Raises
+    GeometryError with row and byte on bad WKB, with the row where PROJ has no result, and on a CRS that is not known.
 
     >>> from pqext.geo import from_points, to_wkt
     >>> to_wkt(transform(from_points([180], [0]), "EPSG:4326", "EPSG:3857"), precision=2).to_pylist()
@@ -48,7 +49,12 @@ def transform(
         _transform(values, np.frombuffer(offsets, np.int64), transformer, row)
         made.append((len(chunk), bit_mask(chunk), *with_coordinates(column, values)))
         row += len(chunk)
-    return assemble(array, made, (pa.binary(), pa.large_binary()))
+    moved = assemble(array, made, (pa.binary(), pa.large_binary()))
+    marked = array_type(array.type)
+    if marked is None:
+        return moved
+    edges = marked.edges if target.is_geographic else "planar"
+    return mark_array(moved, GeospatialType(crs_.normalize(target_crs), edges))
 
 
 def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transformer: Any, first_row: int) -> None:

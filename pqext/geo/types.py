@@ -181,6 +181,15 @@ class _WkbType(pa.ExtensionType):  # type: ignore[misc]
         return cls(storage, serialized.decode())
 
 
+def mark_array(array: pa.Array | pa.ChunkedArray, type: GeospatialType) -> Any:
+    """``array`` of WKB as an extension array ``geoarrow.wkb`` of ``type``, chunked if ``array`` is."""
+    extension = _WkbType(array.type, type.extension_metadata())
+    if isinstance(array, pa.ChunkedArray):
+        chunks = [pa.ExtensionArray.from_storage(extension, chunk) for chunk in array.chunks]
+        return pa.chunked_array(chunks, type=extension)
+    return pa.ExtensionArray.from_storage(extension, array)
+
+
 def as_extension(table: pa.Table) -> pa.Table:
     """``table`` with its marked geometry columns as real ``geoarrow.wkb`` extension arrays.
 
@@ -192,7 +201,6 @@ def as_extension(table: pa.Table) -> pa.Table:
         if found is None or isinstance(field.type, pa.BaseExtensionType) or not holds_bytes(field.type):
             continue
         storage = storage_type(field.type)
-        type = _WkbType(storage, found.extension_metadata())
-        chunks = [pa.ExtensionArray.from_storage(type, chunk.cast(storage)) for chunk in table.column(index).chunks]
-        table = table.set_column(index, unmark(field).with_type(type), pa.chunked_array(chunks, type=type))
+        column = mark_array(table.column(index).cast(storage), found)
+        table = table.set_column(index, unmark(field).with_type(column.type), column)
     return table

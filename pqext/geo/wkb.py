@@ -129,9 +129,6 @@ def to_iso_wkb(array: GeometryArray) -> GeometryArray:
 def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
     """A ``binary`` array of POINT values, or POINT Z with ``z``, one for each element of ``x`` and ``y``.
 
-    The array is plain WKB: name its column in the writer's option ``geometry`` (``geometry={"at": "OGC:CRS84"}``), else
-    it is stored as bytes, without boxes.
-
     The arguments are numpy or Arrow arrays or sequences of numbers of the same length. A null in ``x`` or
     ``y`` makes a null row; a null in ``z`` a point whose Z is NaN, which has no value in that dimension.
     Raises ValueError on lengths that differ, values that are not numbers and points of 2 GiB and more together,
@@ -178,9 +175,6 @@ def _numbers(values: Any) -> pa.Array:
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
     """A ``binary`` array of ISO WKB from shapely geometries; None gives null. Z and M are kept, SRIDs are not.
-
-    The array is plain WKB: name its column in the writer's option ``geometry`` (``geometry={"at": "OGC:CRS84"}``), else
-    it is stored as bytes, without boxes.
 
     ``geometries`` are a list, a numpy array or a GeoSeries of them. Raises TypeError for anything else.
 

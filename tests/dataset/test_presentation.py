@@ -29,7 +29,7 @@ LISTS = [[0, 1], None, [], [2, 3]]
 def nested_table() -> pa.Table:
     """Variants and geometries as columns, and within a struct, lists, maps and both layouts of lists."""
     values = variant.parse_json([json.dumps(document) for document in DOCUMENTS])
-    points = geo.from_shapely(POINTS)
+    points = geo.from_shapely(POINTS).storage
     v, g = variant.variant_field, geo.geometry_field
     offsets, mask = pa.array([0, 2, 2, 2, 4], pa.int32()), pa.array([False, True, False, False])
     struct = pa.StructArray.from_arrays([values, points], fields=[v("v"), g("g")], mask=mask)

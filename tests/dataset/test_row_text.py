@@ -239,7 +239,7 @@ def test_list_of_fixed_size_is_sliced() -> None:
 
 def test_geometries_and_variants_are_text_at_any_depth() -> None:
     values = variant.parse_json(['{"n": 1.5}', '"a"'])
-    points = geo.from_points([1.0, 2.0], [3.0, 4.0])
+    points = geo.from_points([1.0, 2.0], [3.0, 4.0]).storage
     fields = [variant.variant_field("v"), geo.geometry_field("g")]
     column = pa.StructArray.from_arrays([values, points], fields=fields)
     schema = pa.schema([pa.field("s", column.type)])

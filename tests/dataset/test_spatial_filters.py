@@ -104,7 +104,7 @@ def test_edges_of_geography_are_not_taken_for_planar(tmp_path: Path) -> None:
 
 def test_geometries_in_plain_binary_columns_are_tried_row_by_row(tmp_path: Path) -> None:
     path = tmp_path / "plain.parquet"
-    write_table(pa.table({"g": geo.from_points([1.0, 5.0], [1.0, 5.0])}), path, row_group_rows=1)
+    write_table(pa.table({"g": geo.from_points([1.0, 5.0], [1.0, 5.0]).storage}), path, row_group_rows=1)
     query = scan(path, filter=col("g").intersects((0, 0, 2, 2)))
     assert query.plan()[0].kept == (0, 1)
     assert query.count() == 1

@@ -126,7 +126,7 @@ def test_a_chunk_of_nulls_has_no_geospatial_statistics() -> None:
 
 @pytest.mark.spec("geo.box.zm", "geo.types.several")
 def test_geometries_inside_structs_and_lists_have_statistics() -> None:
-    values = geo.from_points([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0])
+    values = geo.from_points([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]).storage
     field = geo.geometry_field("g")
     struct = pa.StructArray.from_arrays([values], fields=[field])
     listed = pa.ListArray.from_arrays([0, 2, 2, 3], values, type=pa.list_(field.with_name("element")))

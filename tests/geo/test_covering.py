@@ -133,7 +133,7 @@ def test_options_that_are_none_are_refused(covering: Any, error: type[Exception]
 
 
 def test_a_geometry_within_another_column_has_none() -> None:
-    inner = pa.StructArray.from_arrays([geo.from_points([1.0], [2.0])], fields=[geo.geometry_field("g")])
+    inner = pa.StructArray.from_arrays([geo.from_points([1.0], [2.0]).storage], fields=[geo.geometry_field("g")])
     with pytest.raises(ValueError, match=r"covering is for top-level columns, which 's.g' is not"):
         pqext.write_table(pa.table({"s": inner}), io.BytesIO(), geometry={"s.g": {"covering": True}})
 

@@ -103,8 +103,9 @@ def test_an_extension_array_knows_its_edges() -> None:
         table = geo.as_extension(pa.table([line], schema=pa.schema([field])))
         assert geo.densify(table["g"])[0].bounds[3] == pytest.approx(top, abs=1e-2)
     planar = geo.as_extension(pa.table([line], schema=pa.schema([geo.geometry_field("g")])))
+    assert geo.densify(planar["g"])[0].bounds[3] == pytest.approx(67.7923, abs=1e-2)
     with pytest.raises(ValueError, match="planar"):
-        geo.densify(planar["g"])
+        geo.densify(planar["g"], "planar")
 
 
 @pytest.mark.spec("geography.range")

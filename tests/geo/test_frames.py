@@ -74,7 +74,7 @@ def test_an_index_is_kept() -> None:
 
 def test_labels_that_are_numbers_come_back_and_are_not_written() -> None:
     given = pandas.DataFrame({5: [1, 2], 6: [3, 4]})
-    table = pa.Table.from_pandas(given).append_column(geo.geometry_field("g"), geo.from_points([1.0, 2.0], [3.0, 4.0]))
+    table = pa.Table.from_pandas(given).append_column("g", geo.from_points([1.0, 2.0], [3.0, 4.0]))
     found = geo.to_geopandas(table)
     assert list(found.columns) == [5, 6, "g"]
     assert found[6].tolist() == [3, 4]

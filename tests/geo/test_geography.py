@@ -413,7 +413,7 @@ class TestFiles:
     @pytest.mark.spec("geo.statistics.place", "geo.box.geography")
     def test_geographies_within_structs_lists_and_maps_have_boxes(self) -> None:
         field = geo.geometry_field("g", edges="spherical")
-        value = lines([(170, 60), (-100, 60)], [(0, 0), (1, 1)])
+        value = lines([(170, 60), (-100, 60)], [(0, 0), (1, 1)]).storage
         struct = pa.StructArray.from_arrays([value], fields=[field])
         listed = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), value, type=pa.list_(field))
         keys = pa.array(["a", "b"])

@@ -285,7 +285,9 @@ def test_a_table_is_written_as_a_collection_and_read_back(tmp_path: Path) -> Non
     plain = pa.table({
         "i": [1, None, 3], "f": [0.5, None, 2.0], "s": ["a", "é\n", None], "b": [True, None, False],
         "l": [[1], [], None], "id": ["x", "y", None],
-    }).add_column(0, geo.geometry_field("geometry"), geo.from_wkt(pa.array(["POINT (1 2)", None, "POINT EMPTY"])))
+    })  # fmt: skip
+    points = geo.from_wkt(pa.array(["POINT (1 2)", None, "POINT EMPTY"]))
+    plain = plain.add_column(0, geo.geometry_field("geometry"), points.storage)
     geo.write_geojson(plain, path, id="id")
     assert geo.read_geojson(path).equals(plain)
     last = json.loads(path.read_text("utf-8"))["features"][2]
@@ -312,7 +314,7 @@ def test_values_that_json_has_no_type_for_are_written_as_text_number_or_null() -
 @pytest.mark.spec("geo.geojson.crs")
 def test_only_longitudes_and_latitudes_on_wgs84_are_written(tmp_path: Path) -> None:
     path = tmp_path / "c.geojson"
-    wkb_ = geo.from_points([1.0], [2.0])
+    wkb_ = geo.from_points([1.0], [2.0]).storage
     geo.write_geojson(pa.table([wkb_], pa.schema([geo.geometry_field("g", "EPSG:4326")])), path)
     path.unlink()
     with pytest.raises(GeometryError, match="not in EPSG:3857"):

@@ -110,7 +110,7 @@ def test_edges_that_are_not_planar_are_written_by_name(edges: Any) -> None:
 
 @pytest.mark.spec("geoparquet.columns")
 def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
-    both = table().append_column(geo.geometry_field("h"), geo.from_shapely(SHAPES))
+    both = table().append_column("h", geo.from_shapely(SHAPES))
     assert described(written(both))["primary_column"] == "g"
     assert described(written(both, geoparquet="h"))["primary_column"] == "h"
     assert list(described(written(both))["columns"]) == ["g", "h"]
@@ -319,7 +319,7 @@ class TestReading:
     @staticmethod
     def plain(text: str) -> bytes:
         sink = io.BytesIO()
-        data = pa.table({"id": [1], "g": geo.from_points([1.0], [2.0])})
+        data = pa.table({"id": [1], "g": geo.from_points([1.0], [2.0]).storage})
         pqext.write_table(data, sink, key_value_metadata={"geo": text})
         return sink.getvalue()
 
@@ -400,7 +400,7 @@ class TestPruningByCovering:
         data = pa.table(
             {
                 "id": pa.array(range(len(rows))),
-                "g": geo.from_points([a for a, _ in boxes], [0.0] * len(rows)),
+                "g": geo.from_points([a for a, _ in boxes], [0.0] * len(rows)).storage,
                 "b": pa.array([None if nulls and not row else one for row, one in enumerate(rows)], kind),
             }
         )

@@ -147,7 +147,7 @@ def test_offsets_outside_the_data_are_refused(offsets: list[int], wide: bool) ->
 
 
 def test_a_summary_is_noted_of_what_is_written_as_it_is() -> None:
-    points = geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    points = geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).storage
     null = pa.array([points[0].as_py(), None], pa.binary())
     ewkb = pa.array([b"\1" + (0x20000001).to_bytes(4, "little") + (4326).to_bytes(4, "little") + points[0].as_py()[5:]])
     options = WriteOptions()

@@ -203,7 +203,7 @@ def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
 
 def test_what_shapely_refuses_is_an_error_with_its_row() -> None:
     line = b"\1\2\0\0\0\1\0\0\0" + b"\0" * 16  # of a single point
-    good = geo.from_points([0.0] * 3, [0.0] * 3)
+    good = geo.from_points([0.0] * 3, [0.0] * 3).storage
     array = pa.chunked_array([good, pa.concat_arrays([good, pa.array([line], pa.binary())])])
     for function in (geo.to_shapely, lambda a: geo.intersects(a, shapely.box(-1, -1, 1, 1))):
         with pytest.raises(GeometryError, match="row 6: shapely refuses") as caught:

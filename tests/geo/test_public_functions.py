@@ -79,11 +79,11 @@ def test_a_filter_asks_for_one_geometry() -> None:
 
 
 def test_a_column_of_wkb_is_a_geometry_for_geopandas_when_it_is_named() -> None:
-    frame = geo.to_geopandas(pa.table({"n": [1, 2], "g": POINTS}), "g")
+    frame = geo.to_geopandas(pa.table({"n": [1, 2], "g": POINTS.storage}), "g")
     assert frame.geometry.tolist() == SHAPES
     assert frame.crs is None
     with pytest.raises(ValueError, match="no geometry column"):
-        geo.to_geopandas(pa.table({"n": [1, 2], "g": POINTS}), "n")
+        geo.to_geopandas(pa.table({"n": [1, 2], "g": POINTS.storage}), "n")
 
 
 def test_names_that_are_nearly_right_are_recognised() -> None:

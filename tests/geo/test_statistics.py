@@ -238,7 +238,7 @@ def test_what_shapely_reads_from_the_public_files_is_written_back_the_same(parqu
 def test_a_box_holds_the_chunks_of_an_array_whatever_their_order() -> None:
     parts = [[shapely.Point(5, 6, 7)], [shapely.Point(-3, 9, 1), None], [], [shapely.Point(1, -2, 4)], [None]]
     for order in (parts, parts[::-1], [*parts[2:], *parts[:2]]):
-        array = pa.chunked_array([geo.from_shapely(part) for part in order], pa.binary())
+        array = pa.chunked_array([geo.from_shapely(part) for part in order])
         box = geo.statistics(array).bbox
         assert box is not None
         assert (box.xmin, box.xmax, box.ymin, box.ymax) == (-3, 5, -2, 9)

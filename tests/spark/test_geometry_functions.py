@@ -14,6 +14,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from pqext import geo
+from pqext.geo.text.wkt import from_wkt
+from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions as P
 from pqext.spark.functions import geometry_accessors, geometry_keys, geometry_measures, geometry_predicates
 from pqext.spark.functions.geometry_arrays import Geometries
@@ -30,7 +32,7 @@ PLACE = shapely.box(0, 0, 3, 3)
 
 @pytest.fixture(scope="module")
 def wkb() -> pa.Array:
-    return geo.from_wkt(WKT)
+    return from_wkt(WKT)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def test_functions_of_a_column_in_all_its_forms(frame: Any, wkb: pa.Array, shape
         "buffer": shapely.buffer(shapes, 1.5, quad_segs=8), "simplify": shapely.simplify(shapes, 1),
         "buffered": shapely.buffer(shapes, np.arange(len(shapes)) / 4, quad_segs=2),
     }  # fmt: skip
-    expected |= {name: geo.from_shapely(rows).to_pylist() for name, rows in made.items()}
+    expected |= {name: from_shapely(rows).to_pylist() for name, rows in made.items()}
     expected["transform"] = geo.transform(wkb, "EPSG:4326", "EPSG:3857").to_pylist()
     for form in ("geom", "wkb"):
         for name, values in expected.items():
@@ -109,7 +111,7 @@ def test_functions_of_a_column_in_all_its_forms(frame: Any, wkb: pa.Array, shape
         for name in ("hilbert", "geohash", "quadkey"):
             assert found[f"{form}_{name}"] == found[f"geom_{name}"]
     assert found["read_wkt"] == wkb.to_pylist()
-    assert found["point"] == geo.from_points(range(len(WKT)), [2] * len(WKT)).to_pylist()
+    assert found["point"] == from_points(range(len(WKT)), [2] * len(WKT)).to_pylist()
     assert found["srid"] == [None if gone else 3857 for gone in missing]
 
 
@@ -155,7 +157,7 @@ def test_aggregates_of_groups(frame: Any, shapes: Any) -> None:
 def test_centroids_and_buffers_of_wkb_keep_null_and_take_null_distances() -> None:
     from pqext.spark.functions import geometry_operations
 
-    made = geometry_operations.BUFFER.evaluate(geo.from_points([0.0, None, 1.0], [0, 0, 0]), pa.array([1.0, 1.0, None]))
+    made = geometry_operations.BUFFER.evaluate(from_points([0.0, None, 1.0], [0, 0, 0]), pa.array([1.0, 1.0, None]))
     assert made.is_valid().to_pylist() == [True, False, False]
 
 
@@ -173,7 +175,7 @@ def quadkey(x: float, y: float, zoom: int) -> str:
     [(-5.6, 42.6, "ezs42"), (10.40744, 57.64911, "u4pru"), (-180, -90, "00000"), (180, 90, "zzzzz"), (181, 0, None)],
 )
 def test_keys_of_places(x: float, y: float, geohash: str | None) -> None:
-    point = geo.from_points([x], [y])
+    point = from_points([x], [y])
     assert geometry_keys.GEOHASH.evaluate(point, precision=5).to_pylist() == [geohash]
     for zoom in (1, 5, 29):
         found = geometry_keys.QUADKEY.evaluate(point, zoom=zoom).to_pylist()
@@ -181,14 +183,14 @@ def test_keys_of_places(x: float, y: float, geohash: str | None) -> None:
 
 
 def test_a_geohash_of_twelve_characters() -> None:
-    point = geo.from_points([10.40744], [57.64911])
+    point = from_points([10.40744], [57.64911])
     assert geometry_keys.GEOHASH.evaluate(point, precision=12)[0].as_py() == "u4pruydqqvj8"
 
 
 def spherical(rows: list[Any]) -> pa.Array:
     """As Spark passes GEOGRAPHY."""
     marked = pa.field("wkb", pa.binary(), False, {"geography": "true", "srid": "4326"})
-    wkb = geo.from_shapely(rows)
+    wkb = from_shapely(rows)
     srid = pa.array([4326] * len(rows), pa.int32())
     return pa.StructArray.from_arrays(
         [srid, wkb.fill_null(b"")], fields=[pa.field("srid", pa.int32(), False), marked], mask=wkb.is_null()
@@ -220,7 +222,7 @@ def test_pairs_of_geographies_are_asked_as_one_by_one(name: str) -> None:
     found = geometry_predicates.PAIRS[name].evaluate(spherical(rows), spherical(others)).to_pylist()
     operation = {"st_coveredby": "covered_by"}.get(name, name[3:])
     expected = [
-        getattr(geo, operation)(geo.from_shapely([row]), other, "spherical")[0].as_py()
+        getattr(geo, operation)(from_shapely([row]), other, "spherical")[0].as_py()
         for row, other in zip(rows, others, strict=True)
     ]
     assert found == expected
@@ -228,7 +230,7 @@ def test_pairs_of_geographies_are_asked_as_one_by_one(name: str) -> None:
 
 def test_hollow_parts_do_not_crash_geos() -> None:
     hollow = shapely.GeometryCollection([shapely.Point(1, 1), shapely.Polygon()])
-    of = Geometries.of(geo.from_shapely([hollow]))
+    of = Geometries.of(from_shapely([hollow]))
     assert shapely.get_num_geometries(of.shapes()).tolist() == [1]
     assert geometry_accessors.NPOINTS.evaluate(of.wkb).to_pylist() == [1]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pqext.core.pandas_marks import remember
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.presentation.objects import objects
 
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
 
 
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:
-    """A table as a DataFrame in the formats; ``options`` are those of ``pyarrow.Table.to_pandas``."""
+    """A table as a DataFrame in the formats; ``options`` are those of ``pyarrow.Table.to_pandas``.
+
+    Its attributes keep the types of VARIANT and geometry columns in their stored form.
+    """
     made = _objects(table, formats)
-    frame = formats.arrow().table(_without(table, made)).to_pandas(**options)
+    shown = formats.arrow().table(_without(table, made))
+    frame = shown.to_pandas(**options)
+    remember(frame, shown.schema)
     seen: dict[str, int] = {}
     for place, field in enumerate(table.schema):
         nth = seen.setdefault(field.name, 0)

@@ -62,7 +62,7 @@ def densify(
     if isinstance(geometries, (pa.Array, pa.ChunkedArray)):
         array: GeometryArray = geometries
         type = resolve_type(array, crs, edges)
-        if type.planar and edges is None and not isinstance(array.type, pa.BaseExtensionType):
+        if type.planar and edges is None:
             type = resolve_type(array, crs, "spherical")
     else:
         array = from_shapely(geometries)

@@ -14,9 +14,6 @@ from pqext.geo.wkb import GeometryArray, as_columns
 def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
     """ISO WKB in a ``binary`` array from an Arrow array or a list of well-known text; null gives null.
 
-    The array is plain WKB: name its column in the writer's option ``geometry`` (``geometry={"at": "OGC:CRS84"}``), else
-    it is stored as bytes, without boxes.
-
     Letters may be of either case. The tags ``Z``, ``M`` and ``ZM`` may be left out: three ordinates are then x, y, z,
     four x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
     GeometryError with row and byte on any other text, TypeError for arrays that hold none.

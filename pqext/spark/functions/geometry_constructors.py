@@ -59,21 +59,21 @@ def _typed(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> C
 
 
 def _points(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
-    from pqext import geo
+    from pqext.geo.wkb import from_points
 
-    return geo.from_points(x, y, z)
+    return from_points(x, y, z)
 
 
 def _from_wkt(texts: pa.Array) -> pa.Array:
-    from pqext import geo
+    from pqext.geo.text.wkt import from_wkt
 
-    return geo.from_wkt(texts).cast(pa.binary())
+    return from_wkt(texts).cast(pa.binary())
 
 
 def _from_geojson(texts: pa.Array) -> pa.Array:
-    from pqext import geo
+    from pqext.geo.text.geojson import from_geojson
 
-    return geo.from_geojson(texts).cast(pa.binary())
+    return from_geojson(texts).cast(pa.binary())
 
 
 def made(array: pa.Array) -> pa.Array:
