@@ -178,3 +178,15 @@ def test_text_that_is_no_uuid_is_refused_with_the_form_of_one(tmp_path: Path) ->
     pqext.write_table(pa.table({"u": pa.array([UUIDS[0].bytes], pa.uuid())}), path)
     with pytest.raises(TypeError, match="a UUID is written as '123e4567-"):
         pqext.read_table(path, filter=col("u") == "7")
+
+
+def test_uuids_as_text_are_those_of_duckdb(tmp_path: Path) -> None:
+    path = tmp_path / "uuids.parquet"
+    values = [*(one.bytes for one in UUIDS), None]
+    table = pa.table({"u": pa.array(values, pa.uuid()), "b": pa.array(values, pa.binary(16))})
+    pqext.write_table(table, path, row_group_rows=2)
+    expected = [text for (text,) in duckdb.sql(f"select u::varchar from '{path}'").fetchall()]
+    assert pqext.read_table(path, [("t", col("u").cast("string"))])["t"].to_pylist() == expected
+    found = pqext.read_table(path, [("t", col("u").cast("string"))], f"u::varchar like '%7' or u = '{UUIDS[2]}'")
+    assert found["t"].to_pylist() == expected[1:3]
+    assert pqext.read_table(path, [("t", col("u").cast("binary"))])["t"].to_pylist() == values

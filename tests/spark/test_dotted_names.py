@@ -53,8 +53,9 @@ def test_options_and_columns_mean_the_column(spark: Any, path: Path) -> None:
     assert sorted(row["a.b"] for row in rows) == [1, 2, 3]
     named = pqext.spark.read(spark, str(path), columns=[("x", col("a.b")), ("y", col("a").field("b"))]).collect()
     assert sorted(map(tuple, named)) == [(1, 30), (2, 20), (3, 10)]
-    ((most,),) = pqext.spark.query(spark, str(path), {"most": ("max", col("a.b"))}).collect()
-    assert most == 3
+    for column, expected in (("a.b", 3), (col("a.b"), 3), (col("a").field("b"), 30)):
+        ((most,),) = pqext.spark.query(spark, str(path), {"most": ("max", column)}).collect()
+        assert most == expected
 
 
 def test_stores_of_the_field_refuse_no_file_for_the_column(spark: Any, tmp_path: Path) -> None:

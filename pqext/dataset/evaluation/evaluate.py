@@ -19,10 +19,11 @@ from pqext.core.predicate import Operator, Value
 from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.dataset.evaluation.comparing import check_related, kind_of, related
 from pqext.dataset.evaluation.integer_set import IntegerSet
-from pqext.dataset.evaluation.operand_values import check_matched, computed
+from pqext.dataset.evaluation.operand_values import cast_uuids, check_matched, computed
 from pqext.dataset.evaluation.placement import Place, locate, locate_float, placed, range_of
 from pqext.dataset.expressions import (
     NEGATED,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -218,6 +219,10 @@ class _Evaluator(Visitor[pa.Array]):
 
             zone = operand.timezone or DEFAULT
             return extract(self.value(operand.column), operand.path, operand.type, strict=False, timezone=zone)
+        if isinstance(operand, Cast) and isinstance(operand.operand, Column):
+            shown = self._column(operand.operand)[1].type
+            if isinstance(shown, pa.BaseExtensionType) and shown.extension_name == "arrow.uuid":
+                return cast_uuids(self.value(operand.operand), operand)
         if not isinstance(operand, Column):
             return computed(operand, self.value, self.batch.num_rows)
         array = self._column(operand)[1]

@@ -123,6 +123,15 @@ def cast(array: pa.Array, to: Cast) -> pa.Array:
     return whole if whole is not None else extract(as_shredded(array), (), to.type, strict=False, timezone=zone)
 
 
+def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
+    """UUIDs in 16 bytes each as another type: as text in their own notation, not as what the bytes spell."""
+    from pqext.variant.access.cast import extract
+
+    if not _is_text(target_type(to.type)):
+        return cast(array, to)
+    return extract(as_shredded(array), (), to.type, strict=False)
+
+
 def plain_text(decimals: pa.Array) -> pa.StringArray:
     """Decimals as text with all digits of their scale, never with an exponent: ``1.30``."""
     scale = decimals.type.scale
