@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,8 @@ def test_malformed_options_of_connections_are_typed_errors_without_their_values(
         assert "sesame" not in str(error)
         assert not type(error).__module__.startswith("obstore")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def test_places_on_the_web_can_be_pickled() -> None:
+    place = locate("http://127.0.0.1:9/x.parquet", None, {"proxy_url": "http://user:sesame@127.0.0.1:8"})
+    assert pickle.loads(pickle.dumps(place)).path == "http://127.0.0.1:9/x.parquet"

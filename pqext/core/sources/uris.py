@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pqext.core.errors import UnsupportedError
@@ -16,6 +17,9 @@ from pqext.core.local_paths import split_uri
 from pqext.core.sources.secrets import scrubbed, secrets_of, shown
 from pqext.core.sources.store import Location, Store, remembered
 from pqext.core.suggest import around, did_you_mean
+
+if TYPE_CHECKING:
+    from obstore.store import HTTPStore
 
 Options = Mapping[str, Any]
 
@@ -269,8 +273,6 @@ def _on_web(uri: str, options: Options) -> Location:
         raise UnsupportedError(
             f"{around(shown(uri))!r} needs obstore: pip install 'pqext[remote]'", feature="https://", path=shown(uri)
         )
-    from obstore.store import HTTPStore
-
     from pqext.core.sources.object_files import ObjectStore
 
     for name in options.keys() - _CLIENT:
@@ -289,17 +291,23 @@ def _on_web(uri: str, options: Options) -> Location:
 
     hidden = secrets_of(options) | secrets_of([value for _, value in parse_qsl(parts.query)])
     hidden |= {text for text in (parts.username, parts.password) if text and len(text) > 3}
-
-    def make() -> HTTPStore:
-        try:
-            return HTTPStore.from_url(base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
-        except Exception as error:
-            given = f" with the storage options {', '.join(options)}" if options else ""
-            raise ValueError(f"{around(shown(uri))!r} cannot be opened{given}: {scrubbed(error, hidden)}") from None
-
+    make = partial(_web_store, base, client, uri, tuple(options), hidden)
     key = ("http", base, _frozen(options))
     store = remembered(key, lambda: ObjectStore(make(), hidden, make, shown(base) + ("/" if is_plain else "")))
     return Location(store, parts.path.lstrip("/") if is_plain else "", shown(uri))
+
+
+def _web_store(
+    base: str, client: dict[str, Any], uri: str, options: Sequence[str], hidden: frozenset[str]
+) -> HTTPStore:
+    """The store of a web server. Raises ``ValueError`` with the names of the options, not their values."""
+    from obstore.store import HTTPStore
+
+    try:
+        return HTTPStore.from_url(base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
+    except Exception as error:
+        given = f" with the storage options {', '.join(options)}" if options else ""
+        raise ValueError(f"{around(shown(uri))!r} cannot be opened{given}: {scrubbed(error, hidden)}") from None
 
 
 def _in_fsspec(uri: str, scheme: str, options: Options) -> Location:

@@ -60,6 +60,8 @@ class WritePlan:
         lines += [] if size is None else [f"about {size:,} bytes in a file"]
         if self.variants:
             lines += ["VARIANT", *(f"  {variant}" for variant in self.variants)]
+        if any(variant.schema == "infer" for variant in self.variants):
+            lines.append("  Saved.residual reports the share of the values that then fit no typed column, by path")
         if self.options:
             lines += ["options", *(f"  {name}: {value}" for name, value in sorted(self.options.items()))]
         return "\n".join(lines)
