@@ -8,7 +8,7 @@ filter is evaluated exactly on their rows, and the other columns of the result a
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -25,9 +25,8 @@ from pqext.dataset.exact_names import ExactNames
 from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
-from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
+from pqext.dataset.expressions import Expression, bases
 from pqext.dataset.expressions.timezones import in_timezone
-from pqext.dataset.expressions.visitors import leaves, operands
 from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.agreement import Agreement
@@ -36,9 +35,9 @@ from pqext.dataset.one_table.numbering import matching_numbered, unnumbered
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
-from pqext.dataset.planning import boxes, paths
 from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
 from pqext.dataset.planning.checks import check_numbers
+from pqext.dataset.planning.doubts import doubtful, doubts_of
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
@@ -195,16 +194,11 @@ class FilesQuery(PickledByFields):
 
     def doubts(self) -> list[str]:
         """Paths within VARIANT columns and boxes that the first file to be read shows to be mistakes, maybe."""
-        condition = self.exact.of(self.filter)
-        asked = [] if condition is None else operands(condition)
-        asked += [base for one in self.result or () if isinstance(one, Computed) for base in bases(one.field)]
-        fields = [one for one in asked if isinstance(one, VariantField)]
-        places = [] if condition is None else [one for one in leaves(condition) if isinstance(one, Spatial)]
+        fields, places = doubtful(self.exact.of(self.filter), self.result or ())
         kept = self._kept() if fields or places else []
         with closing(self.files.opened(kept[:1], is_learning=True)) as files:
             for _, file in files:
-                with suppress(TypeError, ValueError):  # which running the scan tells
-                    return paths.doubts(fields, file.schema) + boxes.doubts(places, file.arrow_schema)
+                return doubts_of(fields, places, file)
         return []
 
     @property
