@@ -13,6 +13,7 @@ from functools import cached_property
 from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
 from pqext.core.text import visible
 from pqext.core.types import logical
+from pqext.core.types.geometries import crs_label
 from pqext.core.types.logical import LeafType
 
 
@@ -201,4 +202,4 @@ def told_type(node: SchemaNode | None, stored: object) -> str:
         return "VARIANT, shredded" if node.child("typed_value") is not None else "VARIANT"
     assert node.logical_type is not None
     found = getattr(node.logical_type, node.logical_name)
-    return f"{node.logical_name}({found.crs or 'OGC:CRS84'})"
+    return f"{node.logical_name}({crs_label(found.crs)})"

@@ -10,6 +10,7 @@ from pqext.core.annotations import Adopted
 from pqext.core.errors import GeometryError
 from pqext.core.metadata import Type
 from pqext.core.suggest import around
+from pqext.core.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo import native_encodings
 from pqext.geo.geoparquet import crs_of, described
@@ -55,8 +56,8 @@ def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -
     found = []
     if not _same_crs(stated.crs, described.crs):
         found.append(
-            f"column {name!r} has CRS {around(crs_.label(stated.crs))} by its type, but GeoParquet metadata states "
-            f"{around(crs_.label(described.crs))}: the type's is used"
+            f"column {name!r} has CRS {around(crs_label(stated.crs))} by its type, but GeoParquet metadata states "
+            f"{around(crs_label(described.crs))}: the type's is used"
         )
     if stated.edges != described.edges:
         found.append(

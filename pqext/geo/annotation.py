@@ -16,6 +16,7 @@ from pqext.core.annotations import PAGE_BOXES, Adopted, ChunkFacts, Derived, Not
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.core.suggest import around, did_you_mean
+from pqext.core.types.geometries import crs_label
 from pqext.core.warn import warn
 from pqext.geo import adoption, coordinate_range, geoparquet, geoparquet_writing, native_encodings, page_boxes
 from pqext.geo import crs as crs_
@@ -276,7 +277,7 @@ def _storage(
         raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
     if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
         hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
-        unknown = around(crs_.label(type.crs))
+        unknown = around(crs_label(type.crs))
         warn(f"column {path!r}: CRS {unknown!r} is not known, so readers will not know it{hint}", UserWarning)
     return GeometryStorage(
         logical_type=type.logical_type(),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.core.errors import GeometryError
 from pqext.core.suggest import around, did_you_mean
+from pqext.core.types.geometries import crs_label
 
 if TYPE_CHECKING:
     import pyproj
@@ -126,7 +127,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
         return None
     if is_geographic(text, properties) is not None:
         return None
-    return f"the CRS {around(label(text), limit=80)!r} is not known"
+    return f"the CRS {around(crs_label(text), limit=80)!r} is not known"
 
 
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
@@ -178,20 +179,6 @@ def inline(crs: str | None, properties: Mapping[str, str] | None = None) -> str 
     """Return a file's CRS as the text of its PROJJSON; as it is if it is the default or unknown."""
     definition = None if crs is None else to_projjson(crs, properties)
     return crs if definition is None else json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
-
-
-def label(crs: str | None) -> str:
-    """Return a short name of a CRS for messages: of PROJJSON its identifier or its name."""
-    if crs is None or not is_projjson(crs):
-        return crs or DEFAULT
-    try:
-        definition = _projjson(crs)
-    except GeometryError:
-        return crs
-    identifier = definition.get("id")
-    if isinstance(identifier, dict) and "authority" in identifier and "code" in identifier:
-        return f"{identifier['authority']}:{identifier['code']}"
-    return str(definition.get("name") or crs)
 
 
 def _identify(projjson: dict[str, Any]) -> str | None:

@@ -14,6 +14,7 @@ from pqext.core.errors import AnnotationWarning, GeometryError
 from pqext.core.keywords import WriteKeywords
 from pqext.core.options import WriteOptions
 from pqext.core.suggest import around
+from pqext.core.types.geometries import crs_label
 from pqext.core.warn import warn
 from pqext.core.writer import write_table
 from pqext.geo import crs as crs_
@@ -129,7 +130,7 @@ def _pyproj(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
         return crs_.parse(type.crs, properties)
     except GeometryError:
         if type.crs is not None and type.crs.lower() != UNKNOWN_CRS:
-            unknown = around(crs_.label(type.crs), limit=80)
+            unknown = around(crs_label(type.crs), limit=80)
             warn(f"column {name!r}: the CRS {unknown!r} is not known; the frame has none", AnnotationWarning)
         return None
 
@@ -174,7 +175,7 @@ def _check_crs(table: pa.Table, choices: Mapping[str, Any]) -> None:
             continue
         other = crs_.require(crs)
         if not crs_.equal(type.crs, other):
-            mine, theirs = crs_.label(type.crs), crs_.label(other)
+            mine, theirs = crs_label(type.crs), crs_label(other)
             raise ValueError(
                 f"column {name!r} has CRS {mine}, but the option geometry states {theirs}, which would relabel its "
                 f"coordinates; transform them with frame.to_crs({theirs!r}), or correct the frame's CRS with set_crs"

@@ -10,6 +10,7 @@ from uuid import UUID
 from pqext.core.metadata import EdgeInterpolationAlgorithm, LogicalType
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
+from pqext.core.types.geometries import crs_label
 
 _EPOCH = date(1970, 1, 1)
 _MAX_BYTES = 64
@@ -45,11 +46,11 @@ def _arguments(logical: LogicalType) -> list[str]:
     if logical.VARIANT is not None:
         return [str(logical.VARIANT.specification_version or 1)]
     if logical.GEOMETRY is not None:
-        return [logical.GEOMETRY.crs or "OGC:CRS84"]
+        return [crs_label(logical.GEOMETRY.crs)]
     if logical.GEOGRAPHY is not None:
         algorithm = logical.GEOGRAPHY.algorithm
         edges = enum_name(EdgeInterpolationAlgorithm, 0 if algorithm is None else algorithm)
-        return [logical.GEOGRAPHY.crs or "OGC:CRS84", edges]
+        return [crs_label(logical.GEOGRAPHY.crs), edges]
     return []
 
 

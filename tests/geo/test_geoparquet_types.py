@@ -21,6 +21,7 @@ import pqext
 from pqext import geo
 from pqext.core.errors import AnnotationWarning
 from pqext.core.metadata import FileMetaData, KeyValue
+from pqext.core.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo import types
 
@@ -178,3 +179,15 @@ class TestWriting:
         pqext.write_table(moved, sink := io.BytesIO())
         assert type_of(sink.getvalue()) == geo.GeospatialType()
         assert geopandas.read_parquet(sink).crs == pyproj.CRS("OGC:CRS84")
+
+
+@pytest.mark.parametrize(("crs", "label"), [
+    (None, "OGC:CRS84"), ("EPSG:3857", "EPSG:3857"), ("{", "{"), ("[", "["), (json.dumps(CRS_3857), "EPSG:3857"),
+    (pyproj.CRS("+proj=lcc +lat_1=40 +type=crs +title=ours").to_json(), "ours"), ('{"a": 1}', '{"a": 1}'),
+])  # fmt: skip
+def test_a_crs_has_a_short_name_for_people(crs: str | None, label: str) -> None:
+    assert crs_label(crs) == label
+
+
+def test_inspection_shows_the_code_of_inline_projjson() -> None:
+    assert "GEOMETRY(EPSG:3857)" in str(pqext.inspect(written(3857, geoparquet=True)))

@@ -1,7 +1,11 @@
-"""Types of geometries: the WKB codes that statistics list, and their names. Spec: "Geospatial Types" (000 §5.1)."""
+"""Types of geometries: the WKB codes that statistics list, and their names; names of CRS.
+
+Spec: "Geospatial Types" (000 §5.1).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 _BASES = ("Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
@@ -17,3 +21,17 @@ NAMES = {
 def named(codes: Iterable[int]) -> tuple[str, ...]:
     """The names of codes; ``unknown`` for one that is none."""
     return tuple(NAMES.get(code, "unknown") for code in codes)
+
+
+def crs_label(crs: str | None) -> str:
+    """Return a short name of a file's CRS for people: of PROJJSON its identifier, else its name."""
+    if crs is None or not crs.lstrip().startswith("{"):
+        return crs or "OGC:CRS84"
+    try:
+        definition = json.loads(crs)
+    except (ValueError, RecursionError):
+        return crs
+    identifier = definition.get("id")
+    if isinstance(identifier, dict) and "authority" in identifier and "code" in identifier:
+        return f"{identifier['authority']}:{identifier['code']}"
+    return str(definition.get("name") or crs)
