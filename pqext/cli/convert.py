@@ -357,7 +357,7 @@ def _stream(
         return json_documents(sources, variant, how, on_error, losses, **parsing)
     if kind is Format.csv:
         return csv(sources, of_csv, on_error, losses)
-    return geojson(sources, "geometry", properties) if kind is Format.geojson else parquet(sources, reading)
+    return geojson(sources, properties) if kind is Format.geojson else parquet(sources, reading)
 
 
 def _options(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -61,7 +62,7 @@ def one_file(path: Place) -> Place:
 
     files = [name for name in map(str, find_sources(path)) if name.endswith(PARQUET)]
     if not files:
-        raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
+        raise _no_parquet(path)
     if len(files) > 1:
         raise ValueError(f"the folder {path} holds {len(files)} Parquet files, name one of them: {listed(files)}")
     return files[0]
@@ -70,7 +71,7 @@ def one_file(path: Place) -> Place:
 def every_file(given: Sequence[Place]) -> list[Place]:
     """The files that paths, patterns and folders name, each once; of folders those whose names end as Parquet's do.
 
-    Raises ``ValueError`` for a folder without any, ``FileNotFoundError`` for a path or pattern that names nothing.
+    Raises ``FileNotFoundError`` for a folder without any, and for a path or pattern that names nothing.
     """
     from pqext.dataset.files.sources import find_sources
 
@@ -80,9 +81,13 @@ def every_file(given: Sequence[Place]) -> list[Place]:
         if isinstance(path, str) and os.path.isdir(path):
             below = [one for one in below if str(one).endswith(PARQUET)]
             if not below:
-                raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
+                raise _no_parquet(path)
         found |= {_identity(one): one for one in below}
     return list(found.values())
+
+
+def _no_parquet(folder: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, "No file in this folder ends in .parquet; name a file", folder)
 
 
 def _identity(place: Place) -> Any:
@@ -103,6 +108,7 @@ _OPTIONS = (
     (ADVICE, "raise it with --memory-bytes"), ('read with int96="us"', "pass --int96 us"),
     ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
     ("than max_depth", "than --max-depth"),
+    (" with columns=, or give the type to read it as in schema=pyarrow.schema(...)", " with --select"),
     ("pass properties= with the name of", "pass --properties with the name of"),
 )
 """Arguments of Python that errors name, and what they are as options."""

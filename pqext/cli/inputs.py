@@ -68,10 +68,15 @@ def json_documents(
     return Stream(reader.schema, batches())
 
 
-def geojson(sources: Sequence[Source], geometry: str, properties: str | None = None) -> Stream:
+_UNUSED = "\0geometry"
+"""A name that no property has."""
+
+
+def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
     """The features of GeoJSON files: their geometries and one column for each property, all held in memory.
 
-    ``properties`` names one column of JSON text for all properties.
+    The geometries are in column ``geometry``, or ``geom`` if a property has that name. ``properties`` names one column
+    of JSON text for all properties.
     """
     import pyarrow as pa
 
@@ -81,11 +86,13 @@ def geojson(sources: Sequence[Source], geometry: str, properties: str | None = N
     for source in sources:
         with damage(name_of(source)):
             text: Any = source if isinstance(source, str) else open_bytes(source).read()
-        tables.append(read_geojson(text, geometry, properties=properties))
-        if tables[-1].schema.field(geometry).metadata != tables[0].schema.field(geometry).metadata:
+        tables.append(read_geojson(text, _UNUSED, properties=properties))
+        if tables[-1].schema.field(0).metadata != tables[0].schema.field(0).metadata:
             reason = f"the geometries have another CRS than those of {name_of(sources[0])}"
             raise CorruptFileError(reason, path=name_of(source))
     table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    name = next(name for name in ("geometry", "geom", "geom_") if name not in table.column_names)
+    table = table.rename_columns([name, *table.column_names[1:]])
     return Stream(table.schema, iter(table.to_batches()))
 
 

@@ -194,7 +194,7 @@ def drop(
     with refusals():
         (place,) = placed([store], storage, anonymous)
         if not skipping.is_indexed(place):
-            raise ValueError(f"there is no store in {place}")
+            raise FileNotFoundError(f"there is no store in {place}")
         skipping.drop(place, [_index(text) for text in index] if index else None, decryption=_keys(keys))
 
 

@@ -106,6 +106,10 @@ class UnsupportedError(ParquetError):
         self.feature = feature
 
 
+class SchemaMismatchError(ParquetError):
+    """Files that are to be read as one table have schemas that do not go together."""
+
+
 class LimitError(ParquetError):
     """A size in the file exceeds one of :class:`pqext.core.limits.Limits`; raise the limit to go on."""
 

@@ -16,6 +16,7 @@ _HINTS = {
     "list": "; pyarrow.Table.from_pylist makes a table of a list of rows",
     "str": "; pqext.read_table reads a file",
 }
+_ARRAYS = "; pyarrow.table({'name': values}) makes a table with one column of them"
 
 
 def as_table(data: Any) -> Any:
@@ -37,8 +38,10 @@ def as_table(data: Any) -> Any:
         if type(data).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
             return restore(pa.Table.from_pandas(data), data.attrs)
         if isinstance(data, Mapping):
-            return pa.table({name: _column(values) for name, values in data.items()})
+            return _table_of(data)
         data = with_arrow_types(data)
+        if _is_array(data):
+            raise TypeError(f"expected a table, not {kind}{_ARRAYS}")
         if hasattr(data, "__arrow_c_stream__"):
             # What has a length is in memory already.
             return pa.table(data) if hasattr(data, "__len__") else pa.RecordBatchReader.from_stream(data)
@@ -50,11 +53,42 @@ def as_table(data: Any) -> Any:
     )
 
 
-def _column(values: Any) -> Any:
-    """The values of a mapping as ``pyarrow.table`` takes them: it does not read nested Series of polars."""
+def _is_array(data: Any) -> bool:
+    """Whether Arrow data is one column, which is not a struct of columns."""
+    if type(data).__name__ == "Series" and hasattr(data, "__arrow_c_stream__"):  # of polars
+        data = pa.chunked_array(data)
+    return isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type)
+
+
+def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
+    """A table of a mapping from names to values."""
+    arrays = {}
+    for name, values in columns.items():
+        if not isinstance(name, str):
+            raise TypeError(f"names of columns are text, not {name!r}")
+        arrays[name] = _column(name, values)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:10])
+        raise ValueError(f"the columns of a table have equally many rows: {told}")
+    return pa.table(arrays)
+
+
+def _column(name: str, values: Any) -> Any:
+    """The values of a mapping as an array: ``pyarrow.table`` does not read nested Series of polars."""
     values = with_arrow_types(values)
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if values is None or isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"column {name!r} is of type {type(values).__name__}; a mapping has an array or a list of values for each "
+            f"column, as in {{{name!r}: [...]}}"
+        )
     is_series = type(values).__module__.partition(".")[0] == "polars" and hasattr(values, "__arrow_c_stream__")
-    return pa.chunked_array(values) if is_series else values
+    try:
+        return pa.chunked_array(values) if is_series else pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise type(error)(f"column {name!r}: {error}") from None
 
 
 def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:

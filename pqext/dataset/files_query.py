@@ -121,7 +121,7 @@ class FilesQuery(PickledByFields):
                 for row, file in files:
                     with located(file):
                         return self._ask(row, file).schema
-            raise ValueError(_NO_FILE)
+            raise CorruptFileError(_NO_FILE)
         return known
 
     @property
@@ -147,7 +147,7 @@ class FilesQuery(PickledByFields):
         if not isinstance(self.rule, str):
             return Agreement(wanted) if self.rule is None else Union(wanted, self.rule)
         if not self.files.schemas:
-            raise ValueError(_NO_FILE)
+            raise CorruptFileError(_NO_FILE)
         unifier = Unifier(wanted.tops)
         for path, schema in self.files.schemas:
             unifier.add(schema, path)

@@ -88,6 +88,13 @@ def test_properties_become_one_variant_column(tmp_path: Path) -> None:
     assert convert(path, dest, "--from", "json", "--properties", "tags").exit_code == 2
 
 
+def test_a_property_called_geometry_leaves_the_geometries_another_name(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
+    path.write_text(json.dumps({**FEATURES[1], "properties": {"geometry": "round"}}))
+    assert convert(path, dest).exit_code == 0
+    assert pq.read_table(dest).to_pydict() == {"geom": [shapely.to_wkb(shapely.Point(1, 2))], "geometry": ["round"]}
+
+
 def test_features_of_very_many_names_are_an_error_that_names_the_option(tmp_path: Path) -> None:
     features = [{"type": "Feature", "geometry": None, "properties": {f"n{n}": n}} for n in range(20_000)]
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"

@@ -160,10 +160,13 @@ def test_a_folder_without_a_parquet_file_asks_for_one(
 ) -> None:
     assert fails(["inspect", str(tmp_path)], monkeypatch, capsys) == (
         1,
-        f"pqext: {tmp_path}: No file in this folder but hidden ones\n",
+        f"pqext: {tmp_path}: The folder is empty\n",
     )
     (tmp_path / "readme.txt").touch()
-    assert "name a file" in run("inspect", tmp_path).output
+    assert fails(["inspect", str(tmp_path)], monkeypatch, capsys) == (
+        1,
+        f"pqext: {tmp_path}: No file in this folder ends in .parquet; name a file\n",
+    )
 
 
 @pytest.mark.parametrize("error", [ValueError("no\nsuch thing"), TypeError("no such thing")])

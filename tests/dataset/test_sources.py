@@ -142,11 +142,14 @@ def test_what_is_no_path_is_passed_on() -> None:
 
 def test_sources_that_name_nothing_are_errors(tree: Path) -> None:
     (tree / "empty").mkdir()
+    (tree / "hidden").mkdir()
+    (tree / "hidden" / "_SUCCESS").touch()
     for missing, reason in (
         (tree / "none.parquet", "No such file or directory"),
         (tree / "_temporary" / "1", "No such file or directory"),
         (str(tree / "*.none"), "No file matches this pattern"),
-        (tree / "empty", "No file in this folder but hidden ones"),
+        (tree / "empty", "The folder is empty"),
+        (tree / "hidden", "No file in this folder but hidden ones"),
     ):
         with pytest.raises(FileNotFoundError) as caught:
             find_sources([missing])

@@ -89,7 +89,7 @@ def _find(path: Any, is_one: bool) -> Iterable[Any]:
         return [path]
     if os.path.isdir(path):
         found = [*files_below(path).values()]
-        reason = "No file in this folder but hidden ones"
+        reason = "No file in this folder but hidden ones" if os.listdir(path) else "The folder is empty"
     elif os.path.exists(path):
         return [path]
     elif (several := alternatives(path)) != [path]:

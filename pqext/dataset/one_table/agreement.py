@@ -9,6 +9,7 @@ import pyarrow as pa
 from pqext.core.arrow_schema.marks import marks
 from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.types import durations
+from pqext.core.errors import SchemaMismatchError
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema
 from pqext.dataset.expressions import Expression
@@ -88,7 +89,7 @@ class Agreement(Form):
             for field in self._schema:
                 there = schema.field(field.name).type
                 if durations(field.type) != durations(there):
-                    raise ValueError(
+                    raise SchemaMismatchError(
                         f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}"
                     )
             file.take_types(self._types)
@@ -101,7 +102,8 @@ class Agreement(Form):
             if self._schema is None:
                 raise
             name = source_name(self.wanted.sources[row])
-            raise ValueError(f"schemas differ: of {name}, compared with {self._first}: {error}{_UNION}") from None
+            reason = f"schemas differ: of {name}, compared with {self._first}: {error}{_UNION}"
+            raise SchemaMismatchError(reason) from None
 
     def _is_known(self, schema: pa.Schema) -> bool:
         """Whether ``schema`` is the result's, column by column; names may repeat."""
@@ -116,7 +118,7 @@ def check_agreement(
     ``advice`` ends the message where the schemas might be unified.
     """
     if len(set(first.names)) < len(first.names):
-        raise ValueError(
+        raise SchemaMismatchError(
             f"schemas cannot be matched by name: {first_path} has several columns of one name, and {other_path} other "
             "columns; read the files one by one"
         )
@@ -125,16 +127,16 @@ def check_agreement(
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []
         has = [f"has {', '.join(sorted(extra))} besides"] if extra else []
         found = f"{other_path} {' and '.join(lacks + has)}"
-        raise ValueError(f"schemas differ: {found}, compared with {first_path}{advice}")
+        raise SchemaMismatchError(f"schemas differ: {found}, compared with {first_path}{advice}")
     for field in first:
         there = other.field(field.name)
         if field.type != there.type:
-            raise ValueError(
+            raise SchemaMismatchError(
                 f"schemas differ: column {field.name!r} is {field.type} in {first_path} "
                 f"and {there.type} in {other_path}{advice}"
             )
         if marks(field) != marks(there):
-            raise ValueError(
+            raise SchemaMismatchError(
                 f"schemas differ: column {field.name!r} is marked {marks(field)} in {first_path} "
                 f"and {marks(there)} in {other_path}"
             )

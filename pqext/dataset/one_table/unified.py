@@ -28,6 +28,7 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from pqext.core.arrow_schema.marks import marks
+from pqext.core.errors import SchemaMismatchError
 
 _DECIMALS = {32: (9, pa.decimal32), 64: (18, pa.decimal64), 128: (38, pa.decimal128), 256: (76, pa.decimal256)}
 """Decimal types by their width in bits: the most digits, and the factory."""
@@ -66,7 +67,7 @@ class Unifier:
         Raises ``ValueError``, which names column, types and both files, where a type does not go with those before.
         """
         if len(set(schema.names)) < len(schema.names):
-            raise ValueError(f"schemas cannot be matched by name: {path} has several columns of one name")
+            raise SchemaMismatchError(f"schemas cannot be matched by name: {path} has several columns of one name")
         self._metadata = self._metadata or schema.metadata
         for field in schema:
             known = self._fields.get(field.name)
@@ -81,7 +82,7 @@ class Unifier:
                 if self._needed is not None and field.name not in self._needed:
                     continue
                 name = ".".join((field.name, *found.path))
-                raise ValueError(
+                raise SchemaMismatchError(
                     f"schemas cannot be unified: column {name!r} is {found.first} in {self._named[field.name]} and "
                     f"{found.other} in {path}; leave the column out with columns=, or give the type to read it as in "
                     "schema=pyarrow.schema(...)"

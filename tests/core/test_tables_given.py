@@ -1,0 +1,55 @@
+"""What `write_table` accepts as a table, and what it says of other data."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+
+
+@pytest.mark.parametrize(
+    "table",
+    [{"a": [1, 2]}, {"a": (1, 2)}, {"a": range(1, 3)}, {"a": np.array([1, 2])}, {"a": pd.Series([1, 2])},
+     {"a": pl.Series([1, 2])}, {"a": pa.array([1, 2])}, {"a": pa.chunked_array([[1], [2]])},
+     pl.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1, 2]}), pa.array([{"a": 1}, {"a": 2}]),
+     pa.chunked_array([[{"a": 1}, {"a": 2}]])],
+    ids=lambda table: type(next(iter(table.values())) if isinstance(table, dict) else table).__name__,
+)  # fmt: skip
+def test_tables_and_mappings_of_columns_are_written(table: Any) -> None:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink)
+    assert pq.read_table(io.BytesIO(sink.getvalue())).to_pydict() == {"a": [1, 2]}
+    sink = io.BytesIO()
+    pqext.write_table(duckdb.sql("SELECT 1 AS a"), sink)
+    assert pq.read_table(io.BytesIO(sink.getvalue())).to_pydict() == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "message"),
+    [
+        (pa.array([1]), TypeError, r"expected a table, not Int64Array; pyarrow.table\(\{'name': values\}\)"),
+        (pa.chunked_array([[1]]), TypeError, "expected a table, not ChunkedArray; pyarrow.table"),
+        (pl.Series([1]), TypeError, "expected a table, not Series; pyarrow.table"),
+        ({"a": 1}, TypeError, r"column 'a' is of type int; a mapping has .* as in \{'a': \[...\]\}"),
+        ({"a": None}, TypeError, "column 'a' is of type NoneType"),
+        ({"a": "text"}, TypeError, "column 'a' is of type str"),
+        ({"a": {"b": [1]}}, TypeError, "column 'a' is of type dict"),
+        ({1: [1]}, TypeError, "names of columns are text, not 1"),
+        ({"a": [1, 2], "b": [1]}, ValueError, "equally many rows: 'a' has 2, 'b' has 1"),
+        ({"a": [1], "b": [1, "x"]}, ValueError, "column 'b': Could not convert 'x'"),
+    ],
+)
+def test_data_that_is_no_table_is_an_error_that_says_what_to_write(
+    data: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        pqext.write_table(data, io.BytesIO())
