@@ -104,8 +104,12 @@ def _leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
             array = array.cast(pa.decimal128(20, 0))
         return array.cast(type)
     except pa.ArrowInvalid as error:
+        remedy = "leave the column out with columns="
+        if pa.types.is_timestamp(array.type) and not path.endswith((".element", ".key", ".value")):
+            name = "timestamp_ntz" if array.type.tz is None else "timestamp"
+            remedy += f", or drop the digits beyond microseconds with col({path!r}).cast({name!r}).alias({path!r})"
         raise UnsupportedError(
-            f"Spark cannot hold a value of {array.type}: {error}; leave the column out with columns=",
+            f"Spark cannot hold a value of {array.type}: {error}; {remedy}",
             feature=str(array.type),
             column=path,
         ) from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from importlib.metadata import version
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -18,6 +19,7 @@ from pyspark.sql.types import _parse_datatype_json_string
 
 from pqext.core.annotations import SeenInSpark, for_mark
 from pqext.core.errors import UnsupportedError
+from pqext.core.types.profile import SPARK_NANOSECONDS
 from pqext.geo import crs as geo_crs
 from pqext.geo import types as geo
 from pqext.variant.shredding.ddl import DdlType, parse_ddl
@@ -61,6 +63,11 @@ _SIMPLE: dict[pa.DataType, T.DataType] = {
 }
 
 
+_TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+MOST_TIME_DIGITS = 9 if tuple(map(int, version("pyspark").split(".")[:2])) >= (4, 3) else 6
+"""Digits after the second that Spark's TIME has at most."""
+
+
 def spark_schema(schema: pa.Schema) -> T.StructType:
     """The Spark schema in which a file with Arrow ``schema`` is seen; every column may be null.
 
@@ -93,7 +100,7 @@ def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.Da
     if pa.types.is_fixed_size_binary(type):
         return T.BinaryType()
     if pa.types.is_time(type):
-        return T.TimeType()
+        return T.TimeType(min(_TIME_DIGITS[type.unit], MOST_TIME_DIGITS))
     if pa.types.is_timestamp(type):
         return T.TimestampNTZType() if type.tz is None else T.TimestampType()
     if pa.types.is_duration(type):
@@ -197,6 +204,8 @@ def _file_field(field: T.StructField, path: str) -> pa.Field:
         return plain.with_metadata(variant_field(field.name).metadata)
     if isinstance(field.dataType, T.GeometryType | T.GeographyType):
         return geo.mark(plain, _geospatial_type(field.dataType, path))
+    if isinstance(field.dataType, T.TimeType) and pa.types.is_time64(plain.type) and plain.type.unit == "ns":
+        return plain.with_metadata({SPARK_NANOSECONDS: b"true"})
     return plain.with_metadata({key: str(field.metadata[key]) for key in _KEPT if key in field.metadata} or None)
 
 
@@ -218,7 +227,9 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
         raise UnsupportedError(
             f"Parquet has no type for {type.simpleString()}; cast the column", feature=type.simpleString(), column=path
         )
-    return pa.time64("us") if isinstance(type, T.TimeType) else exchange_type(type)
+    if isinstance(type, T.TimeType):  # as Spark stores them: it reads no TIME in milliseconds
+        return pa.time64("ns" if type.precision > _TIME_DIGITS["us"] else "us")
+    return exchange_type(type)
 
 
 def is_marked_struct(type: T.DataType) -> bool:

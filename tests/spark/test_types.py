@@ -44,7 +44,7 @@ from pqext.variant.types import variant_field, variant_type
         (pa.uuid(), T.BinaryType()),
         (pa.decimal128(9, 2), T.DecimalType(9, 2)),
         (pa.date32(), T.DateType()),
-        (pa.time32("ms"), T.TimeType()),
+        (pa.time32("ms"), T.TimeType(3)),
         (pa.timestamp("ms", "Europe/Paris"), T.TimestampType()),
         (pa.timestamp("ns"), T.TimestampNTZType()),
         (pa.list_(pa.int32()), T.ArrayType(T.IntegerType())),

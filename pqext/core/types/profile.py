@@ -4,7 +4,8 @@ Spark 4 refuses a file's column, or the whole file, for some types that the form
 stores the nearest type that holds every value, or refuses the column by name:
 
 - half floats as FLOAT;
-- nanosecond timestamps and times as microseconds, milliseconds of a day too; a value with finer digits is refused;
+- nanosecond timestamps and times as microseconds, milliseconds of a day too; a value with finer digits is refused, but
+  TIME of seven to nine digits stays where Spark 4.3 itself writes it;
 - timestamps keep milliseconds, but a value beyond 64 bits of microseconds, which both of Spark's readers fail on, is
   refused; so it is in INT96;
 - times as local ones, since Spark knows no others;
@@ -31,6 +32,9 @@ import pyarrow.compute as pc
 from pqext.core.errors import UnsupportedError
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.types import marks
+
+SPARK_NANOSECONDS = b"pqext:spark_nanoseconds"
+"""The mark of a time of day that a Spark with TIME(7) to TIME(9) writes, whose reader takes nanoseconds."""
 
 _CRS = re.compile(r"OGC:CRS84|EPSG:\d+|SRID:\d+", re.IGNORECASE)
 _EXTENSION = b"ARROW:extension:name"
@@ -61,7 +65,7 @@ def _adapted(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataTyp
         return pa.float32(), metadata
     if types.is_timestamp(arrow) and arrow.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
         return pa.timestamp("us", arrow.tz), metadata
-    if types.is_time(arrow):
+    if types.is_time(arrow) and SPARK_NANOSECONDS not in metadata:
         return pa.time64("us"), {key: value for key, value in metadata.items() if key != marks.ADJUSTED_TO_UTC}
     if types.is_fixed_size_binary(arrow) and marks.logical_name(metadata) == "UUID":
         return arrow, {key: value for key, value in metadata.items() if key not in (_EXTENSION, marks.LOGICAL_TYPE)}
