@@ -43,6 +43,7 @@ POINTS = geo.from_points([1.0, 2.0, None, 3.0], [10.0, 20.0, 0.0, 30.0])
 
 def written(values: pa.Array, crs: Any = None, edges: Any = "planar", **options: Any) -> bytes:
     sink = io.BytesIO()
+    values = values.storage if isinstance(values, pa.ExtensionArray) else values
     schema = pa.schema([geo.geometry_field("g", crs, edges).with_type(values.type)])
     pqext.write_table(pa.table([values], schema), sink, **options)
     return sink.getvalue()
