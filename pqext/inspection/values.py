@@ -7,7 +7,9 @@ from decimal import Decimal
 from enum import IntEnum
 from uuid import UUID
 
-from pqext.core.metadata import EdgeInterpolationAlgorithm, LogicalType
+import numpy as np
+
+from pqext.core.metadata import EdgeInterpolationAlgorithm, LogicalType, Type
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
 from pqext.core.types.geometries import crs_label
@@ -68,6 +70,8 @@ def show(node: SchemaNode, value: Value | None) -> str | None:
         return format(value, "f") if -_MAX_SCALE <= int(value.as_tuple().exponent) <= 0 else str(value)
     if isinstance(value, int) and kind in ("DATE", "TIME", "TIMESTAMP"):
         return _show_time(node, kind, value)
+    if isinstance(value, float) and node.physical_type == Type.FLOAT:
+        return str(float(str(np.float32(value))))  # with the fewest digits of its type
     return str(value)
 
 

@@ -41,6 +41,7 @@ def only(column: pa.Array, **options: object) -> Column:
         ([3, -7], pa.int64(), "-7", "3", None),
         ([3, 7], pa.uint8(), "3", "7", "INTEGER(8, unsigned)"),
         ([1.5, 2.5], pa.float64(), "1.5", "2.5", None),
+        ([0.1, 1e-4], pa.float32(), "0.0001", "0.1", None),
         ([True, False], pa.bool_(), "false", "true", None),
         (["b", "ä"], pa.string(), "b", "ä", "STRING"),
         ([b"\x00\xff", b"\x01"], pa.binary(), "0x00ff", "0x01", None),
