@@ -256,6 +256,12 @@ def test_names_are_escaped_and_rows_without_columns_are_counted() -> None:
     assert csv_of(pa.table({"a": pa.array([None, ""], pa.string())})) == [["a"], [""], [""]]
 
 
+def test_blanks_at_the_ends_are_quoted_for_readers_that_trim() -> None:
+    table = pa.table({"a": [" x", "x\t", "x y", "x\r"], "b": [1, 2, 3, 4]})
+    data = b"".join(csv_lines(table.to_batches()[0], table.schema))
+    assert data == b'" x",1\n"x\t",2\nx y,3\n"x\r",4\n'
+
+
 def test_text_that_is_not_utf8_is_an_error_with_its_column() -> None:
     bad = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(struct.pack("ii", 0, 1)), pa.py_buffer(b"\xff")]
