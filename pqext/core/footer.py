@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pqext.core.buffers import Bytes
 from pqext.core.encryption.reading import FileDecryptor
+from pqext.core.errors import CorruptFileError
 from pqext.core.footer_choice import FooterForm
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData
@@ -49,8 +50,14 @@ class Footer:
         """The metadata with all that stands in it."""
         return self.metadata
 
-    def schema(self, limits: Limits, path: str | None) -> Schema:
-        """The schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``."""
+    def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
+        """The schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
+
+        Columns of the root without a repetition type are required, as other readers take them, unless ``strict``.
+        """
+        for element in self.metadata.schema[1:] if strict else ():
+            if element.repetition_type is None:
+                raise CorruptFileError(f"{element.name} has no repetition type", path=path, column=element.name)
         return from_elements(self.metadata.schema, limits, path)
 
 

@@ -101,7 +101,7 @@ class ParquetFile(Suggesting):
                         shapes=every.shapes, arrow_schema=every.arrow_schema, _passed_over=every.passed_over
                     )
                     return
-                self.schema = self._footer.schema(limits, self.path)
+                self.schema = self._footer.schema(limits, self.path, strict=self.options.strict)
                 if pairs and self.options.geoparquet:
                     self.schema = adopt(self.schema, pairs, self.path)
                 if self.options.int96 == "auto":

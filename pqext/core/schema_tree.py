@@ -90,7 +90,7 @@ class Tree:
             raise
         return SchemaNode(
             name=element.name,
-            repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[self.repetitions[at]],
+            repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[max(self.repetitions[at], 0)],
             children=Children(self, at, path) if count else (),
             physical_type=physical,
             type_length=element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None,
@@ -115,7 +115,7 @@ def _columns(
         names,
         next(odd, -1),
         np.array([element.num_children or 0 for element in elements], np.int32),
-        np.array([-1 if kind is None or not 0 <= kind <= 2 else kind for kind in kinds], np.int8),
+        np.array([-1 if kind is None else kind if 0 <= kind <= 2 else -2 for kind in kinds], np.int8),
         np.array([element.type is not None for element in elements], np.uint8),
     )
 

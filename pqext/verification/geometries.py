@@ -15,7 +15,7 @@ from pqext.core.extension.container import entry
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.leaf_runs import runs
-from pqext.core.metadata import GeospatialStatistics
+from pqext.core.metadata import GeospatialStatistics, Type
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
@@ -67,6 +67,10 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
 def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
     column, logical = leaf.node.dotted, leaf.node.logical_type
     assert logical is not None
+    if leaf.node.physical_type != Type.BYTE_ARRAY:
+        message = leaf.node.leaf_type.passed_over or f"{leaf.node.logical_name} annotates a BYTE_ARRAY only"
+        findings.add(Fault(f"{str(leaf.node.logical_name).lower()}.physical", message, column=column))
+        return None
     try:
         found = GeospatialType.from_logical_type(logical, file.options.properties)
     except GeometryError as error:

@@ -74,6 +74,8 @@ def concatenate(
                 if opened is not source:
                     opened.close()
         metadata = job.finish(sink)
+        if metadata.num_rows >= 1 << 63:
+            raise CorruptFileError(f"the files state {metadata.num_rows} rows together, more than a footer can state")
         sink.write(serialise_footer(metadata))
     return metadata.num_rows
 

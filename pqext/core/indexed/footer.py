@@ -48,7 +48,7 @@ class IndexedFooter(Footer):
         """The metadata as it stands in the file, its extension too."""
         return self.lookup.whole()
 
-    def schema(self, limits: Limits, path: str | None) -> Schema:
+    def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
         """The schema, of which a column is made when it is asked for."""
         return from_table(self.lookup, limits, path)
 

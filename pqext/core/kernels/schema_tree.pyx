@@ -52,7 +52,7 @@ cdef bint read_element(
             if id == TYPE:
                 type[0] = 1  # which one does not matter here
             elif id == REPETITION:
-                repetition[0] = <int32_t> value if 0 <= value <= 2 else -1
+                repetition[0] = <int32_t> value if 0 <= value <= 2 else -2
             else:
                 children[0] = <int32_t> value
         elif wire > FALSE:
@@ -170,6 +170,8 @@ def levels(const int32_t[::1] children, const int8_t[::1] repetition, const uint
         definition = repeated = 0
         if depth:
             kind = repetition[at]
+            if kind == -1 and depth == 1:
+                kind = 0  # some writers leave out the type of root columns that are required
             if kind < 0:
                 fault = "repetition"
                 break

@@ -1,0 +1,75 @@
+"""Schemas of other writers that are read in spite of a fault, and errors of schemas and footers that are typed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.errors import CorruptFileError
+from pqext.core.metadata import FileMetaData, GeographyType, GeometryType, LogicalType
+from pqext.core.thrift import encode
+
+
+def with_footer(table: pa.Table, change: Callable[[FileMetaData], None]) -> bytes:
+    """A file of pyarrow with a changed footer, which our own writer would refuse."""
+    out = io.BytesIO()
+    pq.write_table(table, out, store_schema=False)
+    data = out.getvalue()
+    with pqext.open(data) as file:
+        metadata, end = file.metadata, file.footer.offset
+        metadata.schema = list(metadata.schema)
+        change(metadata)
+        footer = encode(metadata)
+    return data[:end] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+REQUIRED = pa.schema([pa.field("a", pa.int64(), False), pa.field("b", pa.string(), False)])
+
+
+def without_repetition(metadata: FileMetaData) -> None:
+    for element in metadata.schema[1:]:
+        element.repetition_type = None
+
+
+def test_root_columns_without_a_repetition_type_are_required() -> None:
+    data = with_footer(pa.table({"a": [1, 2], "b": ["x", "y"]}, REQUIRED), without_repetition)
+    assert pqext.read_table(data).to_pylist() == pq.read_table(io.BytesIO(data)).to_pylist()
+    assert pqext.scan(data).count() == 2
+    with pytest.raises(CorruptFileError, match="no repetition type"):
+        pqext.read_table(data, strict=True)
+
+
+def test_an_unknown_repetition_type_is_an_error() -> None:
+    def unknown(metadata: FileMetaData) -> None:
+        metadata.schema[1].repetition_type = 7
+
+    data = with_footer(pa.table({"a": [1, 2], "b": ["x", "y"]}, REQUIRED), unknown)
+    with pytest.raises(CorruptFileError, match="no valid repetition type"):
+        pqext.read_table(data)
+
+
+@pytest.mark.spec("geometry.physical", "geography.physical")
+@pytest.mark.parametrize("values", [[1, 2], [1.5, 2.5], [True, False]])
+@pytest.mark.parametrize("member", ["geometry", "geography"])
+def test_verify_reports_geometries_of_numbers(member: str, values: list[object]) -> None:
+    logical = LogicalType(GEOMETRY=GeometryType()) if member == "geometry" else LogicalType(GEOGRAPHY=GeographyType())
+
+    def annotate(metadata: FileMetaData) -> None:
+        metadata.schema[1].logicalType = logical
+
+    data = with_footer(pa.table({"v": values}), annotate)
+    assert [fault.rule for fault in pqext.verify(data).faults] == [f"{member}.physical"]
+
+
+def test_more_rows_than_a_footer_states_are_not_concatenated() -> None:
+    def huge(metadata: FileMetaData) -> None:
+        metadata.num_rows = metadata.row_groups[0].num_rows = 2**63 - 1
+
+    data = with_footer(pa.table({"v": [1]}), huge)
+    with pytest.raises(CorruptFileError, match="rows together"):
+        pqext.concatenate([data, data], io.BytesIO())
