@@ -27,6 +27,7 @@ from pqext.cli.scan_arguments import (
     Select,
     Skipping,
     Sources,
+    Timezone,
     Union,
     Variants,
     Where,
@@ -61,6 +62,7 @@ def query(
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
     skipping: Skipping = None,
+    timezone: Timezone = "UTC",
     limit: Annotated[
         int | None,
         Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
@@ -106,7 +108,7 @@ def query(
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select, union, on_invalid, store or None, reading)
+        found = asked(places, where, select, union, on_invalid, store or None, timezone, reading)
         if explain:
             click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -133,6 +135,7 @@ def head(
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
     skipping: Skipping = None,
+    timezone: Timezone = "UTC",
     form: Annotated[
         Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
@@ -149,7 +152,7 @@ def head(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        found = asked(places, where, select, union, on_invalid, store or None, reading).limit(rows)
+        found = asked(places, where, select, union, on_invalid, store or None, timezone, reading).limit(rows)
         schema, batches = _started(found, BATCH_ROWS)
     formats = formats_of(variants, geometry, True)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None, formats)
@@ -161,6 +164,7 @@ def count(
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
     skipping: Skipping = None,
+    timezone: Timezone = "UTC",
     as_json: Json = False,
     reading: Reading = DEFAULTS,
     storage: Storage = None,
@@ -174,7 +178,7 @@ def count(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        rows = asked(places, where, None, union, on_invalid, store or None, reading).count()
+        rows = asked(places, where, None, union, on_invalid, store or None, timezone, reading).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

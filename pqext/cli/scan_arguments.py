@@ -74,6 +74,13 @@ Skipping = Annotated[
         help="A data-skipping store of these files (pqext skipping build): those that it refuses are not opened.",
     ),
 ]
+Timezone = Annotated[
+    str,
+    Option(
+        "--timezone", metavar="ZONE",
+        help="The time zone of local times in casts, such as Europe/Paris or +02:00.",
+    ),
+]
 Variants = Annotated[
     VariantOutput | None,
     Option(
@@ -90,7 +97,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 def asked(
     sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool,
-    on_invalid: OnInvalid, skipping: Place | None, reading: Reading,
+    on_invalid: OnInvalid, skipping: Place | None, timezone: str, reading: Reading,
 ) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.dataset.notations.dnf import from_text
@@ -104,7 +111,7 @@ def asked(
         store = open_store(skipping, limits=reading.limits)
     found = scan(
         sources, schema="union" if union else None, limits=reading.limits, on_invalid=on_invalid.value,
-        skipping=store, options=reading.options,
+        skipping=store, timezone=timezone, options=reading.options,
     )  # fmt: skip
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])

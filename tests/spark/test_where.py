@@ -250,3 +250,19 @@ def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Pa
             Query.from_options({"path": path, "columns": json.dumps(names)}).schema()
     with pytest.raises(ValueError, match=r'JSON text, as in \{"column": "infer"\}'):
         write_options({"shredding": "infer"})
+
+
+def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(
+    spark: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    from pqext.spark.reading import frames
+
+    path = str(tmp_path / "hint.parquet")
+    pqext.write_table(pa.table({"a": [1, 2, 3]}), path)
+    frames._hint.cache_clear()
+    df = read(spark, path)
+    assert where(df, col("a") > 1).count() == 2
+    assert not caplog.messages
+    assert df.where("a > 1").count() == df.filter(F.col("a") > 1).count() == 2
+    assert [message for message in caplog.messages if "pqext.spark.where" in message] == caplog.messages[:1]
+    assert len(caplog.messages) == 1

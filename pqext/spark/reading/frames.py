@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from pqext.core.suggest import answering_with
@@ -157,8 +158,31 @@ def read(
     )
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
     asked = partial(_query_of, options, paths)
+    if choice.engine != "native":
+        for name in ("where", "filter"):
+            setattr(df, name, partial(_filtered, getattr(df, name)))
     _reads[df] = _Read(again, expression, frozenset(one.name for one in named), asked)
     return df
+
+
+@cache
+def _hint() -> None:
+    """Say once that Spark's own filters reach no statistics."""
+    logging.getLogger("pqext.spark").warning(
+        "DataFrame.where of what pqext.spark.read returns skips no row groups: pqext.spark.where(df, condition) and "
+        "read(..., where=condition) do, with conditions of pqext.col"
+    )
+
+
+def _filtered(method: Callable[[Any], DataFrame], condition: Any) -> DataFrame:
+    """``DataFrame.where`` of a data frame of :func:`read`, with the hint."""
+    _hint()
+    return method(condition)
+
+
+def _filter(df: DataFrame, condition: Column) -> DataFrame:
+    """``DataFrame.where`` without the hint."""
+    return type(df).where(df, condition)
 
 
 def query(
@@ -265,11 +289,11 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     filter = condition(df, tree).column
     known = _reads.get(df)
     if known is None or _is_cached(df) or not reads_alike(tree, df.schema):
-        return df.where(filter)
+        return _filter(df, filter)
     if not known.computed.isdisjoint(visitors.columns(tree)):
-        return df.where(filter)
+        return _filter(df, filter)
     both = all_of([tree] if known.where is None else [known.where, tree])
-    return df.where(filter) if both.depth >= MAX_DEPTH else known.again(where=both)
+    return _filter(df, filter) if both.depth >= MAX_DEPTH else known.again(where=both)
 
 
 def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
