@@ -228,6 +228,13 @@ def test_pairs_of_geographies_are_asked_as_one_by_one(name: str) -> None:
     assert found == expected
 
 
+def test_measures_are_read_by_shapely_2_0_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(shapely, "get_m", raising=False)  # new in shapely 2.1
+    texts = ["POINT M (1 2 3)", "POINT ZM (1 2 3 4)", "POINT Z (1 2 3)", "POINT M EMPTY", "LINESTRING M (0 0 1, 1 1 1)"]
+    found = geometry_accessors.M.evaluate(from_wkt(pa.array([*texts, None])))
+    assert found.to_pylist() == [3.0, 4.0, None, None, None, None]
+
+
 def test_hollow_parts_do_not_crash_geos() -> None:
     hollow = shapely.GeometryCollection([shapely.Point(1, 1), shapely.Polygon()])
     of = Geometries.of(from_shapely([hollow]))

@@ -105,7 +105,14 @@ def _z(array: pa.Array) -> pa.Array:
 
 
 def _m(array: pa.Array) -> pa.Array:
-    return _ordinate("m", array)
+    import shapely
+
+    from pqext import geo
+
+    of = Geometries.of(array)  # shapely reads M only from 2.1 on
+    found = np.array(geo.bounds(of.wkb).field("mmin").to_numpy(zero_copy_only=False), np.float64)
+    found[shapely.get_type_id(of.shapes()) != 0] = np.nan
+    return measured(found, of.missing)
 
 
 def box_sides(of: Geometries) -> pa.StructArray:
