@@ -16,6 +16,7 @@ from stress.spatial import polygon, shapes
 from stress.variants import documents
 
 from pqext import geo
+from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark.functions import (
     geometry_accessors,
     geometry_constructors,
@@ -35,7 +36,7 @@ PREDICATES = ("intersects", "within", "contains", "covers", "touches", "overlaps
 
 def cases(folder: Path) -> Iterator[Case]:
     rows = shapes(1500, 5)
-    wkb = geo.from_shapely(list(rows))
+    wkb = from_shapely(list(rows))
     present = ~shapely.is_missing(rows)
     for module in (geometry_accessors, geometry_formats, geometry_measures, geometry_operations):
         for name in sorted(vars(module)):
@@ -48,9 +49,7 @@ def cases(folder: Path) -> Iterator[Case]:
     yield Case(
         "st_transform", lambda _: geometry_operations.TRANSFORM.evaluate(wkb, target="EPSG:3857", source="EPSG:4326")
     )
-    yield Case(
-        "st_geohash", lambda _: geometry_keys.GEOHASH.evaluate(geo.from_points([1.5] * 50, [2.5] * 50), precision=7)
-    )
+    yield Case("st_geohash", lambda _: geometry_keys.GEOHASH.evaluate(from_points([1.5] * 50, [2.5] * 50), precision=7))
     texts = geo.to_wkt(wkb)
     yield Case("st_geomfromwkt", lambda _: geometry_constructors.FROM_WKT.evaluate(texts))
     yield from of_predicates(rows, wkb)
@@ -78,7 +77,7 @@ def of_predicates(rows: Any, wkb: pa.Array) -> Iterator[Case]:
             None if none else bool(answer) for none, answer in zip(missing | np.roll(missing, 7), answers, strict=True)
         ]
         pairs = geometry_predicates.PAIRS[f"st_{operation}"].evaluate
-        yield Case(f"st_{operation} of pairs", partial(paired, pairs, wkb, geo.from_shapely(list(others))), expected)
+        yield Case(f"st_{operation} of pairs", partial(paired, pairs, wkb, from_shapely(list(others))), expected)
 
 
 def related(wkb: pa.Array, question: Any, _: int) -> list[Any]:
@@ -94,14 +93,14 @@ def paired(pairs: Any, one: pa.Array, other: pa.Array, _: int) -> list[Any]:
 def of_joins() -> Iterator[Case]:
     left, right = shapes(800, 6), shapes(400, 7)
     points = shapely.centroid(left)
-    sides = Geometries.of(geo.from_shapely(list(left))), Geometries.of(geo.from_shapely(list(right)))
+    sides = Geometries.of(from_shapely(list(left))), Geometries.of(from_shapely(list(right)))
     for operation in PREDICATES:
         matcher = Matcher(sides[1], Condition(operation))  # type: ignore[arg-type]
         for name, rows in (("shapes", left), ("points", points)):
             one, other = np.nonzero(getattr(shapely, operation)(rows[:, None], right[None, :]))
             yield Case(
                 f"join of {name}: {operation}",
-                partial(matched, matcher, Geometries.of(geo.from_shapely(list(rows)))),
+                partial(matched, matcher, Geometries.of(from_shapely(list(rows)))),
                 [one, other],
             )
     nearest = Nearest(sides[1], 2, None)
