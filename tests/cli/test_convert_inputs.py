@@ -25,6 +25,7 @@ import pqext
 from pqext.cli import app
 from pqext.cli.files import describe
 from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.variant.json.files import pieces_at
 
 FEATURES = [
     {"type": "Feature", "geometry": {"type": "Point", "coordinates": [n, 2]}, "properties": {f"n{n}": n, "s": "a"}}
@@ -168,3 +169,12 @@ def test_formats_that_are_not_read_are_named_with_what_to_do(
 def pqext_file(folder: Path) -> Path:
     pqext.write_table(pa.table({"a": [1]}), folder / "a.parquet")
     return folder / "a.parquet"
+
+
+def test_ranges_of_a_compressed_file_whose_name_does_not_say_so_are_refused(tmp_path: Path) -> None:
+    """Tasks of Spark share out ranges of bytes, which would lose rows of a file that is decompressed."""
+    path = tmp_path / "in.json"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 100))
+    with pytest.raises(CorruptFileError, match=r"compressed with gzip, but its name does not end in \.gz"):
+        list(pieces_at(str(path), "lines", 1 << 16, 1 << 16, 0, 10))
+    assert sum(bytes(piece.text).count(b"\n") for piece in pieces_at(str(path), "lines", 1 << 16, 1 << 16)) == 100
