@@ -188,8 +188,15 @@ class _Evaluator(Visitor[pa.Array]):
 
     def _shown_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
         """The type of an operand's values; durations are compared as the integers that count them."""
-        shown = self._column(operand)[1].type if isinstance(operand, Column) and pa.types.is_int64(array.type) else None
+        shown = self._stored_type(operand) if pa.types.is_int64(array.type) else None
         return shown if shown is not None and pa.types.is_duration(shown) else array.type
+
+    def _stored_type(self, operand: Operand) -> pa.DataType | None:
+        """The type of a column in the batch; None for what is computed, and for values that are known without it."""
+        if not isinstance(operand, Column):
+            return None
+        names = self.batch.schema.names
+        return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
 
     def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
         """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
@@ -219,8 +226,8 @@ class _Evaluator(Visitor[pa.Array]):
 
             zone = operand.timezone or DEFAULT
             return extract(self.value(operand.column), operand.path, operand.type, strict=False, timezone=zone)
-        if isinstance(operand, Cast) and isinstance(operand.operand, Column):
-            shown = self._column(operand.operand)[1].type
+        if isinstance(operand, Cast):
+            shown = self._stored_type(operand.operand)
             if isinstance(shown, pa.BaseExtensionType) and shown.extension_name == "arrow.uuid":
                 return cast_uuids(self.value(operand.operand), operand)
         if not isinstance(operand, Column):
