@@ -10,7 +10,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometries, of_shapes
-from pqext.spark.functions.udf import FLAT, GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, named, number, text_of
+from pqext.spark.functions.udf import (
+    ANYTHING,
+    FLAT,
+    GEOMETRIES,
+    NUMBER,
+    ArrowFunction,
+    ColumnOrName,
+    named,
+    number,
+    text_of,
+)
 from pqext.spark.types import crs_of_srid, srid_of_crs
 
 _TYPED = (0, 3857, 4326)
@@ -52,18 +62,24 @@ def st_makevalid(geometry: ColumnOrName) -> Column:
     return MAKEVALID(geometry)
 
 
-def st_transform(geometry: ColumnOrName, target: int | str, source: int | str | None = None) -> Column:
+def st_transform(
+    geometry: ColumnOrName, target: int | str | Column, source: int | str | Column | None = None
+) -> Column:
     """In another coordinate reference system, as :func:`pqext.geo.transform` projects it by PROJ. Null on null.
 
     ``target`` and ``source`` are an EPSG code or any string that names a CRS. ``source`` is by default that of the
     column's type, of ANY that of all rows, and must be given for BINARY. Coordinates are x, y (longitude, latitude)
     throughout. The result is GEOMETRY(``target``) for 4326, 3857 and 0, and ANY with the code of ``target`` otherwise.
-    What PROJ has no result for fails the query, with the row in its batch.
+    What PROJ has no result for fails the query, with the row in its batch. Where one of them is a column, of INT or
+    STRING, each row has its own; the result is ANY then, and null where the CRS is.
 
     Raises GeometryError for a CRS that is not known.
     """
     from pqext.geo import crs
 
+    if isinstance(target, Column) or isinstance(source, Column):
+        columns = [F.lit(one) for one in (target, source) if one is not None]
+        return TRANSFORM_ROWS(geometry, *columns)
     for one in (target, source):
         if one is not None:
             crs.parse(crs.normalize(one))
@@ -142,6 +158,31 @@ def _transform(array: pa.Array, target: int | str, source: int | str | None = No
     return geometries(made, _srid(target))
 
 
+def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None = None) -> pa.Array:
+    """Geometries projected into the CRS of each row, from that of ``sources`` or their own."""
+    of = Geometries.of(array)
+    if sources is None:
+        if of.srid is None:
+            raise TypeError("st_transform needs the CRS that BINARY is in: source=4326")
+        sources = of.srid
+    pairs = list(zip(targets.to_pylist(), sources.to_pylist(), of.missing.tolist(), strict=True))
+    rows: dict[Any, list[int]] = {}
+    for row, (target, source, is_missing) in enumerate(pairs):
+        known = target is not None and source is not None and not is_missing
+        rows.setdefault((target, source) if known else None, []).append(row)
+    parts, order = [], []
+    for pair, places in rows.items():
+        order += places
+        if pair is None:
+            parts.append(geometries(pa.nulls(len(places), pa.binary()), 0))
+        else:
+            source = crs_of_srid(pair[1]) if isinstance(pair[1], int) else pair[1]
+            parts.append(_transform(array.take(pa.array(places, pa.int64())), pair[0], source or "OGC:CRS84"))
+    if not parts:
+        return geometries(of.wkb, 0)
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
+
+
 def _crs(array: pa.Array, of: Geometries) -> str | None:
     """The CRS that the column's type names, or that all of its rows have. Raises TypeError where there is none."""
     if of.srid is None:
@@ -159,4 +200,5 @@ CENTROID = ArrowFunction("st_centroid", (FLAT,), GEOMETRY, _centroid)
 BUFFER = ArrowFunction("st_buffer", (FLAT, NUMBER), GEOMETRY, _buffer)
 SIMPLIFY = ArrowFunction("st_simplify", (FLAT, NUMBER), GEOMETRY, _simplify)
 MAKEVALID = ArrowFunction("st_makevalid", (FLAT,), GEOMETRY, _makevalid)
+TRANSFORM_ROWS = ArrowFunction("st_transform", (GEOMETRIES, ANYTHING, ANYTHING), GEOMETRY, transform_rows)
 TRANSFORM = ArrowFunction("st_transform", (GEOMETRIES,), GEOMETRY, _transform)

@@ -22,7 +22,7 @@ from pqext.spark.functions import (
     variant_schemas,
     variant_values,
 )
-from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometries
+from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes
 from pqext.spark.functions.udf import NUMBER, ArrowFunction, arrow_udf, of_arrays
 from pqext.spark.functions.variant_arrays import normal_variant, to_spark
 from pqext.variant.access.path import as_path
@@ -122,11 +122,7 @@ def _delete(variants: pa.Array, *paths: pa.Array) -> pa.Array:
 
 
 def _transform(array: pa.Array, target: pa.Array, *source: pa.Array) -> pa.Array:
-    to = _only(target, "the target CRS")
-    if to is None:
-        return geometries(Geometries.of(array).wkb, 0)
-    given = _only(source[0], "the source CRS") if source else None
-    return geometry_operations.TRANSFORM.evaluate(array, target=to, source=given)
+    return geometry_operations.transform_rows(array, target, *source)
 
 
 def _point(x: pa.Array, y: pa.Array, *z: pa.Array) -> pa.Array:
