@@ -24,6 +24,7 @@ from pqext.core.errors import (
     CorruptFileError,
     ExpansionError,
     InvalidValueError,
+    LimitError,
     MemoryLimitError,
     OffsetIndexError,
     ParquetError,
@@ -47,6 +48,8 @@ from pqext.core.workers import Workers
 
 _FEW_ROWS = 1024
 """A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
+_SHARED_ROWS = 1 << 16
+"""Rows of a row group from which on it is looked whether others share its chunks."""
 _FEWER = 16
 """Where a batch exceeds the budget, one of so many times fewer rows is tried."""
 
@@ -104,6 +107,7 @@ class RowGroupReader:
             raise
 
     def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
+        self._check_shared()
         if self._lost is not None and self._are_others(self._lost):
             return
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
@@ -185,6 +189,16 @@ class RowGroupReader:
                     yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
             for reader in readers.values():
                 reader.check_end()
+
+    def _check_shared(self) -> None:
+        """Raise ``LimitError`` if very many rows are those of one column chunk, which many row groups name."""
+        rows, usage = self._group.num_rows, self._budget.usage
+        if rows <= _SHARED_ROWS or usage is None or not self._leaves:
+            return
+        start = self._group.chunk(self._leaves[0].node).byte_range[0]
+        shared = usage.shared_rows(start, self._group.index, rows)
+        if shared > self._budget.room:
+            raise LimitError(f"row groups that share one column chunk state {shared} rows, more than memory_bytes")
 
     def _are_others(self, lost: Losses) -> bool:
         """Do chunks share bytes with others? Their values may be those of the others, and cost the row group."""

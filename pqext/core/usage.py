@@ -12,7 +12,8 @@ class Usage:
     """What was read so far through one source, by any of its threads."""
 
     __slots__ = (
-        "_lock", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages", "requests", "rows_evaluated",
+        "_lock", "_shared", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages", "requests",
+        "rows_evaluated",
     )
 
     def __init__(self) -> None:
@@ -30,6 +31,7 @@ class Usage:
         """Rows on which a filter was evaluated, each once however many stages looked at it."""
         self.filter_seconds = 0.0
         """How long that took."""
+        self._shared: dict[int, dict[int, int]] = {}
         self._lock = threading.Lock()
 
     def fetched(self, size: int, seconds: float, requests: int = 1) -> None:
@@ -43,6 +45,13 @@ class Usage:
         """Count decoded data pages."""
         with self._lock:
             self.pages += pages
+
+    def shared_rows(self, start: int, group: int, rows: int) -> int:
+        """Count ``rows`` of row group ``group``, whose first chunk begins at ``start``; returns those that share it."""
+        with self._lock:
+            groups = self._shared.setdefault(start, {})
+            groups[group] = rows
+            return sum(groups.values()) if len(groups) > 1 else 0
 
     def nullified(self, values: int) -> None:
         """Count values that became null."""

@@ -159,7 +159,6 @@ def test_lists_and_maps_of_every_age_are_understood(elements: list[SchemaElement
         ([group("a", REQUIRED, 5), leaf("b", REQUIRED)], "fewer children"),
         ([group("a", REQUIRED, 0)], "neither a type nor children"),
         ([group("a", REQUIRED, -3)], "neither a type nor children"),
-        ([SchemaElement(name="a", type=Type.INT32)], "repetition type"),
         ([SchemaElement(name="a", type=Type.INT32, repetition_type=9)], "repetition type"),
         ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY)], "FIXED_LEN_BYTE_ARRAY of length None"),
         ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY, type_length=-1)], "length -1"),
