@@ -28,7 +28,7 @@ UNKNOWN = "srid:0"
 """The string for a system that is unknown."""
 
 UNKNOWN_TO_SPARK = "SRID:0"
-"""The same in the letters that Spark writes; its own reader rejects others."""
+"""`UNKNOWN` in capitals, as Spark writes it; Spark's own reader rejects lower case."""
 
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
