@@ -24,6 +24,7 @@ from pqext.cli.scan_arguments import (
     Invalid,
     Json,
     OnInvalid,
+    PartitionTypes,
     Select,
     Skipping,
     Sources,
@@ -61,6 +62,7 @@ def query(
     select: Select = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
+    partition_types: PartitionTypes = None,
     skipping: Skipping = None,
     timezone: Timezone = "UTC",
     limit: Annotated[
@@ -108,7 +110,7 @@ def query(
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select, union, on_invalid, store or None, timezone, reading)
+        found = asked(places, where, select, union, on_invalid, partition_types, store or None, timezone, reading)
         if explain:
             click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -134,6 +136,7 @@ def head(
     where: Where = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
+    partition_types: PartitionTypes = None,
     skipping: Skipping = None,
     timezone: Timezone = "UTC",
     form: Annotated[
@@ -152,8 +155,8 @@ def head(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        found = asked(places, where, select, union, on_invalid, store or None, timezone, reading).limit(rows)
-        schema, batches = _started(found, BATCH_ROWS)
+        found = asked(places, where, select, union, on_invalid, partition_types, store or None, timezone, reading)
+        schema, batches = _started(found.limit(rows), BATCH_ROWS)
     formats = formats_of(variants, geometry, True)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None, formats)
 
@@ -163,6 +166,7 @@ def count(
     where: Where = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
+    partition_types: PartitionTypes = None,
     skipping: Skipping = None,
     timezone: Timezone = "UTC",
     as_json: Json = False,
@@ -178,7 +182,7 @@ def count(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        rows = asked(places, where, None, union, on_invalid, store or None, timezone, reading).count()
+        rows = asked(places, where, None, union, on_invalid, partition_types, store or None, timezone, reading).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

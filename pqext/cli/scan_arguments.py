@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -67,6 +68,13 @@ Invalid = Annotated[
     OnInvalid,
     Option("--on-invalid", help="Files that are no Parquet stop the work, or are left out.", show_default=True),
 ]
+PartitionTypes = Annotated[
+    str | None,
+    Option(
+        "--partition-types", metavar="NAME=TYPE,...", show_default=False,
+        help="Types of columns that folders name, such as zip=string,day=date; by default integers, dates or text.",
+    ),
+]
 Skipping = Annotated[
     str | None,
     Option(
@@ -97,7 +105,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 def asked(
     sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool,
-    on_invalid: OnInvalid, skipping: Place | None, timezone: str, reading: Reading,
+    on_invalid: OnInvalid, partition_types: str | None, skipping: Place | None, timezone: str, reading: Reading,
 ) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.dataset.notations.dnf import from_text
@@ -111,11 +119,21 @@ def asked(
         store = open_store(skipping, limits=reading.limits)
     found = scan(
         sources, schema="union" if union else None, limits=reading.limits, on_invalid=on_invalid.value,
-        skipping=store, timezone=timezone, options=reading.options,
+        partition_types=_types_of(partition_types), skipping=store, timezone=timezone, options=reading.options,
     )  # fmt: skip
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found
+
+
+def _types_of(text: str | None) -> dict[str, str] | None:
+    """Read ``name=type`` pairs. Commas within parentheses belong to a type, such as ``DECIMAL(9,2)``."""
+    if text is None:
+        return None
+    pairs = [pair.partition("=") for pair in re.split(r",(?![^(]*\))", text)]
+    if not all(name and equals and type for name, equals, type in pairs):
+        raise ValueError(f"--partition-types takes pairs such as zip=string,day=date, not {text!r}")
+    return {name.strip(): type.strip() for name, _, type in pairs}
 
 
 def formats_of(variants: VariantOutput | None, geometry: GeometryOutput | None, is_text: bool) -> Formats:

@@ -435,3 +435,16 @@ def test_long_blanks_in_a_selection_are_passed_over_once() -> None:
     assert len(selection(f"a{' ' * 100_000}= ")) == 1
     assert selection(f"a{' ' * 100_000}= b")[0][0] == "a"
     assert time.process_time() - began < 5
+
+
+def test_partition_types_state_the_types_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "zip=01234" / "day=2024-01-31").mkdir(parents=True)
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "zip=01234" / "day=2024-01-31" / "a.parquet")
+    inferred = run("query", tmp_path, "--format", "json")
+    assert json.loads(inferred.stdout) == {"n": 1, "zip": "01234", "day": "2024-01-31"}
+    stated = run("query", tmp_path, "--format", "json", "--partition-types", "zip=int,day=string")
+    assert json.loads(stated.stdout) == {"n": 1, "zip": 1234, "day": "2024-01-31"}
+    decimal = run("count", tmp_path, "--where", "zip > 1233.5", "--partition-types", "zip=DECIMAL(9,2),day=string")
+    assert decimal.stdout == "1\n"
+    assert "partition_types={'zip': 'int64'} reads numbers" in run("count", tmp_path, "--where", "zip = 1234").output
+    assert "takes pairs such as" in run("count", tmp_path, "--partition-types", "zip").output

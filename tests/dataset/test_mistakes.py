@@ -26,9 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "user": [{"name": "Ann"}], "event": variant.parse_json(['{"type": "view"}']), "at": geo.from_points([1], [2]),
     })
     for year in (2025, 2026):
-        (root / f"year={year}" / "month=01").mkdir(parents=True)
+        (root / f"year={year}" / "month=1").mkdir(parents=True)
         pqext.write_table(
-            table, root / f"year={year}" / "month=01" / "a.parquet", geometry={"at": "OGC:CRS84"}
+            table, root / f"year={year}" / "month=1" / "a.parquet", geometry={"at": "OGC:CRS84"}
         )
     return root
 

@@ -94,17 +94,24 @@ class Partitions:
             raise ValueError(f"column {self.rows!r} counts rows as they are read: filter the result by it")
         if not names & {path[0] for path in paths(whole)}:
             return [Narrowed(filter)] * values.num_rows
-        known = {
-            leaf: evaluate(leaf, values).to_pylist()
-            for leaf in _leaves(whole)
-            if _tops(leaf) <= names
-        }
+        known = {leaf: self._evaluated(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
         found = [_narrowed(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return found
         name = visible(self.paths)  # which no folder names
         texts = [one.refusal and one.refusal.replace(f"by its folders {name} is", f"{name} is") for one in found]
         return [replace(one, refusal=text) for one, text in zip(found, texts, strict=True)]
+
+    def _evaluated(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
+        try:
+            return evaluate(leaf, values).to_pylist()
+        except TypeError as error:
+            name = next(iter(_tops(leaf)))
+            if not pa.types.is_string(values.schema.field(name).type):
+                raise
+            raise TypeError(
+                f"{error}; folders name {visible(name)} as text: partition_types={{{name!r}: 'int64'}} reads numbers"
+            ) from None
 
     def including(self, paths: str | None, rows: str | None) -> Partitions:
         """These columns, then those of the file's path and of the row's number in it, where they are given a name.
