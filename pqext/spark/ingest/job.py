@@ -20,6 +20,7 @@ from pqext.spark.ingest.progress import ShowProgress, described, told
 from pqext.spark.ingest.task import Attempt, IngestTask, Stopped
 from pqext.spark.json.csv_documents import CsvForm
 from pqext.spark.json.text_parts import Part, find_parts, share_out
+from pqext.spark.timezones import session_timezone
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import empty_file, without
 from pqext.spark.writing.ingest_notes import note_of
@@ -193,7 +194,7 @@ def ingest_json(
     how = Ingestion(
         column, None if schema is None else shredding(schema, "json"), numbers, duplicate_keys, max_bytes, form,
         on_error, error_column, made, partitions, bad_lines_file, division, of_csv, storage_options,
-        with_profile(options, "profile=None"),
+        with_profile(options, "profile=None"), session_timezone(spark),
     )
     check_division(division, how.schema(how.parsing()))  # wrong arguments are told now
     target = target_of(dest, storage_options)

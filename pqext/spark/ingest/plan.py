@@ -19,6 +19,7 @@ from pqext.variant.access.targets import target_type
 from pqext.variant.json.files import Piece, pieces_at
 from pqext.variant.json.lines import SAMPLE_BYTES
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
+from pqext.variant.timezones import DEFAULT
 from pqext.variant.types import variant_field
 
 _SAMPLED_FILES = 4
@@ -46,6 +47,8 @@ class Ingestion:
     """Where documents are in files of CSV; None for files of JSON."""
     storage_options: Mapping[str, Any] | None = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
+    timezone: str = DEFAULT
+    """The zone of local times in columns that name folders."""
 
     def parsing(self) -> Parsing:
         """How text is parsed. Faults are told rather than raised, so that they can be placed in their files."""

@@ -138,7 +138,7 @@ class IngestTask:
                     columns += piece.beside.slice(first, len(array)).columns
                 document += len(array)
                 first += len(array)
-                columns += [extract(array, path, kind) for path, kind in named]
+                columns += [extract(array, path, kind, timezone=self.how.timezone) for path, kind in named]
                 batch = self._batch(columns, reasons, schema)
                 taken.rows += len(batch)
                 if len(batch):
