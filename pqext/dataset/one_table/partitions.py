@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
@@ -104,7 +104,7 @@ class Partitions:
 
     def _evaluated(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
         try:
-            return evaluate(leaf, values).to_pylist()
+            return cast("list[bool | None]", evaluate(leaf, values).to_pylist())
         except TypeError as error:
             name = next(iter(_tops(leaf)))
             if not pa.types.is_string(values.schema.field(name).type):
