@@ -83,6 +83,10 @@ class SchemaNode:
         names: list[str] = self.children.names()  # type: ignore[attr-defined]
         return names
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a child is called ``name``; of a wide schema no other name is read for it."""
+        return isinstance(name, str) and self.position(name) is not None
+
     def position(self, name: str) -> int | None:
         """The number of the child called ``name``, if there is one; the first of several."""
         found = self._searched(name)

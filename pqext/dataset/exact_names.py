@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
@@ -9,8 +10,9 @@ from typing import Any, Literal, TypeVar, cast
 import pyarrow as pa
 
 from pqext.core.reader import ParquetFile
+from pqext.core.schema import SchemaNode
 from pqext.dataset.expressions.dotted_names import dotted_columns, exact
-from pqext.dataset.files.file_set import FileSet, located
+from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.projection import Computed
 
 T = TypeVar("T")
@@ -23,7 +25,7 @@ class ExactNames:
     files: FileSet
     folders: tuple[str, ...]
     rule: Literal["union"] | pa.Schema | None
-    _names: frozenset[str] | None = None
+    _names: Container[str] | None = None
     _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """Conditions and values with what they become, by the ids of the former."""
 
@@ -48,22 +50,32 @@ class ExactNames:
     def learn(self, file: ParquetFile) -> None:
         """Take the names of a file, with which all others agree unless a rule says what the columns are."""
         if self._names is None and self.rule is None:
-            self._names = frozenset((*self.folders, *file.schema.root.child_names))
+            self._names = _FileNames(self.folders, file.schema.root)
 
     @property
-    def names(self) -> frozenset[str]:
+    def names(self) -> Container[str]:
         """The names of all columns."""
         if self._names is None:
-            self._names = frozenset((*self.folders, *self._of_files()))
+            self._names = self._of_files()
         return self._names
 
-    def _of_files(self) -> list[str]:
+    def _of_files(self) -> Container[str]:
         if isinstance(self.rule, pa.Schema):
-            return list(self.rule.names)
+            return frozenset((*self.folders, *self.rule.names))
         if self.rule == "union":
-            return [name for _, schema in self.files.schemas for name in schema.names]
+            return frozenset((*self.folders, *(name for _, schema in self.files.schemas for name in schema.names)))
         with closing(self.files.opened(range(len(self.files.sources)), is_learning=True)) as files:
             for _, file in files:
-                with located(file):
-                    return list(file.schema.root.child_names)
-        return []
+                return _FileNames(self.folders, file.schema.root)
+        return self.folders
+
+
+@dataclass(frozen=True)
+class _FileNames:
+    """Names of folders and of the columns of a file, of which a wide schema is asked for single names."""
+
+    folders: tuple[str, ...]
+    root: SchemaNode
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.folders or name in self.root

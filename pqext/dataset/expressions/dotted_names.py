@@ -6,7 +6,7 @@ called ``a.b`` wins. ``col("a").field("b")`` and ``col(["a", "b"])`` are the fie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Container
 from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -17,12 +17,11 @@ from pqext.dataset.expressions.operands import Column, Named, VariantField
 T = TypeVar("T")
 
 
-def exact(node: T, names: Collection[str]) -> T:
+def exact(node: T, names: Container[str]) -> T:
     """A condition or a value with the columns ``names`` for the dotted names that are exactly theirs."""
     if not dotted_columns(node):
         return node
-    known = frozenset(names)
-    made: T = replace_columns(node, lambda column: column.exact(known))
+    made: T = replace_columns(node, lambda column: column.exact(names))
     return made
 
 

@@ -8,7 +8,7 @@ make the conditions of :mod:`pqext.dataset.expressions.conditions`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
@@ -151,7 +151,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _column_path(self.path))
 
-    def exact(self, names: Collection[str]) -> Column:
+    def exact(self, names: Container[str]) -> Column:
         """The column whose name is exactly the dotted one, if it is among ``names``; else the field that it is."""
         name = ".".join(self.path[: self.dotted])
         if self.dotted < 2 or name not in names:

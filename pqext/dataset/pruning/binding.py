@@ -302,7 +302,7 @@ def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode
     """
     node = schema.root
     if column.dotted > 1:
-        column = column.exact(node.child_names)
+        column = column.exact(node)
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
             inside = f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}"
