@@ -84,6 +84,8 @@ def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> 
 
 def _refuse_claims(codec: int, pages: Sequence[Any], sizes: Sequence[int], most: int) -> None:
     for data, size in zip(pages, sizes, strict=True):
+        if size < 0:
+            raise CorruptFileError(f"a page header claims {size} bytes of uncompressed data")
         if size > len(data) * most + 64:
             raise CorruptFileError(
                 f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "

@@ -83,7 +83,7 @@ def test_pages_are_decompressed_together_like_one_by_one(codec: CompressionCodec
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("wrong", range(3))
-@pytest.mark.parametrize("difference", [-1, 1])
+@pytest.mark.parametrize("difference", [-1, 1, -(1 << 31)])
 def test_one_page_of_another_size_among_several_is_damage(codec: CompressionCodec, wrong: int, difference: int) -> None:
     packed = [compression.compress(codec, TEXT)] * 3
     sizes = [len(TEXT) + (difference if place == wrong else 0) for place in range(3)]

@@ -265,7 +265,7 @@ def test_a_column_without_a_type_is_null_in_any_nesting_and_nothing_else() -> No
     data = written(table)
     assert read(data).equals(table)
     assert pq.read_table(io.BytesIO(data)).equals(table)
-    for kind, values in ((Type.INT32, int32(1)), (Type.BYTE_ARRAY, byte_arrays(b"x"))):
+    for kind, values in ((Type.INT32, int32(1)), (Type.BYTE_ARRAY, byte_arrays(b"x")), (Type.INT96, bytes(12))):
         with pytest.raises(CorruptFileError, match=r"UNKNOWN column.*column c"):
             read(one(kind, values, 1, logicalType=LogicalType(UNKNOWN=NullType())))
         nulls = write(

@@ -31,7 +31,7 @@ def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: N
     INT96 keeps its 12 bytes: in which unit it is shown is the reader's choice, see :func:`show`. Slots without a
     value are zero.
     """
-    arrow = leaf.arrow_type() if leaf.physical != Type.INT96 else leaf.physical_arrow()
+    arrow = _decoded_type(leaf)
     data: Any = values
     if pa.types.is_boolean(arrow):
         data = np.packbits(values, bitorder="little")
@@ -71,13 +71,22 @@ def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
     return array
 
 
+def _decoded_type(leaf: LeafType) -> pa.DataType:
+    """The Arrow type of decoded values: that of the leaf, but the 12 stored bytes of INT96 timestamps."""
+    return leaf.physical_arrow() if _is_int96_timestamp(leaf) else leaf.arrow_type()
+
+
+def _is_int96_timestamp(leaf: LeafType) -> bool:
+    return leaf.physical == Type.INT96 and leaf.logical is None
+
+
 def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.Array]:
     """:func:`from_fixed` or :func:`from_byte_arrays` for arrays of one leaf: of slots, validity, values and offsets.
 
     What the type decides is decided once. Raises what ``arrow_type`` raises.
     """
     from_buffers, buffer = pa.Array.from_buffers, pa.py_buffer
-    arrow = leaf.arrow_type() if leaf.physical != Type.INT96 else leaf.physical_arrow()
+    arrow = _decoded_type(leaf)
     if leaf.width is None:
         if pa.types.is_string(arrow):
             return lambda slots, validity, values, offsets: _checked(
@@ -101,7 +110,7 @@ _AS_STORED = (
 
 def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
     """``array`` as readers see it: INT96 timestamps in ``unit``, everything else as it is."""
-    if leaf.physical == Type.INT96 and leaf.logical is None:
+    if _is_int96_timestamp(leaf):
         return int96.to_timestamps(array, unit)
     return array
 
