@@ -162,6 +162,7 @@ class Results:
 
         Raises:
             LimitError: If the table takes more than ``limits`` allow.
+            UnsupportedError: If pandas has no type for a column.
 
         Example:
             >>> import pqext, pyarrow
@@ -200,7 +201,8 @@ class Results:
 
         Raises:
             LimitError: If the table takes more than ``limits`` allow.
-            ValueError: For Python objects in a LazyFrame.
+            UnsupportedError: If polars has no type for a column.
+            ValueError: For Python objects in a LazyFrame, and for columns that share a name.
 
         Example:
             >>> import polars, pqext, pyarrow

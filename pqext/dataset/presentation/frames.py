@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from pqext.core.errors import UnsupportedError
 from pqext.core.pandas_marks import remember
+from pqext.core.suggest import listed
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.presentation.objects import objects
 
 if TYPE_CHECKING:
     import pandas
     import polars
+
+Frame = TypeVar("Frame")
 
 
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:
@@ -23,7 +27,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
     """
     made = _objects(table, formats)
     shown = formats.arrow().table(_without(table, made))
-    frame = shown.to_pandas(**options)
+    frame = _converted(shown, "pandas", lambda part: part.to_pandas(**options), pa.ArrowNotImplementedError)
     remember(frame, shown.schema)
     seen: dict[str, int] = {}
     for place, field in enumerate(table.schema):
@@ -43,11 +47,37 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     """A table as a DataFrame in the formats."""
     import polars
 
+    names = table.column_names
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"a polars frame has no duplicate columns: {listed(duplicates)}; use to_table()")
     made = _objects(table, formats)
-    frame = polars.DataFrame(formats.arrow().table(_without(table, made)))
+    shown = formats.arrow().table(_without(table, made))
+    faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
+    frame = _converted(shown, "polars", polars.DataFrame, *faults)
     for place, values in made.items():
         frame.replace_column(place, polars.Series(table.schema.field(place).name, values, dtype=polars.Object))
     return frame
+
+
+def _converted(
+    table: pa.Table, library: str, convert: Callable[[pa.Table], Frame], *faults: type[BaseException]
+) -> Frame:
+    """The frame that ``convert`` makes of the table.
+
+    Raises ``UnsupportedError`` that names the column if ``convert`` raises one of ``faults``.
+    """
+    try:
+        return convert(table)
+    except faults as error:
+        for place, field in enumerate(table.schema):
+            try:
+                convert(table.select([place]))
+            except faults:
+                raise UnsupportedError(
+                    f"column {field.name!r}: {library} has no type for {field.type}; select other columns or use "
+                    "to_table()", feature=f"{field.type} in {library}",
+                ) from error
+        raise
 
 
 def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:

@@ -1,0 +1,49 @@
+"""Columns that pandas or polars cannot hold raise an error that names them."""
+
+from __future__ import annotations
+
+import io
+
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.errors import UnsupportedError
+
+LISTS = pa.table({"id": [1], "l": pa.array([[b"abc"]], pa.list_(pa.binary(3)))})
+INTERVALS = pa.table({"id": [1], "i": pa.array([(1, 2, 3_000_000)], pa.month_day_nano_interval())})
+WIDE = pa.table({"id": [1], "d": pa.array([1], pa.decimal256(50, 3))})
+
+
+def scan(table: pa.Table) -> pqext.Scan:
+    file = io.BytesIO()
+    pqext.write_table(table, file)
+    return pqext.scan(file.getvalue())
+
+
+def test_a_column_that_pandas_cannot_hold_is_named() -> None:
+    with pytest.raises(pa.ArrowNotImplementedError):
+        LISTS.to_pandas()
+    with pytest.raises(UnsupportedError, match=r"column 'l': pandas has no type for list<.*use to_table\(\)"):
+        scan(LISTS).to_pandas()
+    assert scan(LISTS).select("id").to_pandas()["id"].tolist() == [1]
+
+
+@pytest.mark.parametrize(("table", "name"), [(INTERVALS, "i"), (WIDE, "d")])
+def test_a_column_that_polars_cannot_hold_is_named(table: pa.Table, name: str) -> None:
+    with pytest.raises((polars.exceptions.PolarsError, polars.exceptions.PanicException)):
+        polars.DataFrame(table)
+    with pytest.raises(UnsupportedError, match=rf"column '{name}': polars has no type for"):
+        scan(table).to_polars()
+
+
+def test_duplicate_columns_have_no_polars_frame() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    with pytest.raises(polars.exceptions.DuplicateError):
+        polars.DataFrame(table)
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    with pytest.raises(ValueError, match="a polars frame has no duplicate columns: a; use"):
+        pqext.scan(file.getvalue()).to_polars()
