@@ -51,6 +51,26 @@ class ChunkPlaces:
                 told.add((first, second))
                 yield first, second
 
+    def repeated_groups(self) -> dict[int, list[int]]:
+        """Row groups whose chunks all lie where those of an earlier row group do, by the first of them."""
+        found: dict[int, list[int]] = {}
+        for group, first in enumerate(self._first):
+            if first != group and any(extent != _NOWHERE for extent in self._laid[group].extents):
+                found.setdefault(first, []).append(group)
+        return found
+
+    @cached_property
+    def repeated_starts(self) -> frozenset[Place]:
+        """Chunks that begin where an earlier chunk of the file begins."""
+        starts: set[int] = set()
+        found = []
+        for group, laid in enumerate(self._laid):
+            for leaf, (start, stop) in enumerate(laid.extents):
+                if start < stop and start in starts:
+                    found.append((group, leaf))
+                starts.add(start)
+        return frozenset(found)
+
     def _joins(self, group: int, leaf: int) -> bool:
         """Does the chunk begin where the one before it ends, or end where begins what lies behind it?
 

@@ -20,7 +20,7 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata, first_of_each
 from pqext.verification import verify
 
 _BATCH = 1 << 16
@@ -31,6 +31,8 @@ _MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
 """Rules that are broken by what is beside the values, or by another form of them: written again they are right."""
 _OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost", "encoding.plain.whole"})
 """Rules that are broken by a page header, so that values may be others than they seem, or in other rows."""
+_APART = "layout.chunks-apart"
+"""The rule that row groups break which a footer names several times: they are recovered as often."""
 _MOST_DAMAGES = 20_000
 """Damaged pages of a file; row groups that have more are given up."""
 
@@ -166,13 +168,16 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema:
     names = [node.name for node in schema.root.children]
     for fault in report.faults:
         for index, verdict in enumerate(sound):
-            if fault.row_group not in (None, index):
+            if fault.row_group not in (None, index) or (fault.rule == _APART and fault.column is None):
                 continue
             top = _top(fault.column or "", names)
             if fault.rule in _MISSTATED:
                 verdict.misstated.setdefault(top, fault.message)
             elif has_meaning or fault.rule in _OF_HEADERS:
                 verdict.damaged.setdefault(top, f"{fault.message} ({fault.rule})")
+    for verdict, first in zip(sound, first_of_each(one.group for one in sound), strict=True):
+        verdict.misstated = dict(sound[first].misstated)  # verification decodes shared bytes once
+        verdict.damaged = dict(sound[first].damaged)
     if len(report.faults) < report.total:
         for verdict in sound:
             noted = verdict.damaged if has_meaning else verdict.misstated

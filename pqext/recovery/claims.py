@@ -65,6 +65,16 @@ def end_of(chunk: ColumnMetaData) -> int:
     return start_of(chunk) + chunk.total_compressed_size
 
 
+def first_of_each(groups: Iterable[ClaimedGroup]) -> list[int]:
+    """For each row group, the position of the first row group whose chunks all lie where its own do."""
+    seen: dict[tuple[tuple[int, int] | None, ...], int] = {}
+    found = []
+    for number, group in enumerate(groups):
+        extents = tuple(None if chunk is None else (start_of(chunk), end_of(chunk)) for chunk in group.chunks)
+        found.append(seen.setdefault(extents, number))
+    return found
+
+
 class ClaimedSource(FootedSource):
     """A source that is read by claims in the place of its own footer."""
 

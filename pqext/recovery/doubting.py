@@ -16,7 +16,7 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.core.suggest import listed
 from pqext.recovery import placing
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata, first_of_each
 from pqext.recovery.codecs import Codecs
 from pqext.recovery.leaves import Chunks, tells_no_type
 from pqext.recovery.pages import Page
@@ -56,6 +56,9 @@ def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup]
         if fault.rule in _OF_VALUES and fault.row_group is not None and fault.column is not None:
             names = contradicted.setdefault(fault.row_group, [])
             names += [fault.column] * (fault.column not in names)
+    for number, first in enumerate(first_of_each(complete)):  # verification decodes shared bytes once
+        if number != first and first in contradicted:
+            contradicted.setdefault(number, contradicted[first])
     for number, names in contradicted.items():
         complete[number].evidence = f"footer, but values of {listed(names)} contradict it"
         complete[number].assigned = "contradicted"

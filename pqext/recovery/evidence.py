@@ -32,7 +32,7 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.core.suggest import listed
 from pqext.recovery import grouping, placing
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata
+from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, first_of_each
 from pqext.recovery.codecs import CODECS, Codecs
 from pqext.recovery.corrections import correct_path, correct_schema, correct_values, rows_of
 from pqext.recovery.doubting import LOOKED_AT, are_others, doubt
@@ -47,6 +47,8 @@ from pqext.verification.annotations import implausible, without_implausible
 
 _FIRST = 8
 """Column chunks of a row group that are looked at to see whether a footer is that of the file."""
+_REPEATS = 1_000
+"""Row groups that repeat the bytes of others and are recovered."""
 
 
 @dataclass(slots=True)
@@ -139,6 +141,8 @@ def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Li
             claims.groups.append(ClaimedGroup(rows, chunks, "footer", number))
     if len(distances) > 1:
         _tell_apart(source, metadata, claims.groups, distances, limits)
+    claims.groups, repeated = _without_repeats(claims.groups, limits.memory_of(source.size))
+    losses += repeated
     _refuse_overlaps(claims.groups, found.offset)
     is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
     for one in claims.groups:
@@ -382,22 +386,38 @@ def _leave_out_the_rest(source: Source, chunk: ColumnMetaData, limits: Limits) -
         chunk.total_compressed_size = at - start_of(chunk)
 
 
+def _without_repeats(groups: list[ClaimedGroup], most: int) -> tuple[list[ClaimedGroup], list[Loss]]:
+    """The row groups without those that repeat the bytes of another, if they are very many, and what is lost.
+
+    Row groups that repeat another one are written again, bytes and all: few are honest, and their copies and values
+    are bounded by ``most`` together.
+    """
+    firsts = first_of_each(groups)
+    numbers = [number for number, first in enumerate(firsts) if number != first and any(groups[number].chunks)]
+    repeats = [groups[number] for number in numbers]
+    size = sum(max(chunk.num_values, chunk.total_compressed_size) for one in repeats for chunk in one.chunks if chunk)
+    if len(repeats) <= _REPEATS and size <= most:
+        return groups, []
+    left_out = set(numbers)
+    message = f"{len(repeats)} row groups lie where others do, which are written once"
+    lost = [Loss(message, rows=sum(group.rows for group in repeats))]
+    return [group for number, group in enumerate(groups) if number not in left_out], lost
+
+
 def _refuse_overlaps(groups: Sequence[ClaimedGroup], end: int) -> None:
     """Take their places from chunks into which the next one, or the footer, reaches: bytes are missing from them.
 
     A row group that a footer names several times is none that reaches into itself.
     """
-    alike: dict[tuple[tuple[int, int] | None, ...], list[ClaimedGroup]] = {}
-    for group in groups:
-        extents = tuple(None if chunk is None else (start_of(chunk), end_of(chunk)) for chunk in group.chunks)
-        alike.setdefault(extents, []).append(group)
+    named: dict[int, list[ClaimedGroup]] = {}
+    for group, first in zip(groups, first_of_each(groups), strict=True):
+        named.setdefault(first, []).append(group)
     placed = sorted(
-        (*extent, number, leaf)
-        for number, extents in enumerate(alike)
-        for leaf, extent in enumerate(extents)
-        if extent is not None
+        (start_of(chunk), end_of(chunk), number, leaf)
+        for number, alike in named.items()
+        for leaf, chunk in enumerate(alike[0].chunks)
+        if chunk is not None
     )
-    named = list(alike.values())
 
     def lose(number: int, leaf: int) -> None:
         for group in named[number]:

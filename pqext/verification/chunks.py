@@ -26,6 +26,7 @@ from pqext.verification import claims, page_headers
 from pqext.verification.documents import not_json
 from pqext.verification.model import Fault, Findings
 from pqext.verification.page_headers import PageExtent
+from pqext.verification.selection import ChunkSelection
 
 T = TypeVar("T")
 
@@ -43,13 +44,14 @@ class Piece:
     sizes: claims.Sizes
 
 
-def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every column chunk below ``tops``."""
     first_row = 0
     for group in file.row_groups:
         for top in tops:
             for leaf in top.leaves():
-                _ChunkCheck(file, group, leaf, findings, first_row).run()
+                if selection.includes(group, leaf):
+                    _ChunkCheck(file, group, leaf, findings, first_row).run()
         first_row += group.num_rows
 
 

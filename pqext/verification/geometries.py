@@ -28,6 +28,7 @@ from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
 from pqext.verification import geoparquet_metadata
 from pqext.verification.model import Fault, Findings
+from pqext.verification.selection import ChunkSelection
 
 EDGE_SLACK = 1e-6
 """Degrees by which our box around an edge may lie outside one that holds it: ours is rounded outward."""
@@ -42,7 +43,7 @@ _Claim = tuple[str, str, BoundingBox]
 _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 
 
-def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
     text = _metadata(file)
     boxes = geoparquet.boxes(text) if text else {}
@@ -56,12 +57,14 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
                     adopted = leaf.node.is_adopted and leaf.node.declared_type is None
                     whole = boxes.get(leaf.node.name) if len(leaf.node.path) == 1 else None
                     for group in file.row_groups:
-                        checked = _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
+                        checked = None
+                        if selection.includes(group, leaf):
+                            checked = _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
                         known = codes.setdefault(leaf.node.dotted, set())
                         codes[leaf.node.dotted] = None if checked is None or known is None else known | checked
                         first_row += group.num_rows
     if text:
-        geoparquet_metadata.check(file, text, {top.node.name for top in tops}, codes, findings)
+        geoparquet_metadata.check(file, text, {top.node.name: top for top in tops}, codes, selection, findings)
 
 
 def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:

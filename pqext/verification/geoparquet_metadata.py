@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from pqext.core.errors import GeometryError, ParquetError
 from pqext.core.metadata import Type
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
+from pqext.core.shape import Shape
 from pqext.core.types.geometries import NAMES
 from pqext.geo import adoption, geoparquet
 from pqext.geo import crs as crs_
@@ -23,6 +24,7 @@ from pqext.geo.summary import bounding_box, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import binary_chunks, columns, summaries
 from pqext.verification.model import Fault, Findings
+from pqext.verification.selection import ChunkSelection
 
 _Numbers = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
@@ -31,9 +33,10 @@ _PRECEDENCE = "geoparquet.precedence"
 
 
 def check(
-    file: ParquetFile, text: str, names: Collection[str], codes: Mapping[str, set[int] | None], findings: Findings
-) -> None:
-    """Check the GeoParquet metadata ``text`` of the top-level columns ``names``.
+    file: ParquetFile, text: str, tops: Mapping[str, Shape], codes: Mapping[str, set[int] | None],
+    selection: ChunkSelection, findings: Findings,
+) -> None:  # fmt: skip
+    """Check the GeoParquet metadata ``text`` of the top-level columns ``tops``, by their names.
 
     ``codes`` are the type codes of the values of each geometry column of WKB, None if some could not be read.
     """
@@ -49,16 +52,19 @@ def check(
         node = file.schema.root.child(name)
         if node is None:
             findings.add(Fault(_COLUMNS, "the metadata describes a column that the file does not have", column=name))
-        elif name in names:
-            _ColumnCheck(file, name, node, about, findings).run(codes)
+        elif name in tops:
+            _ColumnCheck(file, tops[name], node, about, selection, findings).run(codes)
 
 
 class _ColumnCheck:
     def __init__(
-        self, file: ParquetFile, name: str, node: SchemaNode, about: Mapping[str, Any], findings: Findings
-    ) -> None:
+        self, file: ParquetFile, top: Shape, node: SchemaNode, about: Mapping[str, Any], selection: ChunkSelection,
+        findings: Findings,
+    ) -> None:  # fmt: skip
         self._file = file
-        self._name = name
+        self._top = top
+        self._name = node.name
+        self._selection = selection
         self._node = node
         self._about = about
         self._findings = findings
@@ -145,9 +151,13 @@ class _ColumnCheck:
         """Compare each row with its covering box; return the types of all rows, None if some cannot be read."""
         codes: set[int] = set()
         names = list(dict.fromkeys([self._name, *(path[0] for path in paths)]))
-        first_row = 0
+        first_row, is_complete = 0, True
         try:
-            for group in range(len(self._file.row_groups)):
+            for row_group in self._file.row_groups:
+                group = row_group.index
+                if not self._selection.includes(row_group, self._top):
+                    first_row, is_complete = first_row + row_group.num_rows, False
+                    continue
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     for batch in self._file.iter_batches(columns=names, row_groups=[group]):
@@ -160,7 +170,7 @@ class _ColumnCheck:
                         first_row += batch.num_rows
         except ParquetError:
             return None  # reported by the checks of chunks and of geometries
-        return codes
+        return codes if is_complete else None
 
     def _compare(
         self, values: pa.Array, batch: pa.RecordBatch, type: GeospatialType, paths: list[tuple[str, ...]],

@@ -17,16 +17,17 @@ from pqext.core.orders import of_column, to_write
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.shape import Shape
 from pqext.verification.model import Fault, Findings
+from pqext.verification.selection import ChunkSelection
 
 BATCH_ROWS = 65_536
 
 
-def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check the sort keys of every row group, as far as their columns are among ``tops``."""
     first_row = 0
     for group in file.row_groups:
         keys = list(_keys(file, tops, group, findings))
-        if keys:
+        if keys and all(selection.includes(group, top) for _, top in keys):
             _check_rows(file, group, keys, first_row, findings)
         first_row += group.num_rows
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 from pqext.core import shape
 from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
 from pqext.core.arrow_schema.text import Unreadable, parse
-from pqext.core.chunk_places import ChunkPlaces
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.extension.jump_table import JUMP_TABLE, fits
@@ -28,15 +27,19 @@ from pqext.verification.advice import ADVICE
 from pqext.verification.annotations import implausible
 from pqext.verification.model import Fault, Findings
 from pqext.verification.report import Report
+from pqext.verification.selection import ChunkSelection
 
 Check = Literal["chunks", "sorting", "variants", "geometries"]
-CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], Findings], None]] = {
+CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], ChunkSelection, Findings], None]] = {
     "chunks": chunks.check,
     "sorting": order.check,
     "variants": variants.check,
     "geometries": geometries.check,
 }
-"""What is looked at. A check takes the open file and the top-level columns, and streams: it holds a batch at a time."""
+"""What is looked at. A check accepts the open file, the top-level columns and the selection of chunks to decode.
+
+It streams: it holds a batch at a time.
+"""
 
 
 def verify(
@@ -66,7 +69,9 @@ def verify(
 
     ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
     bounded by a batch of one column, whatever the file holds: ``limits`` are ``Limits.untrusted()`` by default. What
-    exceeds them is listed as not checked.
+    exceeds them is listed as not checked, and so are column chunks of very many values in few bytes once all of them
+    state more values than ``limits`` allow bytes. Column chunks that share bytes are a fault; bytes that several row
+    groups share are decoded for the first of them only.
 
     A file that is damaged gives a report, a damaged footer too. Columns that cannot be checked, because a key is
     missing or an encoding is not known, are listed as ``unchecked``, and the report is not ``ok``.
@@ -109,13 +114,13 @@ def verify(
             rows = None
             findings.add(Fault("layout.file-metadata", error.message, error.row_group))
         are_whole = _check_row_groups(file, findings)
-        _check_places(file, findings)
+        selection = ChunkSelection(file, findings)
         if rows is not None:
             if rows != file.metadata.num_rows:
                 message = f"the file claims {file.metadata.num_rows} rows, its row groups {rows}"
                 findings.add(Fault("layout.file-metadata", message))
             for name in wanted if are_whole else ():  # what is damaged was told
-                CHECKS[name](file, tops, findings)
+                CHECKS[name](file, tops, selection, findings)
         return Report(
             file.path, file.source.size, rows, len(file.row_groups), wanted,
             tuple(found.node.dotted for top in tops for found in variants.within(top)),
@@ -139,15 +144,6 @@ def _check_jump_table(file: ParquetFile, findings: Findings) -> None:
         message = error.message
     if message is not None:
         findings.add(Fault("extension.jump-table.verified", message, offset=file.footer.offset))
-
-
-def _check_places(file: ParquetFile, findings: Findings) -> None:
-    """Note column chunks that share bytes."""
-    names = [leaf.dotted for leaf in file.schema.leaves]
-    for (group, leaf), (other_group, other) in ChunkPlaces(file.metadata, file.footer.offset).shared():
-        if max(leaf, other) < len(names):
-            message = f"the footer has it share bytes with {names[other]} in row group {other_group}"
-            findings.add(Fault("layout.chunks-apart", message, group, column=names[leaf]))
 
 
 def _check_row_groups(file: ParquetFile, findings: Findings) -> bool:

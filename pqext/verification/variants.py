@@ -18,6 +18,7 @@ from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.validation import PARTS, examine, meaning_of
 from pqext.verification.model import Fault, Findings
+from pqext.verification.selection import ChunkSelection
 from pqext.verification.variant_groups import group_faults
 
 BATCH_ROWS = 65_536
@@ -47,12 +48,12 @@ def within(top: Shape) -> Iterator[GroupShape]:
         yield from within(top.element)
 
 
-def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
     """Check every VARIANT column below ``tops``."""
     for top in tops:
         readable = [found for group in within(top) if (found := _readable(group, findings)) is not None]
         if readable:
-            _check_rows(file, top, readable, findings)
+            _check_rows(file, top, readable, selection, findings)
 
 
 def _readable(group: GroupShape, findings: Findings) -> Readable | None:
@@ -82,10 +83,15 @@ def _paths(group: GroupShape, compiled: CompiledSchema) -> list[str]:
     return [held.node.dotted for held in found]
 
 
-def _check_rows(file: ParquetFile, top: Shape, readable: Sequence[Readable], findings: Findings) -> None:
+def _check_rows(
+    file: ParquetFile, top: Shape, readable: Sequence[Readable], selection: ChunkSelection, findings: Findings
+) -> None:
     first_row = 0
     for group in file.row_groups:
         at = first_row
+        first_row += group.num_rows
+        if not selection.includes(group, top):
+            continue
         try:
             for array in file.iter_stored(top, group.index, BATCH_ROWS):
                 for variant, found, rows in _variants_within(top, readable, array, None):
@@ -97,7 +103,6 @@ def _check_rows(file: ParquetFile, top: Shape, readable: Sequence[Readable], fin
             findings.damaged(
                 Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset)
             )
-        first_row += group.num_rows
 
 
 def _variants_within(

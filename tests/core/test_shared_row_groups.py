@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -43,3 +44,31 @@ def test_row_groups_that_share_a_bomb_of_nulls_are_rejected(read: Callable[[byte
 def test_ordinary_row_groups_that_share_a_chunk_are_read_as_pyarrow_reads_them() -> None:
     data = shared(1_000, 50)
     assert pqext.read_table(data, limits=LIMITS).equals(pq.read_table(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(1_000_000, 20_000), (10, 50_000)])
+def test_verify_reports_shared_row_groups_once_and_ends_soon(rows: int, groups: int) -> None:
+    data, begun = shared(rows, groups), time.process_time()
+    report = pqext.verify(data)
+    assert time.process_time() - begun < 10
+    assert [(fault.rule, fault.row_group) for fault in report.faults] == [("layout.chunks-apart", 0)]
+    assert f"{groups - 1} more row groups" in report.faults[0].message
+    assert report.num_rows == rows * groups == pq.read_metadata(io.BytesIO(data)).num_rows
+
+
+def test_recovery_of_very_many_shared_row_groups_ends_soon() -> None:
+    data, out, begun = shared(1_000_000, 20_000), io.BytesIO(), time.process_time()
+    report = pqext.recover(data, out)
+    assert time.process_time() - begun < 10
+    assert pq.read_metadata(out).num_rows == report.rows == 1_000_000
+    assert [loss.rows for loss in report.losses] == [1_000_000 * 19_999]
+
+
+def test_verify_bounds_row_groups_of_nulls_that_share_no_bytes() -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"v": pa.nulls(8_000_000, pa.int64())}), out, row_group_size=200_000)
+    with_few = pqext.Limits.untrusted(memory_bytes=4 << 20, memory_expansion=0)
+    report = pqext.verify(out.getvalue(), checks=["chunks"], limits=with_few)
+    assert not report.faults
+    assert ["memory_bytes" in column.reason for column in report.unchecked] == [True]
+    assert pqext.verify(out.getvalue(), checks=["chunks"]).ok

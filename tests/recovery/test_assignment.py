@@ -206,7 +206,7 @@ def test_row_groups_that_a_footer_no_longer_names_are_left_alone(dictionary: boo
 
 
 @pytest.mark.spec("layout.chunks-apart")
-def test_a_row_group_that_a_footer_names_twice_is_no_damage() -> None:
+def test_a_row_group_that_a_footer_names_twice_is_reported_and_recovered_twice() -> None:
     data = by_pqext(pa.table({"a": range(100)}), **PLAIN)
 
     def doubled(metadata: FileMetaData) -> None:
@@ -214,7 +214,7 @@ def test_a_row_group_that_a_footer_names_twice_is_no_damage() -> None:
 
     out = io.BytesIO()
     rewrite_footer(io.BytesIO(data), doubled, out)
-    assert pqext.verify(out.getvalue()).ok
+    assert [(one.rule, one.row_group) for one in pqext.verify(out.getvalue()).faults] == [("layout.chunks-apart", 0)]
     assert pqext.read_table(out.getvalue(), on_corrupt="skip").num_rows == 200
     report, found = recovered(out.getvalue())
     assert found is not None
