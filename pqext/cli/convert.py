@@ -34,7 +34,7 @@ from pqext.cli.inputs import MAX_TOLD, Losses, Source, Stream, geojson, json_doc
 from pqext.cli.outputs import Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.cli.standard_input import STREAM, stored
 from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint

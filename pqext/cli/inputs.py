@@ -13,7 +13,7 @@ from pqext.core.sources.streams import MARK_BYTES, codec_of_content, damage, dec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pqext.cli.reading import Reading
+    from pqext.cli.reader_options import Reading
     from pqext.core.sources.store import Location
 
 MAX_TOLD = 5

@@ -10,7 +10,7 @@ from pqext.cli.declared import Option
 from pqext.cli.files import File, Form, names, one_file, refusals, show
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.text import counted, size
 
 

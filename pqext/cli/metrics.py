@@ -10,7 +10,7 @@ import click
 from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.places import Anonymous, Storage, placed
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 
 MODE = "truncate(16)"
 

@@ -17,7 +17,7 @@ from pqext.cli.files import refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
 from pqext.cli.scan_arguments import (
     Geometry,

@@ -13,7 +13,7 @@ from pqext.cli.declared import Argument, Option
 from pqext.cli.files import Form, refusals
 from pqext.cli.outputs import Force, check_new
 from pqext.cli.places import Anonymous, Storage, placed
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 
 NOTHING = 1
 

@@ -11,7 +11,7 @@ from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Storage, placed
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.text import size
 
 if TYPE_CHECKING:

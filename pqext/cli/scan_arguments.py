@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.declared import Argument, Option
 from pqext.cli.places import Place
-from pqext.cli.reading import Reading
+from pqext.cli.reader_options import Reading
 
 if TYPE_CHECKING:
     from pqext.dataset.presentation.columns import Formats

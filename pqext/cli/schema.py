@@ -12,7 +12,7 @@ import click
 from pqext.cli.declared import Option
 from pqext.cli.files import every_file, print_shown, refusals
 from pqext.cli.places import Anonymous, Place, Storage, placed
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json, Sources
 from pqext.text import shorten, visible
 

@@ -16,7 +16,7 @@ from pqext.cli.files import Form, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.text import counted, shorten, visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pqext.cli.declared import Argument, Option
 from pqext.cli.files import as_options, refusals
 from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.progress import progress
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json
 from pqext.core.suggest import did_you_mean, listed
 from pqext.text import visible

@@ -12,7 +12,7 @@ import click
 from pqext.cli.declared import Option
 from pqext.cli.files import Files, Form, as_options, describe, every_file, names, refusals, show
 from pqext.cli.places import Anonymous, Place, Storage, placed
-from pqext.cli.reading import DEFAULTS, Reading
+from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.text import counted, visible
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
 from pqext.dataset.planning.checks import check_numbers
-from pqext.dataset.planning.doubts import doubtful, doubts_of
+from pqext.dataset.planning.likely_mistakes import doubtful, doubts_of
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed

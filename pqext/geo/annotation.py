@@ -18,7 +18,7 @@ from pqext.core.indexes.row_ranges import merged
 from pqext.core.suggest import around, did_you_mean
 from pqext.core.types.geometries import crs_label
 from pqext.core.warn import warn
-from pqext.geo import adoption, coordinate_range, geoparquet, geoparquet_writing, native_encodings, page_boxes
+from pqext.geo import coordinate_range, geoparquet, geoparquet_types, geoparquet_writing, native_encodings, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
@@ -157,7 +157,7 @@ class GeospatialHandler(OrdersRows):
 
     def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
         """The types that GeoParquet metadata gives to columns."""
-        return adoption.adopted(value, find, properties)
+        return geoparquet_types.adopted(value, find, properties)
 
     def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
         """GeoParquet metadata of the columns that are there, without boxes and types."""

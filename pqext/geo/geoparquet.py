@@ -1,7 +1,7 @@
 """GeoParquet metadata: the description of geometry columns in a file's key-value metadata, read and merged.
 
 Versions before 2.0 describe plain columns of WKB or of coordinates; 2.0 describes columns of the format's own types.
-:mod:`pqext.geo.geoparquet_writing` writes 2.0, :mod:`pqext.geo.adoption` turns descriptions into types.
+:mod:`pqext.geo.geoparquet_writing` writes 2.0, :mod:`pqext.geo.geoparquet_types` turns descriptions into types.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.shape import Shape
 from pqext.core.types.geometries import NAMES
-from pqext.geo import adoption, geoparquet
 from pqext.geo import crs as crs_
+from pqext.geo import geoparquet, geoparquet_types
 from pqext.geo.summary import bounding_box, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import binary_chunks, columns, summaries
@@ -97,13 +97,13 @@ class _ColumnCheck:
         if stated is None or not node.is_leaf or self._about.get("encoding") != "WKB":
             return
         try:
-            described = adoption.type_of(self._name, self._about)
+            described = geoparquet_types.type_of(self._name, self._about)
             declared = GeospatialType.from_logical_type(stated, self._file.options.properties)
         except GeometryError:
             return
-        if not adoption.states_crs(node) and crs_.is_geographic(described.crs) is None:
+        if not geoparquet_types.states_crs(node) and crs_.is_geographic(described.crs) is None:
             declared = GeospatialType(described.crs, declared.edges)  # an unknown CRS, which is honoured
-        for message in adoption.contradicted(self._name, declared, described):
+        for message in geoparquet_types.contradicted(self._name, declared, described):
             self._fault(_PRECEDENCE, message.partition(": the type's")[0])
 
     def _box(self, type: GeospatialType) -> None:

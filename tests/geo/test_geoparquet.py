@@ -24,7 +24,7 @@ import pqext
 from pqext import geo
 from pqext.core.errors import AnnotationWarning, GeometryError
 from pqext.core.metadata import FileMetaData, KeyValue
-from pqext.geo import GeospatialType, SpatialPredicate, adoption, geoparquet, types
+from pqext.geo import GeospatialType, SpatialPredicate, geoparquet, geoparquet_types, types
 from pqext.geo.annotation import HANDLER
 from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes
@@ -368,7 +368,7 @@ class TestReading:
         schema = pqext.open(written(table(), geoparquet=False)).schema
         text = json.dumps({"columns": {"g": {"encoding": "WKB", **value}}} if isinstance(value, dict) else value)
         try:
-            found = adoption.adopted(text, schema.root.child, {})
+            found = geoparquet_types.adopted(text, schema.root.child, {})
         except GeometryError:
             pass
         else:

@@ -19,8 +19,8 @@ from pqext.core.predicate import Operator, Value
 from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.dataset.evaluation.comparing import check_related, kind_of, related
 from pqext.dataset.evaluation.integer_set import IntegerSet
+from pqext.dataset.evaluation.literal_placement import Place, locate, locate_float, placed, range_of
 from pqext.dataset.evaluation.operand_values import cast_uuids, check_matched, computed
-from pqext.dataset.evaluation.placement import Place, locate, locate_float, placed, range_of
 from pqext.dataset.expressions import (
     NEGATED,
     Cast,

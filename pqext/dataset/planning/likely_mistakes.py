@@ -1,4 +1,4 @@
-"""What a file shows to be mistakes, maybe: paths that come near to shredded ones, and boxes beyond the globe."""
+"""Warn of likely mistakes in a question: paths close to shredded ones, and boxes beyond the globe."""
 
 from __future__ import annotations
 
