@@ -162,7 +162,7 @@ class ParquetFile(Suggesting):
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
             trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=KeptFilters(),
-            gathering=self._gathering,
+            gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
         )
         return RowGroups(len(self.metadata.row_groups), about)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from uuid import UUID
 
@@ -30,6 +30,7 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
 from pqext.core.suggest import around, not_a_leaf
 from pqext.core.thrift import LazyStructs
+from pqext.core.types.invalid_values import may_be_invalid
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class ColumnChunk:
     uncounted: int = 0
     """Bytes that the chunk may have beyond those that its metadata counts."""
     trusted: bool = True
+    counts_nulls: bool = True
+    """Whether the file counts all nulls that are read: not those that replace values outside the type."""
 
     @property
     def order(self) -> structures.ColumnOrder | None:
@@ -216,7 +219,8 @@ class ColumnChunk:
     def _bounds(self) -> Bounds:
         if not self.trusted:
             return Bounds(has_nan=None)
-        return glance.proven(self.node, self.metadata.statistics, self.metadata.num_values, self.num_rows, self.order)
+        proven = glance.proven(self.node, self.metadata.statistics, self.metadata.num_values, self.num_rows, self.order)
+        return proven if self.counts_nulls or proven.all_null else replace(proven, null_count=None)
 
     def may_match(self, predicate: Predicate) -> bool:
         """Can a value of the chunk satisfy ``predicate``, by statistics and then by Bloom filter? No is a proof."""
@@ -312,6 +316,8 @@ class RowGroup:
     gathering: Gathering = field(default_factory=Gathering, compare=False)
     strict: bool = False
     """Are damaged indexes and Bloom filters errors?"""
+    reads_invalid_as_null: bool = False
+    """Whether values outside their column's type are read as null."""
     known: dict[int, ColumnChunk] = field(default_factory=dict, compare=False, repr=False)
     """The column chunks that were asked for, by column index; they are kept with what was found of them."""
 
@@ -328,7 +334,8 @@ class RowGroup:
 
     def bounds(self, leaf: SchemaNode) -> Bounds:
         """As ``chunk(leaf).bounds()``, of a chunk of which nothing else was asked without making it."""
-        if leaf.leaf_start in self.known or not self.trust_statistics or self.crypto is not None:
+        is_usual = self.trust_statistics and not self.reads_invalid_as_null and self.crypto is None
+        if not is_usual or leaf.leaf_start in self.known:
             return self.chunk(leaf).bounds()
         found = self._known_bounds.get(leaf.leaf_start)
         if found is None:
@@ -401,6 +408,7 @@ class RowGroup:
         found = self.known[node.leaf_start] = ColumnChunk(
             node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
             self.resolver, self.num_rows, self._uncounted, self.trust_statistics,
+            not (self.reads_invalid_as_null and may_be_invalid(node)),
         )
         return found
 

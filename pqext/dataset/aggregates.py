@@ -219,7 +219,7 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     if bounds.all_null:
         return pa.nulls(1, kind)
     value = bounds.minimum if side == "min" else bounds.maximum
-    if stored is None or value is None:
+    if stored is None or value is None or not chunk.counts_nulls:  # it may be the bound of a value that is read as null
         return None
     raw, exact = stored.min_value, stored.is_min_value_exact
     if side == "max":

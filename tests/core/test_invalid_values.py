@@ -133,6 +133,45 @@ def test_invalid_values_are_null_on_request(case: tuple[bytes, list[Any]]) -> No
     assert pqext.read_table(data, invalid_values="null", filter=col("v").is_null()).num_rows == values.count(None)
 
 
+def without_nulls() -> bytes:
+    """Times of which one lies beyond the day, in pages of 100 rows, in a file whose statistics count no nulls."""
+    values = [90_000_000_000 if row == BAD else row for row in range(ROWS)]
+    out = io.BytesIO()
+    table = pa.table({"id": range(ROWS), "v": pa.array(values, pa.int64())})
+    pq.write_table(table, out, store_schema=False, write_page_index=True, max_rows_per_page=100)
+
+    def annotate(metadata: FileMetaData) -> None:
+        metadata.schema[2].logicalType = TIME
+
+    target = io.BytesIO()
+    rewrite_footer(io.BytesIO(out.getvalue()), annotate, target)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (col("v").is_null(), {BAD}),
+        (~col("v").is_null(), {*range(ROWS)} - {BAD}),
+        (col("v") >= datetime.time(0), {*range(ROWS)} - {BAD}),
+        (col("v") > datetime.time(0, 0, 0, 100), {*range(101, ROWS)} - {BAD}),
+        ((col("id") > BAD - 2) & col("v").is_null(), {BAD}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_statistics_do_not_hide_values_read_as_null(condition: Any, expected: set[int]) -> None:
+    scan = pqext.scan(without_nulls(), invalid_values="null", filter=condition)
+    assert set(scan.to_table()["id"].to_pylist()) == expected
+    assert scan.count() == len(expected)
+
+
+def test_aggregates_exclude_values_read_as_null() -> None:
+    scan = pqext.scan(without_nulls(), invalid_values="null")
+    assert (scan.null_count("v"), scan.max("v").as_py()) == (1, datetime.time(microsecond=ROWS - 1))
+    names = pqext.scan(FILES["text"](), invalid_values="null")
+    assert names.max("v").as_py() == max(filter(None, expected("text")))
+
+
 def test_duckdb_rejects_the_same_time_and_text(tmp_path: Path) -> None:
     for name in ("time", "text"):
         (tmp_path / "f.parquet").write_bytes(FILES[name]())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any, Protocol, TypeVar
 
 from pqext.core import metadata as structures
@@ -61,6 +62,8 @@ class IndexedChunk(Protocol):
     def byte_range(self) -> tuple[int, int]: ...
     @property
     def bloom_filter(self) -> SplitBlockFilter | None: ...
+    @property
+    def counts_nulls(self) -> bool: ...
     def bounds(self) -> Bounds: ...
     def source(self, own: Source) -> Source: ...
 
@@ -171,6 +174,10 @@ class IndexReader:
             if columns is not None:
                 with _ErrorsNameChunk(chunk):
                     check_agreement(pages, columns, chunk.bounds(), _exact(chunk))
+                if not chunk.counts_nulls:
+                    columns = copy(columns)
+                    columns.null_counts = None
+                    return IndexedPages(chunk.node, order, offsets, columns, self._num_rows)
             return pages
         except MissingKeyError:
             return None
