@@ -284,7 +284,8 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         """The first rows as HTML, VARIANT values as JSON and geometries as WKT; nothing if there are none."""
         from pqext.dataset.presentation.row_text import texts
 
-        query = replace(self._query, limit=min(_PREVIEW_ROWS, self._query.limit or _PREVIEW_ROWS))
+        limit = self._query.limit
+        query = replace(self._query, limit=_PREVIEW_ROWS if limit is None else min(limit, _PREVIEW_ROWS))
         batches = [batch for batch, _ in query.found(_PREVIEW_ROWS)]
         if not batches or not schema.names:
             return []

@@ -64,6 +64,13 @@ def test_tuples_become_expressions() -> None:
     assert from_dnf([[("a", "<", 1)]]) == (col("a") < 1)
 
 
+def test_tuples_may_stand_in_a_tuple_or_alone() -> None:
+    assert from_dnf((("a", ">", 1),)) == (col("a") > 1)
+    assert from_dnf((("a", ">", 1), ("b", "<", 2), ("c", "=", 3))) == (col("a") > 1) & (col("b") < 2) & (col("c") == 3)
+    assert from_dnf(("a", "in", (1, 2))) == col("a").isin([1, 2])
+    assert from_dnf((["s", "x"], "not in", ("u", "v"))) == ~col(["s", "x"]).isin(["u", "v"])
+
+
 @pytest.mark.parametrize(
     "filters",
     [

@@ -178,3 +178,4 @@ def test_notebook_shows_values_as_json_and_wkt(path: Path) -> None:
     assert "POINT (1 -1)" in html
     assert "POINT (1 -1)" not in pqext.scan(path, ["g"], "id = 0")._repr_html_()
     assert "POINT (3 -3)" not in pqext.scan(path, ["g"]).limit(2)._repr_html_()
+    assert "POINT" not in pqext.scan(path, ["g"]).limit(0)._repr_html_().partition("<details>")[0]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -285,11 +287,24 @@ def test_value_without_a_type_takes_that_of_the_literal(condition: Expression, t
     assert condition == typed
 
 
-@pytest.mark.parametrize("literal", [Decimal("1.5"), 2**60, b"x", time(1)], ids=str)
-def test_literal_that_decides_no_type_asks_for_one(literal: Any) -> None:
+@pytest.mark.parametrize(
+    ("literal", "type"),
+    [
+        (Decimal("1.5"), "decimal(38, 1)"), (2**60, "bigint"), (2**53, "bigint"), (-(2**63) - 1, "decimal(38, 0)"),
+        (b"x", "binary"), (time(1), "time"), (UUID(int=5), "uuid"),
+        (pa.scalar(5, pa.timestamp("ns", "UTC")), "timestamp[ns, tz=UTC]"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_literal_that_decides_no_type_asks_for_one(literal: Any, type: str) -> None:
+    written = re.escape(f"write the type of $.a, as in col('v').variant('$.a', {type!r})")
     for build in (lambda: untyped == literal, lambda: untyped.isin([literal])):
-        with pytest.raises(TypeError, match=r"write the type of \$\.a, as in col\('v'\)\.variant\('\$\.a', '"):
+        with pytest.raises(TypeError, match=written):
             build()
+    stored = pa.array([Decimal(literal) if isinstance(literal, int) else literal])
+    sink = io.BytesIO()
+    write_table(pa.table({"v": variant.from_arrow(pa.table({"a": stored}))}), sink)
+    assert scan(sink.getvalue(), filter=col("v").variant("$.a", type) == literal).count() == 1
     with pytest.raises(ValueError, match="literals of several types"):
         untyped.isin([1, "x"])
 

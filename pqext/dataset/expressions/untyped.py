@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date, datetime
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
-from pqext.dataset.expressions.literals import Literal, canonical, is_null
+import pyarrow as pa
+
+from pqext.dataset.expressions.literals import canonical, is_null
 
 UNTYPED = "variant"
 """The type of a value that is left as it is."""
 _EXACT_INTEGERS = 1 << 53
-"""Integers up to this one are doubles."""
+"""Integers below this one are the only ones that become their double."""
 
 
 def type_beside(literal: Any) -> str | None:
@@ -25,7 +29,7 @@ def type_beside(literal: Any) -> str | None:
             return "boolean"
         case float():
             return "double"
-        case int(number) if abs(number) <= _EXACT_INTEGERS:
+        case int(number) if abs(number) < _EXACT_INTEGERS:
             return "double"
         case str():
             return "string"
@@ -40,12 +44,24 @@ def type_beside_all(values: Iterable[Any]) -> str | None:
     """The type beside a list of literals; None if one does not decide. Raises ``ValueError`` for several types."""
     types = {type_beside(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
-        raise ValueError("the list holds literals of several types")
+        raise ValueError("the list holds literals of several types; write the type of the value within the VARIANT")
     return types.pop() if len(types) == 1 else "string" if not types else None
 
 
-def type_to_write(literal: Literal | None) -> str:
-    """The name of a type to write where a literal does not decide."""
-    if isinstance(literal, int):
-        return "bigint" if abs(literal) < 1 << 63 else "decimal(38, 0)"
+def type_to_write(literal: Any) -> str:
+    """The name of a type to write where a literal, None for a column, does not decide."""
+    value = None if literal is None else canonical(literal)
+    match value:
+        case int():
+            return "bigint" if abs(value) < 1 << 63 else "decimal(38, 0)"
+        case Decimal():
+            return f"decimal(38, {min(max(-int(value.as_tuple().exponent), 0), 38)})"
+        case bytes():
+            return "binary"
+        case UUID():
+            return "uuid"
+        case time():
+            return "time"
+        case pa.Scalar() if not pa.types.is_duration(value.type):
+            return str(value.type)
     return "double"

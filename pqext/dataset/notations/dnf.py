@@ -31,7 +31,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
     """
     if not isinstance(filters, list | tuple) or not filters:
         raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")
-    if isinstance(filters, tuple) and not any(isinstance(item, _CONDITIONS) for item in filters[1:]):
+    if isinstance(filters, tuple) and len(filters) == 3 and isinstance(filters[1], str):
         return _condition(filters)
     if all(isinstance(item, _CONDITIONS) for item in filters):
         return all_of([_condition(item) for item in filters])

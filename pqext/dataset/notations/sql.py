@@ -357,8 +357,10 @@ class _Reader:
                 raise self._refusal(one, "in takes a list of literals, no columns; text stands in single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
-            type_beside_all(values)
-            found = self._typed(node, found, next((value for value in values if value is not None), ""))
+            literals_listed = [value for value in values if value is not None]
+            is_decided = type_beside_all(literals_listed) is not None
+            beside = literals_listed if is_decided else [one for one in literals_listed if type_beside(one) is None]
+            found = self._typed(node, found, next(iter(beside), ""))
         if not isinstance(found, Value):
             raise self._refusal(node, "a column is looked for in a list")
         return IsIn(found, tuple(values))
