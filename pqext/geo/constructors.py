@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pqext.core.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo import geoarrow, wkb
 from pqext.geo.text import geojson, wkt
@@ -57,14 +58,23 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
 
     Raises:
         TypeError: If ``geometries`` holds anything else.
+        ValueError: If a GeoSeries has another CRS than ``crs``.
 
     >>> import shapely
     >>> from_shapely([shapely.Point(1, 2), None]).is_valid().to_pylist()
     [True, False]
     """
     made = wkb.from_shapely(geometries)
-    if crs is None and hasattr(geometries, "total_bounds") and hasattr(geometries, "crs"):
-        crs = crs_.UNKNOWN if geometries.crs is None else geometries.crs
+    if hasattr(geometries, "total_bounds") and hasattr(geometries, "crs"):
+        mine = geometries.crs
+        if crs is None:
+            crs = crs_.UNKNOWN if mine is None else mine
+        elif mine is not None and not crs_.equal(crs_.require(mine), crs_.require(crs)):
+            labels = [crs_label(crs_.require(one)) for one in (mine, crs)]
+            raise ValueError(
+                f"the GeoSeries has CRS {labels[0]}, but crs= states {labels[1]}, which would relabel its coordinates; "
+                f"transform them with to_crs({labels[1]!r}), or correct the CRS with set_crs"
+            )
     return _marked(made, crs)
 
 

@@ -102,7 +102,8 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
 def stored(crs: str | None) -> str | None:
     """Return the string of a file, or None if it names the default. Raises GeometryError unless it is UTF-8.
 
-    URNs and URLs of OGC, and bare numbers of EPSG, become ``authority:code``.
+    URNs and URLs of OGC, and bare numbers of EPSG, become ``authority:code``, with the authority in capitals: Spark's
+    own reader rejects ``epsg:4326``.
     """
     if crs is None:
         return None
@@ -114,6 +115,9 @@ def stored(crs: str | None) -> str | None:
             crs = f"{named[1].upper()}:{named[2]}"
         elif _NUMBER.fullmatch(crs.strip()):
             crs = f"EPSG:{crs.strip()}"
+    authority, colon, code = crs.partition(":")
+    if authority not in _AUTHORITIES and authority.strip().upper() in _AUTHORITIES:
+        crs = authority.strip().upper() + colon + code
     return None if crs.strip().upper() in ("", DEFAULT) else crs
 
 

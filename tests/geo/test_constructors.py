@@ -64,6 +64,17 @@ def test_a_geoseries_keeps_its_crs(crs: Any, expected: str) -> None:
     assert types.array_type(array.type) == geo.GeospatialType(expected)
 
 
+def test_a_geoseries_is_not_relabelled() -> None:
+    series = geopandas.GeoSeries([POINT], crs=32633)
+    with pytest.raises(ValueError, match="has CRS EPSG:32633, but crs= states EPSG:4326"):
+        geo.from_shapely(series, crs=4326)
+    with pytest.raises(ValueError, match="CRS mismatch"):  # as geopandas
+        geopandas.GeoDataFrame(geometry=series, crs=4326)
+    assert geo.from_shapely(series, crs=series.crs.to_wkt()).type == geo.from_shapely(series).type
+    unknown = geopandas.GeoSeries([POINT])
+    assert types.array_type(geo.from_shapely(unknown, crs=4326).type) == geo.GeospatialType("EPSG:4326")
+
+
 def test_geoarrow_keeps_crs_and_edges_of_the_extension_type() -> None:
     series = geopandas.GeoSeries([POINT], crs=5070)
     with pytest.raises(ValueError, match="not a layout"):
