@@ -109,12 +109,37 @@ def _check_nulls(array: pa.Array) -> None:
 
 def _check(array: pa.Array, layout: pa.DataType) -> None:
     array.validate()
+    _check_fixed_size_lists(array)
     held = array.storage if isinstance(array, pa.ExtensionArray) else array
     try:
         _check_all(held, layout)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # Not every layout can be viewed, and views of sliced run ends are wrong.
         _check_visible(held)
+
+
+def _check_fixed_size_lists(array: pa.Array) -> None:
+    """Raise ``ArrowInvalid`` if fixed-size lists exceed their elements: Arrow ignores the offset."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_struct(kind) or pa.types.is_union(kind):
+        children = [array.field(index) for index in range(kind.num_fields)]
+    elif pa.types.is_map(kind):
+        children = [array.keys, array.items]
+    elif pa.types.is_dictionary(kind):
+        children = [array.dictionary]
+    elif pa.types.is_run_end_encoded(kind) or _shell(kind) is not None:
+        children = [array.values]
+    else:
+        return
+    if pa.types.is_fixed_size_list(kind) and (array.offset + len(array)) * kind.list_size > len(array.values):
+        raise pa.ArrowInvalid(
+            f"{len(array)} lists of {kind.list_size} elements at offset {array.offset} exceed the {len(array.values)} "
+            "elements of their child"
+        )
+    for child in children:
+        _check_fixed_size_lists(child)
 
 
 def _check_all(array: pa.Array, layout: pa.DataType) -> None:

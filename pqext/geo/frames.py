@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pqext.core.arrow_check import check_table
 from pqext.core.errors import AnnotationWarning, GeometryError
+from pqext.core.frames import PANDAS_FAULTS, convert_table
 from pqext.core.keywords import WriteKeywords
 from pqext.core.options import WriteOptions
 from pqext.core.suggest import around
@@ -109,7 +110,9 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     if len(set(names)) < len(names):
         raise ValueError("a GeoDataFrame needs columns of different names")
     others = [name for name in names if name not in types]
-    frame = table.select(others).to_pandas() if others else pandas.DataFrame(index=range(len(table)))
+    frame = pandas.DataFrame(index=range(len(table)))
+    if others:
+        frame = convert_table(table.select(others), "pandas", pa.Table.to_pandas, *PANDAS_FAULTS)
     labels = {str(label): label for label in frame.columns}
     columns: dict[Any, Any] = {}
     for name in names:

@@ -131,3 +131,20 @@ def test_what_null_structs_hide_counts_for_nothing(array: pa.Array, tmp_path: Pa
         array.validate(full=True)
     pqext.write_table(pa.table({"c": array}), tmp_path / "c")
     assert pqext.read_table(tmp_path / "c")["c"].to_pylist() == array.to_pylist()
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda lists: lists,
+    lambda lists: pa.StructArray.from_arrays([lists], ["x"]),
+    lambda lists: pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), lists),
+    lambda lists: pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), lists),
+], ids=["alone", "in a struct", "in a list", "run-end encoded"])
+def test_fixed_size_lists_of_too_few_elements_for_their_offset_are_rejected(wrap: Any, tmp_path: Path) -> None:
+    kind, values = pa.list_(pa.int64(), 2), pa.array([1, 2, 3, 4])
+    good = pa.Array.from_buffers(kind, 2, [None], offset=0, children=[values])
+    bad = pa.Array.from_buffers(kind, 2, [None], offset=1, children=[values])
+    bad.validate(full=True)  # Arrow ignores the offset here; the format requires (offset + length) * 2 elements
+    pqext.write_table(pa.table({"c": wrap(good)}), tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match="column 'c' is not a valid Arrow array: 2 lists of 2 elements at offset 1"):
+        pqext.write_table(pa.table({"c": wrap(bad)}), tmp_path / "y.parquet")
+    assert not (tmp_path / "y.parquet").exists()

@@ -26,16 +26,26 @@ def scan(table: pa.Table) -> pqext.Scan:
 def test_a_column_that_pandas_cannot_hold_is_named() -> None:
     with pytest.raises(pa.ArrowNotImplementedError):
         LISTS.to_pandas()
-    with pytest.raises(UnsupportedError, match=r"column 'l': pandas has no type for list<.*use to_table\(\)"):
+    with pytest.raises(UnsupportedError, match=r"column 'l' of type list<.* is not supported in pandas: .*to_table"):
         scan(LISTS).to_pandas()
+    with pytest.raises(UnsupportedError, match="column 'l' of type list<"):
+        pqext.geo.to_geopandas(LISTS.append_column("g", pqext.geo.from_points([1.0], [2.0])))
     assert scan(LISTS).select("id").to_pandas()["id"].tolist() == [1]
+
+
+def test_text_that_is_not_utf8_names_its_column() -> None:
+    text = pa.array([b"\xff"], pa.binary()).view(pa.string())
+    with pytest.raises(pa.ArrowException, match="Wrapping"):
+        pa.table({"s": text}).to_pandas()
+    with pytest.raises(UnsupportedError, match="column 's' of type string"):
+        pqext.geo.to_geopandas(pa.table({"s": text, "g": pqext.geo.from_points([1.0], [2.0])}))
 
 
 @pytest.mark.parametrize(("table", "name"), [(INTERVALS, "i"), (WIDE, "d")])
 def test_a_column_that_polars_cannot_hold_is_named(table: pa.Table, name: str) -> None:
     with pytest.raises((polars.exceptions.PolarsError, polars.exceptions.PanicException)):
         polars.DataFrame(table)
-    with pytest.raises(UnsupportedError, match=rf"column '{name}': polars has no type for"):
+    with pytest.raises(UnsupportedError, match=rf"column '{name}' of type .* is not supported in polars"):
         scan(table).to_polars()
 
 

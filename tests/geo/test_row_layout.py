@@ -73,6 +73,18 @@ def test_large_values_end_pages_and_row_groups_before_the_rows_do() -> None:
     assert all(len(group.chunk(3).pages) > len(group.chunk(0).pages) for group in file.row_groups)
 
 
+@pytest.mark.parametrize("type", [pa.string_view(), pa.list_view(pa.string())], ids=str)
+def test_columns_of_views_follow_the_order_of_rows(type: pa.DataType) -> None:
+    texts = [f"row {number}" for number in range(40)]
+    values = pa.array(texts if type == pa.string_view() else [[text] for text in texts], type)
+    geometry = geo.from_points([7.0 * number % 40 for number in range(40)], [0.0] * 40)
+    chunks = pa.chunked_array([values.slice(0, 13), values.slice(13)])
+    ordered = geo.sort(pa.table({"g": geometry, "x": chunks}), "g")["x"]
+    assert ordered.type == type
+    order = geo.sort_indices(geometry)
+    assert ordered.to_pylist() == pa.array(values.to_pylist()).take(order).to_pylist()  # Arrow has no take of views
+
+
 def test_nulls_and_empty_geometries_come_last_and_structs_may_hold_the_column() -> None:
     points = points_table(300)["geom"].combine_chunks()
     values = pa.array([None if n % 7 == 0 else value for n, value in enumerate(points.to_pylist())], pa.binary())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pqext.core.annotations import ArrangesRows, Storage
 from pqext.core.storage import StoredField, child_names
+from pqext.core.types import views
 
 _TAKEN_ROWS = 1 << 20
 """Rows taken at a time, so that byte arrays stay within 32-bit offsets."""
@@ -104,7 +105,7 @@ def taken(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if len(chunks) < 2:
-        return (chunks[0] if chunks else pa.array([], column.type)).take(pa.array(rows))
+        return views.taken(chunks[0] if chunks else pa.array([], column.type), rows)
     starts = np.cumsum([0, *(len(chunk) for chunk in chunks)])
     homes = np.searchsorted(starts, rows, side="right") - 1
     order = np.argsort(homes, kind="stable")
@@ -112,8 +113,8 @@ def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     back = np.empty(len(rows), dtype=np.int64)
     back[order] = np.arange(len(rows))
     pieces = [
-        chunks[home].take(pa.array(rows[order[start:stop]] - starts[home]))
+        views.taken(chunks[home], rows[order[start:stop]] - starts[home])
         for home, (start, stop) in enumerate(pairwise(ends.tolist()))
         if start < stop
     ]
-    return pa.concat_arrays(pieces).take(pa.array(back)) if pieces else pa.array([], column.type)
+    return views.taken(pa.concat_arrays(pieces), back) if pieces else pa.array([], column.type)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.frames import PANDAS_FAULTS, convert_table
 from pqext.core.pandas_marks import remember
 from pqext.core.suggest import listed
 from pqext.dataset.presentation.columns import Formats
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
-Frame = TypeVar("Frame")
-
 
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:
     """A table as a DataFrame in the formats; ``options`` are those of ``pyarrow.Table.to_pandas``.
@@ -27,7 +25,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
     """
     made = _objects(table, formats)
     shown = formats.arrow().table(_without(table, made))
-    frame = _converted(shown, "pandas", lambda part: part.to_pandas(**options), pa.ArrowNotImplementedError)
+    frame = convert_table(shown, "pandas", lambda part: part.to_pandas(**options), *PANDAS_FAULTS)
     remember(frame, shown.schema)
     seen: dict[str, int] = {}
     for place, field in enumerate(table.schema):
@@ -53,31 +51,10 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     made = _objects(table, formats)
     shown = formats.arrow().table(_without(table, made))
     faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
-    frame = _converted(shown, "polars", polars.DataFrame, *faults)
+    frame = convert_table(shown, "polars", polars.DataFrame, *faults)
     for place, values in made.items():
         frame.replace_column(place, polars.Series(table.schema.field(place).name, values, dtype=polars.Object))
     return frame
-
-
-def _converted(
-    table: pa.Table, library: str, convert: Callable[[pa.Table], Frame], *faults: type[BaseException]
-) -> Frame:
-    """The frame that ``convert`` makes of the table.
-
-    Raises ``UnsupportedError`` that names the column if ``convert`` raises one of ``faults``.
-    """
-    try:
-        return convert(table)
-    except faults as error:
-        for place, field in enumerate(table.schema):
-            try:
-                convert(table.select([place]))
-            except faults:
-                raise UnsupportedError(
-                    f"column {field.name!r}: {library} has no type for {field.type}; select other columns or use "
-                    "to_table()", feature=f"{field.type} in {library}",
-                ) from error
-        raise
 
 
 def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
