@@ -287,7 +287,7 @@ class Kind:
         if self.name == "uuid":
             return "binary or UUID"
         if self.name != "timestamp":
-            return self.name
+            return f"{self.name}[{self.unit}]" if self.unit else self.name
         return "timestamp in UTC" if self.utc else "timestamp without timezone"
 
 

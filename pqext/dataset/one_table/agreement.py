@@ -15,7 +15,6 @@ from pqext.core.schema import Schema
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.file_request import Asked, Form, Wanted
-from pqext.dataset.pruning.binding import bind
 
 _COUNTED = Asked((), (), None, pa.schema([]))
 _UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
@@ -63,10 +62,7 @@ class Agreement(Form):
         """Raise as binding does where the filter does not suit a file."""
         if file.schema is self._suited:
             return
-        wanted = self.wanted
-        for leaf in wanted.partitions.others(wanted.filter):
-            wanted.find_columns(leaf, file.schema)
-            bind(leaf, file.schema)
+        self.wanted.check_filter(file)
         self._suited = file.schema
 
     def _agreed(self, row: int, file: ParquetFile) -> pa.Schema:

@@ -10,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.metadata import Type
 from pqext.core.reader import ParquetFile
-from pqext.core.schema import Schema
-from pqext.dataset.expressions import Expression, bases, operand_column
+from pqext.core.text import visible
+from pqext.dataset.evaluation.comparing import check_related
+from pqext.dataset.expressions import Column, Expression, Not, Relation, bases, operand_column
+from pqext.dataset.expressions.literals import kind_of_arrow
 from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.one_table.partitions import Partitions
 from pqext.dataset.planning.projection import Computed, twice
-from pqext.dataset.pruning.binding import find, lookup
+from pqext.dataset.pruning.binding import bind, find, lookup
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,15 @@ class Wanted:
                 columns = self.partitions.columns_of_files(file.arrow_schema.names)
         return columns
 
-    def find_columns(self, condition: Expression, schema: Schema) -> None:
-        """Raise as ``find`` does unless files of ``schema`` have what a condition asks about."""
-        for base in operands(condition):
-            find(schema, operand_column(base), self.partitions.schema.names)
+    def check_filter(self, file: ParquetFile) -> None:
+        """Raise as ``find``, ``bind`` and evaluation do unless the filter suits a file, whichever rows are read."""
+        for leaf in self.partitions.others(self.filter):
+            for base in operands(leaf):
+                find(file.schema, operand_column(base), self.partitions.schema.names)
+            bind(leaf, file.schema)
+            relation = leaf.operand if isinstance(leaf, Not) else leaf
+            if isinstance(relation, Relation):
+                _check_durations(relation, file)
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
         """The Arrow schema of the result as a file alone has it."""
@@ -150,6 +158,33 @@ class Form(ABC):
 
         Raises ``ValueError`` where its schema does not suit the others.
         """
+
+
+def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
+    """The type at a path of struct fields, None where there is none or where all of it is null."""
+    fields: pa.Schema | pa.StructType = schema
+    for name in path:
+        found = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
+        if len(found) > 1:
+            raise ValueError(f"column {visible('.'.join(path))} is ambiguous: the file has several of this name")
+        if not found:
+            return None
+        fields = fields.field(found[0]).type
+        if len(path) > 1 and isinstance(fields, pa.BaseExtensionType):
+            fields = fields.storage_type
+    return None if pa.types.is_null(fields) else fields
+
+
+def _check_durations(relation: Relation, file: ParquetFile) -> None:
+    """Raise ``TypeError`` for durations in different units: columns of integers by the schema, with bounds of ticks."""
+    sides = relation.left, relation.right
+    columns = [side.exact(file.schema.root.child_names) for side in sides if isinstance(side, Column)]
+    if len(columns) < 2 or any(find(file.schema, column).physical_type != Type.INT64 for column in columns):
+        return
+    types = [type_at(file.arrow_schema, column.path) for column in columns]
+    left, right = (kind_of_arrow(type) if type is not None and pa.types.is_duration(type) else None for type in types)
+    if left is not None and right is not None:
+        check_related(left, right, str(relation))
 
 
 def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:

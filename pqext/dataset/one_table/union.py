@@ -37,10 +37,10 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.literals import kind_of_arrow
 from pqext.dataset.expressions.visitors import columns, normal, paths
 from pqext.dataset.one_table.conforming import conform, nulls
-from pqext.dataset.one_table.file_request import Asked, Form, Wanted
+from pqext.dataset.one_table.file_request import Asked, Form, Wanted, type_at
 from pqext.dataset.one_table.geometry_types import check_geometry_types
 from pqext.dataset.planning.projection import Computed, computed_of
-from pqext.dataset.pruning.binding import bind, lookup
+from pqext.dataset.pruning.binding import lookup
 
 _KEPT = 256
 """Schemas and filters of which it is kept what files are asked for."""
@@ -67,10 +67,7 @@ class Union(Form):
         whole = {path[0] for path in self._paths if len(path) == 1}
         fields = [(schema.field(one.name) if one.name in whole else one).with_nullable(True) for one in found]
         self._schema = pa.schema(fields, schema.metadata)
-        if wanted.filter is not None:
-            for leaf in wanted.partitions.others(wanted.filter):
-                wanted.find_columns(leaf, self._template.schema)
-                bind(leaf, self._template.schema)
+        wanted.check_filter(self._template)
 
     @property
     def schema(self) -> pa.Schema:
@@ -263,21 +260,6 @@ def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
             break
         found, node = node, node.child(name)
     return node or found
-
-
-def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """The type at a path of struct fields, None where there is none or where all of it is null."""
-    fields: pa.Schema | pa.StructType = schema
-    for name in path:
-        found = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
-        if len(found) > 1:
-            raise ValueError(f"column {visible('.'.join(path))} is ambiguous: the file has several of this name")
-        if not found:
-            return None
-        fields = fields.field(found[0]).type
-        if len(path) > 1 and isinstance(fields, pa.BaseExtensionType):
-            fields = fields.storage_type
-    return None if pa.types.is_null(fields) else fields
 
 
 def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
