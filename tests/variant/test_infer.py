@@ -246,13 +246,13 @@ def test_shares_in_the_residual_of_a_file_are_those_that_pyarrow_counts(tmp_path
         counts = residual_counts(file.metadata.row_groups, ["v"])
     typed = pq.read_table(tmp_path / "x.parquet")["v"].combine_chunks().field("typed_value")
     elements, member = typed.field("a").field("typed_value").values, typed.field("o").field("typed_value").field("b.c")
-    leaves = {"v: $.a[*]": elements, "v: $.o.b.c": member}
+    leaves = {"v: $.a[*]": elements, "v: $.o['b.c']": member}
     expected = {
         path: (len(leaf) - leaf.field("value").null_count, sum(len(leaf) - leaf.field(i).null_count for i in (0, 1)))
         for path, leaf in leaves.items()
     }
-    assert counts == expected == {"v: $.a[*]": (40, 80), "v: $.o.b.c": (20, 40)}
-    assert residual_shares([counts, {"v: $.a[*]": (0, 80)}]) == {"v: $.a[*]": 0.25, "v: $.o.b.c": 0.5}
+    assert counts == expected == {"v: $.a[*]": (40, 80), "v: $.o['b.c']": (20, 40)}
+    assert residual_shares([counts, {"v: $.a[*]": (0, 80)}]) == {"v: $.a[*]": 0.25, "v: $.o['b.c']": 0.5}
 
 
 def test_decimals_that_no_double_holds_stay_exact() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pqext.core.metadata import ColumnMetaData, RowGroup
+from pqext.variant.access.path import Wildcard, format_path
 
 Counts = Mapping[str, Sequence[int]]
 """By path, ``event: $.user.id``: the values that stay in the residual, and all values that the path has."""
@@ -54,10 +55,11 @@ def _name(path: tuple[str, ...], columns: set[str]) -> str | None:
         column = ".".join(path[:length])
         if column not in columns or path[length] != "typed_value":
             continue
-        text, at = "$", length + 1  # behind a typed_value, which holds fields, a list or nothing
+        steps: list[str | int | Wildcard] = []
+        at = length + 1  # after a typed_value, which holds fields, a list or nothing
         while at < len(path):
             is_element = path[at : at + 3] == ("list", "element", "typed_value")
-            text += "[*]" if is_element else f".{path[at]}"
+            steps.append(Wildcard.ELEMENTS if is_element else path[at])
             at += 3 if is_element else 2
-        return f"{column}: {text}"
+        return f"{column}: {format_path(steps)}"
     return None
