@@ -28,10 +28,10 @@ def mismatch(query: Any) -> str:
     if isinstance(query, BoundingBox):
         return ""
     parts, _ = explode(np.array([query], dtype=object))
-    for polygon in parts[shapely.get_type_id(parts) == 3].tolist():
-        xmin, ymin, xmax, ymax = polygon.bounds
-        if not xmax - xmin >= 180:
-            continue
+    polygons = parts[shapely.get_type_id(parts) == 3]
+    bounds = shapely.bounds(polygons)
+    is_wide = bounds[:, 2] - bounds[:, 0] >= 180  # of an empty polygon NaN, which is not
+    for polygon, box in zip(polygons[is_wide].tolist(), bounds[is_wide].tolist(), strict=True):
         x, y = shapely.get_coordinates(polygon.exterior).T
         at_pole = (np.abs(y[:-1]) >= _POLE) & (np.abs(y[1:]) >= _POLE)  # which has no length on the globe
         if (np.abs(np.diff(x))[~at_pole] >= 180).any():
@@ -40,9 +40,9 @@ def mismatch(query: Any) -> str:
             how = "an outline around more than half of the globe, and the smaller side of it is its inside"
         else:
             continue
-        box = f"({xmin:.10g}, {ymin:.10g}, {xmax:.10g}, {ymax:.10g})"
+        sides = ", ".join(f"{side:.10g}" for side in box)
         return (
-            f"a query polygon has {how}: pass the box {box} for all between its meridians and parallels, or split a "
-            "polygon that crosses the antimeridian there"
+            f"a query polygon has {how}: pass the box ({sides}) for all between its meridians and parallels, or split "
+            "a polygon that crosses the antimeridian there"
         )
     return ""
