@@ -195,8 +195,9 @@ class RowGroupReader:
         rows, usage = self._group.num_rows, self._budget.usage
         if rows <= _SHARED_ROWS or usage is None or not self._leaves:
             return
-        start = self._group.chunk(self._leaves[0].node).byte_range[0]
-        shared = usage.shared_rows(start, self._group.index, rows)
+        chunk = self._group.chunk(self._leaves[0].node)
+        first = chunk.file_path, chunk.byte_range[0]
+        shared = usage.shared_rows(first, self._group.index, rows)
         if shared > self._budget.room:
             raise LimitError(f"row groups that share one column chunk state {shared} rows, more than memory_bytes")
 

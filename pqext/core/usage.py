@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+Chunk = tuple[str | None, int]
+"""A column chunk: the path of its file, None for the file with the footer, and its offset there."""
+
 
 class Usage:
     """What was read so far through one source, by any of its threads."""
@@ -31,7 +34,7 @@ class Usage:
         """Rows on which a filter was evaluated, each once however many stages looked at it."""
         self.filter_seconds = 0.0
         """How long that took."""
-        self._shared: dict[int, dict[int, int]] = {}
+        self._shared: dict[Chunk, dict[int, int]] = {}
         self._lock = threading.Lock()
 
     def fetched(self, size: int, seconds: float, requests: int = 1) -> None:
@@ -46,10 +49,10 @@ class Usage:
         with self._lock:
             self.pages += pages
 
-    def shared_rows(self, start: int, group: int, rows: int) -> int:
-        """Count ``rows`` of row group ``group``, whose first chunk begins at ``start``; returns those that share it."""
+    def shared_rows(self, chunk: Chunk, group: int, rows: int) -> int:
+        """Count ``rows`` of row group ``group``, whose first chunk is ``chunk``; return those of all that share it."""
         with self._lock:
-            groups = self._shared.setdefault(start, {})
+            groups = self._shared.setdefault(chunk, {})
             groups[group] = rows
             return sum(groups.values()) if len(groups) > 1 else 0
 

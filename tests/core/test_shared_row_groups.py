@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,3 +73,12 @@ def test_verify_bounds_row_groups_of_nulls_that_share_no_bytes() -> None:
     assert not report.faults
     assert ["memory_bytes" in column.reason for column in report.unchecked] == [True]
     assert pqext.verify(out.getvalue(), checks=["chunks"]).ok
+
+
+def test_chunks_at_one_offset_of_several_files_are_not_shared(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.parquet" for number in range(16)]
+    for number, path in enumerate(paths):
+        pq.write_table(pa.table({"a": pa.array([number] * 70_000, pa.int32())}), path)
+    summary, _ = pqext.write_summary(paths, tmp_path)
+    with pqext.open(summary, limits=pqext.Limits(memory_bytes=1 << 20, memory_expansion=1)) as file:
+        assert sum(batch.num_rows for batch in file.iter_batches(10_000)) == 16 * 70_000
