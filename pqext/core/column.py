@@ -302,9 +302,9 @@ class ColumnReader:
 
     def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:
         at = self._position(column, rows)
-        if at == (end := (column.entries, len(column.array))):
+        if at == (column.entries, len(column.array)):
             return column, None
-        return column.cut((0, 0), at), column.cut(at, end)
+        return column.split(at)
 
     def _position(self, column: LeafColumn, row: int) -> tuple[int, int]:
         """(entry, slot) at which ``row`` starts; where ``column`` ends when it is not within."""

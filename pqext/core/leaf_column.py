@@ -48,11 +48,14 @@ class LeafColumn:
     definition: Levels | None
     array: pa.Array
     _nbytes: int | None = field(init=False, repr=False, compare=False, default=None)
+    _rows: int | None = field(init=False, repr=False, compare=False, default=None)
 
     @property
     def rows(self) -> int:
-        """Rows that begin in the run."""
-        return len(self.array) if self.repetition is None else level_kernel.count_rows(self.repetition)
+        """Rows that begin in the run, counted once."""
+        if self._rows is None:
+            self._rows = len(self.array) if self.repetition is None else level_kernel.count_rows(self.repetition)
+        return self._rows
 
     @property
     def entries(self) -> int:
@@ -84,6 +87,13 @@ class LeafColumn:
             self.definition[entries] if self.definition is not None else None,
             self.array[start[1] : stop[1]],
         )
+
+
+    def split(self, at: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
+        """What lies before and after a position, an entry and its slot; rows of the rest are not counted again."""
+        head, rest = self.cut((0, 0), at), self.cut(at, (self.entries, len(self.array)))
+        rest._rows = self.rows - head.rows
+        return head, rest
 
 
 def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
