@@ -239,7 +239,7 @@ class _CsvInput:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pqext.core.sources.csv_ends import Ended
+        from pqext.core.sources.csv_ends import Ended, repeated
 
         form = self._form
         fixed = {**form.known, **form.types, **form.wider}
@@ -262,7 +262,10 @@ class _CsvInput:
         def read(types: Mapping[str, pa.DataType], formats: Sequence[str] | None = None) -> Any:
             return self._named(lambda: first_rows(types, formats), source, heading, delimiter)
 
-        guessed = {one.name: one.type for one in read(fixed).schema if one.name not in fixed}
+        schema = read(fixed).schema
+        if repeated(schema.names) is not None:
+            return fixed  # the reader of the whole file rejects the names
+        guessed = {one.name: one.type for one in schema if one.name not in fixed}
         dates = [one for one in form.date_formats if not _TIME_OF_DAY.search(one)]
         if dates:
             seconds = pa.timestamp("s")

@@ -135,15 +135,14 @@ def _judge(
     records, counts = examine(array, variant.compiled, most=findings.room, first_only=False)
     for status, number in counts.items():
         meaning = meaning_of(status)
-        kept = int(np.count_nonzero(records["status"] == status))
-        findings.count(meaning.rule, meaning.message, number - kept)
-    for record in records:
-        meaning = meaning_of(int(record["status"]))
-        index, part, offset = int(record["row"]), PARTS[int(record["part"])], int(record["offset"])
-        path = variant.paths[record["node"]]
-        if part in ("value", "typed_value") or record["node"] == 0:
+        findings.count(meaning.rule, meaning.message, number)
+    meanings = {status: meaning_of(status) for status in counts}
+    numbers = records["row"].astype(np.int64)
+    places = (first + (numbers if rows is None else rows[numbers])).tolist()
+    fields = (records[name].tolist() for name in ("status", "part", "node", "offset"))
+    for row, status, part_number, node, offset in zip(places, *fields, strict=True):
+        meaning, part, path = meanings[status], PARTS[part_number], variant.paths[node]
+        if part in ("value", "typed_value") or node == 0:
             path = f"{path}.{part}"
-        row = first + (index if rows is None else int(rows[index]))
-        findings.add(
-            Fault(meaning.rule, meaning.message, row_group, row, path, None if offset < 0 else offset, part)
-        )
+        fault = Fault(meaning.rule, meaning.message, row_group, row, path, None if offset < 0 else offset, part)
+        findings.faults.append(fault)  # counted above; there is room, which `examine` was given

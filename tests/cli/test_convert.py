@@ -280,7 +280,11 @@ def test_threads_that_read_csv_leave_the_hook_of_errors_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"), [(b"a,b,a\n1,2,3\n", "two columns are called 'a'"), (b"a,b\n1,2\n\xff\n", "2 columns, got 1")]
+    ("data", "told"), [
+        (b"a,b,a\n1,2,3\n", "two columns are called 'a'"),
+        (b"a,a\n1.5,2\n", "two columns are called 'a'"),
+        (b"a,b\n1,2\n\xff\n", "2 columns, got 1"),
+    ],
 )
 def test_csv_of_repeated_names_or_ragged_rows_that_are_not_utf_8_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes, told: str

@@ -7,8 +7,9 @@ themselves and are written anew. Spec: "File format" (layout), "Page Index" (lay
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, get_args
 from uuid import UUID
 
@@ -230,14 +231,23 @@ def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
     return kept, len(kept) < len(found) or len(struct.unknown) > 1
 
 
-def _all(struct: Struct) -> Iterable[Struct]:
+def _all(struct: Struct) -> Iterator[Struct]:
     """The structure and all below it."""
-    yield struct
-    for field in struct.fields:
-        value = getattr(struct, field.name)
-        if isinstance(value, Struct):
-            yield from _all(value)
-        elif field.is_list and not isinstance(field.type, str) and value is not None:
-            for element in value:
-                if isinstance(element, Struct):
-                    yield from _all(element)
+    remaining = [struct]
+    while remaining:
+        struct = remaining.pop()
+        yield struct
+        for name, is_list in _nested_fields(type(struct)):
+            value = getattr(struct, name)
+            if value is not None:
+                remaining.extend(value if is_list else (value,))
+
+
+@cache
+def _nested_fields(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
+    """The fields that hold structures, and whether these are in a list."""
+    return tuple(
+        (field.name, field.is_list)
+        for field in kind.fields
+        if isinstance(field.type, type) and issubclass(field.type, Struct)
+    )
