@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How files of CSV are read.
+    """Options for reading CSV files.
 
     ``known`` are types of columns that need not be there, ``wider`` those of columns whose guessed type was too narrow.
     """
@@ -197,7 +197,7 @@ class _CsvInput:
         chosen = form.date_formats if formats is None else formats
         return pacsv.open_csv(
             pa.PythonFile(file, "r"),
-            # In several threads Arrow does not tell the row of an error.
+            # With several threads Arrow does not report the row of an error.
             pacsv.ReadOptions(
                 block_size=BLOCK_BYTES, use_threads=False, column_names=form.names or None,
                 autogenerate_column_names=not (form.has_header or form.names),
@@ -216,7 +216,7 @@ class _CsvInput:
         return form.names or (end.names if form.has_header else [f"f{index}" for index in range(len(end.names))])
 
     def _ragged(self, end: Ended, source: Source) -> Callable[[Any], str]:
-        """A function that decides on rows with a wrong number of fields, and counts those that are left out."""
+        """Return a function that decides on rows with a wrong number of fields and counts skipped rows."""
         from pqext.core.suggest import around
 
         def decide(row: Any) -> str:
@@ -312,7 +312,7 @@ class _CsvInput:
         self, read: Callable[[], T], source: Source, heading: Callable[[], Sequence[str]] = tuple,
         delimiter: str | None = None,
     ) -> T:
-        """What ``read`` returns; an error of pyarrow's names the source, the row and the column."""
+        """Return the result of ``read``; errors of pyarrow name the source, the row and the column."""
         import pyarrow as pa
 
         from pqext.core.sources.csv_ends import told_once
@@ -359,7 +359,7 @@ class _CsvInput:
 
 
 def _other_delimiter(names: Sequence[str], delimiter: str) -> str:
-    """What to say of a heading that is one name with another delimiter in it; nothing of any other."""
+    """Return a hint if the heading is one name with another delimiter in it, else an empty string."""
     found = next((one for one in ";|\t" if len(names) == 1 and one in names[0] and one != delimiter), None)
     return "" if found is None else f"; --delimiter {shown(found)} may be meant"
 

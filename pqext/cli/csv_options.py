@@ -66,7 +66,7 @@ DateFormat = Annotated[
 
 
 def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> CsvForm:
-    """How CSV is read by the values of the options above, by the names of their parameters.
+    """Return the options for reading CSV; ``options`` maps parameters declared above to their values.
 
     Raises ``ValueError`` for a wrong value, and for any option if the input is not CSV.
     """
@@ -83,7 +83,7 @@ def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> 
     delimiter = "\t" if options["delimiter"] == r"\t" else options["delimiter"]
     for name, character in (("delimiter", delimiter), ("comment", options["comment"])):
         if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
-            raise ValueError(f"--{name} is one ASCII character that is no quote and ends no line, not {character!r}")
+            raise ValueError(f"--{name} is one ASCII character other than a quote or a line break, not {character!r}")
     if delimiter is not None and delimiter == options["comment"]:
         raise ValueError("--delimiter and --comment are the same character")
     if options["decimal_comma"] and delimiter == ",":

@@ -43,7 +43,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],]')
 
 
 class Format(StrEnum):
-    """What the inputs hold."""
+    """Format of the inputs."""
 
     json = "json"
     csv = "csv"
@@ -62,7 +62,7 @@ def format_of(sources: Sequence[Source]) -> Format:
         if suffix in _OTHER_SUFFIXES:
             raise _unsupported(_OTHER_SUFFIXES[suffix], source)
         found = _SUFFIXES.get(suffix)
-        # What the first file is decides whether the others are opened.
+        # The format of the first file decides whether the others are opened.
         if (found is None or suffix == ".json") and (source is sources[0] or names != {"json"}):
             found = _format_of_content(source)
         names.add(found or "json")
@@ -72,7 +72,7 @@ def format_of(sources: Sequence[Source]) -> Format:
 
 
 def named_format(path: str) -> Format | None:
-    """The format that the end of a name tells, None where it tells none."""
+    """Return the format of a file by its suffix, None if the suffix is not known."""
     found = _SUFFIXES.get(suffix_of(path))
     return None if found is None else Format(found)
 

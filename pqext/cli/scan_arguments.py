@@ -24,14 +24,14 @@ class OnInvalid(StrEnum):
 
 
 class VariantOutput(StrEnum):
-    """What VARIANT values are printed or written as."""
+    """Format in which VARIANT values are printed or written."""
 
     json = "json"
     binary = "binary"
 
 
 class GeometryOutput(StrEnum):
-    """What geometries are printed or written as."""
+    """Format in which geometries are printed or written."""
 
     wkt = "wkt"
     wkb = "wkb"

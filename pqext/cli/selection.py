@@ -95,7 +95,7 @@ def _paths(text: str) -> set[int]:
 
     try:
         return {at for span in path_spans(text) for at in range(span.start, span.stop)}
-    except PathError:  # which is told where the column is read
+    except PathError:  # reported when the column is read
         return set()
 
 

@@ -8,7 +8,7 @@ import sys
 from functools import cache
 
 STREAM = "-"
-"""What stands for standard input or output."""
+"""Path that denotes standard input or output."""
 
 
 @cache

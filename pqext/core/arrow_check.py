@@ -102,7 +102,7 @@ def _check_nulls(array: pa.Array) -> None:
     """Raise ``ArrowInvalid`` unless the array has as many nulls as it claims."""
     validity = array.buffers()[0]
     if validity is not None:
-        # Arrow counts them; bits stand in for the values.
+        # Arrow counts them; the bits serve as values.
         bits = [validity, validity]
         pa.Array.from_buffers(pa.bool_(), len(array), bits, array.null_count, array.offset).validate(full=True)
 

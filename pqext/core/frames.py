@@ -10,7 +10,7 @@ import pyarrow as pa
 from pqext.core.errors import UnsupportedError
 
 PANDAS_FAULTS = (pa.ArrowException,)
-"""What ``pyarrow.Table.to_pandas`` raises for types that pandas lacks, and for text that is not UTF-8."""
+"""Errors of ``pyarrow.Table.to_pandas`` for types that pandas lacks and for text that is not UTF-8."""
 
 Frame = TypeVar("Frame")
 

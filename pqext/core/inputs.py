@@ -69,8 +69,8 @@ def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
         arrays[name] = _column(name, values)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:10])
-        raise ValueError(f"the columns of a table have equally many rows: {told}")
+        counts = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:10])
+        raise ValueError(f"columns differ in their number of rows: {counts}; pass arrays of one length")
     return pa.table(arrays)
 
 

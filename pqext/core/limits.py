@@ -39,8 +39,8 @@ class Limits:
     """Bytes that one call holds decoded: all columns' levels, values, dictionaries and decompressed pages. A few bytes
     in the file can stand for any number of them. ``read`` counts the whole table, ``iter_batches`` and scans what is
     not handed over yet; their batches end early so as to stay below. Pages are decoded whole, but for
-    those of a few runs and those that repeat long strings of a dictionary: one that exceeds the limit alone is refused.
-    A scan's table counts beside the batches."""
+    those of a few runs and those that repeat long strings of a dictionary: one that exceeds the limit alone is an
+    error. A scan's table counts in addition to the batches."""
     memory_expansion: int = 256
     """A larger file may take more than ``memory_bytes``: so many times its own size."""
 

@@ -83,7 +83,7 @@ class ReadOptions:
     ``"view"`` gives string_view and binary_view arrays, which point to values in the memory of pages and dictionaries
     and keep all of it. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow extension types keep their types."""
     invalid_values: Literal["raise", "null"] = "raise"
-    """How values outside their type are read, such as a TIME beyond the day: an error when requested, or null."""
+    """Result of values outside their type, such as a TIME beyond the day: an error when their row is read, or null."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up. The file's
     own key-value metadata comes first."""

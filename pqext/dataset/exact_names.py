@@ -48,7 +48,7 @@ class ExactNames:
         return replace(column, field=self.of(column.field)) if isinstance(column, Computed) else column
 
     def learn(self, file: ParquetFile) -> None:
-        """Take the names of a file, with which all others agree unless a rule says what the columns are."""
+        """Use the names of a file, with which all others agree unless a rule states the columns."""
         if self._names is None and self.rule is None:
             self._names = _FileNames(self.folders, file.schema.root)
 

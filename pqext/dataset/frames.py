@@ -29,7 +29,7 @@ def read_geopandas(
     default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
     shapely geometry stands for its bounds, and a GeoSeries or GeoDataFrame for its total bounds in that CRS. Without
     ``columns`` all are read, but for the covering columns that such metadata names. Other arguments and errors are
-    those of :func:`pqext.scan`; ValueError when there is no geometry column.
+    those of :func:`pqext.scan`; ValueError for a file without a geometry column.
     """
     require_geopandas()
     query = scan(source, None, filter, **keywords)

@@ -217,7 +217,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
     def head(
         self, rows: int = 5, *, variants: Literal["binary", "json"] = "json", geometry: Literal["wkb", "wkt"] = "wkt"
     ) -> pa.Table:
-        """The first rows that match, to be looked at; no more is read than they need.
+        """Return the first rows that match, as a preview; only what they need is read.
 
         Args:
             rows: The number of rows at most.

@@ -47,7 +47,7 @@ def from_points(x: Any, y: Any, z: Any = None, *, crs: Any = None) -> pa.Extensi
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = None) -> pa.ExtensionArray:
-    """Return shapely geometries as ISO WKB; None gives null. Z and M are kept, SRIDs are not.
+    """Return shapely geometries as ISO WKB; None becomes null. Z and M are preserved, SRIDs are not.
 
     Args:
         geometries: A list, a numpy array or a GeoSeries.

@@ -46,7 +46,7 @@ _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
 _WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
 _AUTHORITIES = frozenset({"EPSG", "ESRI", "OGC", "IAU_2015", "IGNF", "NKG"})
 _FILE = re.compile(r"init=|[@/\\]")
-"""What may name a local file in strings that PROJ reads."""
+"""Parts of PROJ strings that may name a local file."""
 _LONGEST = 1 << 20
 _SHORT = 64 << 10
 """Characters of definitions of which many are remembered; of longer ones the last two."""
@@ -76,8 +76,8 @@ def normalize(crs: Any) -> str | None:
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
     """Return the string by which a file names ``crs``, as :func:`normalize` does, if ``crs`` is known.
 
-    What else pyproj understands, such as WKT, PROJ strings and names, becomes an identifier or PROJJSON. Any
-    ``srid:<n>`` is accepted, since a database may know it, and any ``projjson:<property>`` if ``properties`` is
+    Other definitions that pyproj understands, such as WKT, PROJ strings and names, become an identifier or PROJJSON.
+    Any ``srid:<n>`` is accepted, since a database may know it, and any ``projjson:<property>`` if ``properties`` is
     None. Raises GeometryError for all other strings.
     """
     text = normalize(crs)

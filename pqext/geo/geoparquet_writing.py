@@ -23,7 +23,7 @@ def metadata(
 ) -> str:
     """Return the JSON that describes ``columns``, top-level geometry columns of a file.
 
-    ``primary`` names the primary column; True is the first. Raises ValueError if ``primary`` is none of the columns.
+    ``primary`` names the primary column; True is the first. Raises ValueError if ``primary`` is not one of the columns.
     """
     names = [column.node.name for column, _ in columns]
     if primary is True:

@@ -49,7 +49,7 @@ def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
 def box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
     """The box around a row group's planar geometries, by the bounds of their coordinates; None if these are unknown.
 
-    Coordinates in lists are a single column of all dimensions, whose bounds say nothing of x or y.
+    Coordinates in lists are a single column of all dimensions, whose bounds bound neither x nor y.
     """
     leaves = {leaf.name: leaf for leaf in node.leaves()}
     if not {"x", "y"} <= leaves.keys() or leaves["x"].physical_type != Type.DOUBLE:

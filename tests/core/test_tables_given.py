@@ -44,7 +44,7 @@ def test_tables_and_mappings_of_columns_are_written(table: Any) -> None:
         ({"a": "text"}, TypeError, "column 'a' is of type str"),
         ({"a": {"b": [1]}}, TypeError, "column 'a' is of type dict"),
         ({1: [1]}, TypeError, "names of columns are text, not 1"),
-        ({"a": [1, 2], "b": [1]}, ValueError, "equally many rows: 'a' has 2, 'b' has 1"),
+        ({"a": [1, 2], "b": [1]}, ValueError, "number of rows: 'a' has 2, 'b' has 1"),
         ({"a": [1], "b": [1, "x"]}, ValueError, "column 'b': Could not convert 'x'"),
     ],
 )

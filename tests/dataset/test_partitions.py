@@ -122,7 +122,7 @@ def test_partition_types_state_other_types(tmp_path: Path) -> None:
         ({"partition_types": {"y": "array<int>"}}, "column 'y' takes a type of single values"),
         ({"partition_types": {"y": "int33"}}, "column 'y': INT33 is not a type"),
         ({"partition_types": {"z": "int32"}}, "folders of column 'z' hold no int32"),
-        ({"partition_types": {"y": "int32"}, "partitioning": None}, "leave out partitioning=None"),
+        ({"partition_types": {"y": "int32"}, "partitioning": None}, "do not pass partitioning=None"),
     ],
 )
 def test_wrong_partition_types_are_errors(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pqext.core.warn import warn
 
 _SCHEMES = {"gcs": "gs", "abfs": "abfss"}
 _OF_KEYS = frozenset({"s3", "gcs", "abfs"})
-"""Whose names may be any text, also such as pyarrow takes for no path."""
+"""File systems whose keys may be any text, including text that pyarrow rejects as a path."""
 _UNSEEN = frozenset({"s3", "gcs"})
 """Where a file appears at once when its stream is closed, and never if it is not; elsewhere it grows in sight."""
 

@@ -29,7 +29,7 @@ _ARROW_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?")
 class CsvText:
     """A binary file of UTF-8 text, made from the bytes of a CSV file in any encoding.
 
-    ``skip_rows`` lines at the start are left out, and so are lines that begin with the character ``comment`` outside
+    ``skip_rows`` lines at the start are skipped, and so are lines that begin with the character ``comment`` outside
     quotes.
     """
 

@@ -1,4 +1,4 @@
-"""Files that are read from their start, wherever they lie, decompressed as their names or their first bytes tell."""
+"""Sequential reading of local and remote files, decompressed by suffix or by their first bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARKS = (
     (b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\x04\x22\x4d\x18", "lz4"),
     (b"\xfd7zXZ\x00", "xz"), *((b"BZh%d1AY&SY" % level, "bz2") for level in range(1, 10)),
 )  # fmt: skip
-"""How compressed files begin, which no text does."""
+"""First bytes of compressed files, with which no text begins."""
 MARK_BYTES = 10
 REMOTE_BYTES = 8 << 20
 """Bytes that are asked of a store at a time."""
@@ -39,7 +39,7 @@ def codec_of_content(head: bytes) -> str | None:
 def open_stream(place: str | Location, is_range: bool = False) -> Any:
     """The bytes of a local path or a place in a store, decompressed, as a binary file that is to be closed.
 
-    A file is compressed if its name or its first bytes say so. One that is not can seek. Raises ``OSError`` as
+    The codec is detected by the file's suffix or its first bytes. An uncompressed file can seek. Raises ``OSError`` as
     :func:`open` does, and ``SourceError`` for a store. With ``is_range``, for a range of bytes of a file that is not
     compressed by its name, raises ``CorruptFileError`` if it is compressed nevertheless.
     """

@@ -247,7 +247,7 @@ class _GroupRun:
         yield from self._give(together(stages), ranges)
 
     def in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
-        """The rows that match, by stages as long as they are worthwhile, or by nothing else if they are kept apart."""
+        """The rows that match, by stages as long as they are worthwhile; always if they are to stay apart."""
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
         batches = self._batches(first, self._plan.rows, at_once)

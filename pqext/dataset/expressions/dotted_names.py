@@ -44,7 +44,7 @@ def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
         return replacement(node)
     if isinstance(node, VariantField):
         column = replacement(node.column)
-        is_same = column is node.column or not isinstance(column, Column)  # what is computed is no VARIANT
+        is_same = column is node.column or not isinstance(column, Column)  # computed values are not VARIANT columns
         return node if is_same else replace(node, column=column)
     if isinstance(node, tuple):
         parts = tuple(replace_columns(part, replacement) for part in node)

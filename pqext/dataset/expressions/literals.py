@@ -236,7 +236,7 @@ def _from_timedelta(value: timedelta | np.timedelta64) -> Literal:
     unit, count = np.datetime_data(value.dtype)
     nanoseconds = {**_NUMPY_UNITS, "D": _DAY, "W": 7 * _DAY}.get(unit)
     if nanoseconds is None:
-        raise TypeError(f"timedelta64[{unit}] is no number of nanoseconds")
+        raise TypeError(f"timedelta64[{unit}] has no fixed length in nanoseconds; use days")
     return duration_literal(int(value.astype(np.int64)) * count * nanoseconds)
 
 

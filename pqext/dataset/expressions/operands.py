@@ -146,7 +146,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
     place: str | None = None
     """Where a filter's text names it, for errors; not a part of what it is."""
     dotted: int = 0
-    """How many parts of the path one dotted name has given, which may be the name of a column itself."""
+    """Number of parts of the path from one dotted name, which may be the name of a column itself."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _column_path(self.path))
@@ -174,8 +174,8 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
 
         ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Without it the value
         is a VARIANT, and a condition takes the type of its literal: ``double`` for all numbers. Raises ``ValueError``
-        for a path or a type that is none. Lists, structs and maps can be selected, and be null or not; they compare
-        with no literal.
+        for an invalid path or an unknown type. Lists, structs and maps can be selected, and be null or not; they
+        compare with no literal.
 
         >>> from pqext import col
         >>> str(col("event").variant("$.user") == "Bo")

@@ -27,7 +27,7 @@ class Questions(Operand):
         """``self operator value``, with a literal or another operand."""
 
     def _as_text(self) -> Operand:
-        """What a pattern is compared with."""
+        """The operand that patterns are compared with."""
         return self
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
@@ -149,7 +149,7 @@ def as_condition(value: object) -> Expression:
 
 
 def _joined(other: object) -> Expression:
-    """What stands at the other side of ``&`` or ``|``, as a condition."""
+    """The other operand of ``&`` or ``|`` as a condition."""
     if not isinstance(other, Expression | Questions):
         raise TypeError(
             "& and | join conditions and bind closer than comparisons, so put these into parentheses: "

@@ -1,4 +1,4 @@
-"""The type that a value within a VARIANT has in a condition where only the literal beside it says so."""
+"""Infer the type of a value within a VARIANT from the literal that it is compared with."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def type_beside(literal: Any) -> str | None:
 
 
 def type_beside_all(values: Iterable[Any]) -> str | None:
-    """The type beside a list of literals; None if one does not decide. Raises ``ValueError`` for several types."""
+    """As :func:`type_beside`, for a list. Raises ``ValueError`` for literals of several types."""
     types = {type_beside(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
         raise ValueError("the list holds literals of several types; write the type of the value within the VARIANT")

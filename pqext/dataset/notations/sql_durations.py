@@ -50,7 +50,7 @@ def duration(node: exp.Interval) -> timedelta | pa.Scalar:
 
 
 def as_written(node: Any, tokens: Sequence[Token]) -> Any:
-    """What sqlglot makes of the ``tokens`` of an interval, with the whole of its text, of which it may drop the end."""
+    """Return sqlglot's node of an interval with the complete text of its ``tokens``, whose end sqlglot may drop."""
     texts = [token for token in tokens if token.token_type == TokenType.STRING]
     if not isinstance(node, exp.Interval) or len(texts) != 1:
         return node
@@ -70,7 +70,7 @@ def parse_duration(text: str) -> timedelta | pa.Scalar:
     while at < len(whole):
         part = _PART.match(whole, at) if len(whole) <= _MOST else None
         if part is None:
-            raise ValueError(f"{visible(whole[:_MOST])!r} is no duration; write interval '1 day 2 hours'")
+            raise ValueError(f"{visible(whole[:_MOST])!r} is not a duration; write interval '1 day 2 hours'")
         found += _clock(part) if part["number"] is None else Fraction(part["number"]) * _nanoseconds(part["unit"])
         at = part.end()
     if not whole or found.denominator != 1:
@@ -90,4 +90,4 @@ def _nanoseconds(unit: str) -> int:
             return _UNITS[one]
         if one in _NO_LENGTH:
             raise ValueError(f"a duration has no {visible(unit)}, whose length is not fixed: write days")
-    raise ValueError(f"{visible(unit)!r} is no unit of time: these are weeks, days, hours, minutes, seconds, ms, us")
+    raise ValueError(f"{visible(unit)!r} is not a unit of time; units are weeks, days, hours, minutes, seconds, ms, us")

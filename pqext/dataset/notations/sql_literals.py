@@ -107,7 +107,7 @@ def _nested(type: exp.DataType) -> str:
         elif isinstance(part, exp.DataType):
             parts.append(type_of_cast(part))
         else:
-            raise ValueError(f"{visible(part.sql())} is no type of a field; write struct<a: bigint>")
+            raise ValueError(f"{visible(part.sql())} is not the type of a field; write struct<a: bigint>")
     return f"{str(type.this.value).lower()}<{', '.join(parts)}>"
 
 

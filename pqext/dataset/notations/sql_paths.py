@@ -1,7 +1,7 @@
 """Paths into VARIANT columns within SQL text: ``event:user.name``, ``event:`zip code` ``, ``event:$.a[0]['x y']``.
 
-sqlglot has its own idea of a colon, so paths are taken out of the text before it is cut into tokens: spaces stand in
-their place, and afterwards three tokens, a text in brackets, which bind like a path.
+sqlglot parses colons in another way, so paths are replaced by spaces before the text is split into tokens. Afterwards
+three tokens are inserted for each path, a text in brackets, which bind like a path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PathSpan:
 
 
 class PathError(ValueError):
-    """What is wrong with a path, and where."""
+    """An invalid path within SQL text, with the offset of the fault."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)

@@ -202,7 +202,7 @@ def partitions_of(
     """
     if partitioning is None:
         if types:
-            raise ValueError("partition_types are of columns that folders name: leave out partitioning=None")
+            raise ValueError("partition_types are types of columns that folders name; do not pass partitioning=None")
         return NO_PARTITIONS
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')

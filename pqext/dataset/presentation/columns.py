@@ -13,9 +13,9 @@ from pqext.geo.types import type_of, unmark
 from pqext.variant.types import is_shredded_type, is_variant_type, plain_list, storage_array, storage_type
 
 VariantFormat: TypeAlias = Literal["binary", "json", "python"]
-"""What VARIANT values are returned as."""
+"""Format in which VARIANT values are returned."""
 GeometryFormat: TypeAlias = Literal["wkb", "wkt", "shapely"]
-"""What geometries are returned as."""
+"""Format in which geometries are returned."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class _Columns:
         self.rows = RowText(self._nodes, self._names, len(schema), rows)
 
     def parts(self, write: Callable[[int, int], tuple[int, Any, int, int]]) -> Iterator[memoryview]:
-        """What ``write`` makes of all rows."""
+        """Yield the text that ``write`` makes of all rows."""
         start = 0
         while start < self.rows.rows:
             rows, text, fault, column = write(start, _CHUNK_BYTES)
@@ -164,7 +164,7 @@ def _node(
     kind: TextKind, array: pa.Array, width: int, *, scale: int = 0, values: int | None = 1,
     offsets: pa.Buffer | None = None, base: int = 0, children: tuple[int, int] = (0, 0),
 ) -> tuple[Any, ...]:
-    """What the kernel is told of an array; ``values`` is the place of the buffer that holds its values."""
+    """Describe an array for the kernel; ``values`` is the index of the buffer of its values."""
     buffers = array.buffers()
     validity = buffers[0] if array.null_count and kind is not TextKind.KIND_NULL else None
     data = None if values is None else buffers[values]

@@ -183,7 +183,7 @@ def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
             kind = _kind(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
-                return Leaf(whole, find(schema, leaf.operand), ())  # only the stored Arrow type tells its unit
+                return Leaf(whole, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
             values = tuple(mistakes.compared_value(literal, kind, leaf.operand) for literal in literals)
             return _answered(whole, leaf.operand, schema, _comparisons(leaf, values, negated))
         case Matches():

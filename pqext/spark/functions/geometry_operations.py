@@ -70,7 +70,7 @@ def st_transform(
     ``target`` and ``source`` are an EPSG code or any string that names a CRS. ``source`` is by default that of the
     column's type, of ANY that of all rows, and must be given for BINARY. Coordinates are x, y (longitude, latitude)
     throughout. The result is GEOMETRY(``target``) for 4326, 3857 and 0, and ANY with the code of ``target`` otherwise.
-    What PROJ has no result for fails the query, with the row in its batch. Where one of them is a column, of INT or
+    A point without a result in PROJ fails the query, with the row in its batch. If one of them is a column, of INT or
     STRING, each row has its own; the result is ANY then, and null where the CRS is.
 
     Raises GeometryError for a CRS that is not known.

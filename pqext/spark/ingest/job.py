@@ -137,7 +137,7 @@ def ingest_json(
     ``escape``, one character each; ``header``, the names of all columns where the first line does not hold them;
     ``null_words``, a list of fields that are null, as empty ones are (in quotes they are text, ``""`` the empty one);
     ``encoding``, UTF-8 by default; ``skip_rows``, the number of lines before the heading; and ``comment``, the
-    character at the start of lines that are left out.
+    character at the start of lines to skip.
 
     The first document that is not JSON, or has a geometry that is none, ends the job with its file, line and reason.
     With ``on_error="null"`` the document or the geometry becomes null, and ``error_column`` names a string column that

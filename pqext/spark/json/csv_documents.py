@@ -41,9 +41,9 @@ class CsvForm:
     """Fields that are null, besides empty ones, where they are not in quotes."""
     encoding: str | None = None
     skip_rows: int = 0
-    """Lines at the start of each file that are left out."""
+    """Number of lines to skip at the start of each file."""
     comment: str | None = None
-    """The character at the start of lines that are left out."""
+    """The character at the start of lines to skip."""
 
     @staticmethod
     def of(given: Mapping[str, Any] | None, column: str) -> CsvForm:

@@ -79,7 +79,7 @@ class BoundVariant:
     def value(
         self, path: str | Sequence[str | int], type: str | T.DataType, timezone: str | None = None
     ) -> Value:
-        """The value with what can be pushed beside it; its local times in the session's time zone if None."""
+        """The value with the conditions that can be pushed down; local times are the session's by default."""
         steps = as_path(path)
         spark_type = parse_type(type) if isinstance(type, str) else type
         struct = self.df.schema[self.name].dataType

@@ -204,7 +204,7 @@ class Query:
     def resolved(self) -> Query:
         """The query with the columns of dotted names and of ``bbox`` known.
 
-        Raises ``ValueError`` if the files do not tell which column ``bbox`` is about.
+        Raises ``ValueError`` if the files have several geometry columns or none and ``bbox_column`` is not set.
         """
         computed = tuple(one.field for one in self.columns or () if isinstance(one, Computed))
         if any(dotted_columns(node) for node in (self.where, *computed)):

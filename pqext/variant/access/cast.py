@@ -76,8 +76,8 @@ def get(
     ``strict`` the first row with one raises ``VariantError``. Broken bytes on the path always do, with the row
     and the byte's offset in the value. Values equal by equivalence class give equal results.
 
-    Raises ``ValueError`` for a path, a type or a time zone that is none, and ``LimitError`` when a result takes more
-    than one Arrow array can hold.
+    Raises ``ValueError`` for an invalid path and an unknown type or time zone, and ``LimitError`` when a result takes
+    more than one Arrow array can hold.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": [1, 2.5]}', '{"a": []}'])

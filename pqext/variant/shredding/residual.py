@@ -50,7 +50,7 @@ def _present(chunk: ColumnMetaData) -> int | None:
 
 
 def _name(path: tuple[str, ...], columns: set[str]) -> str | None:
-    """How a path below one of the ``columns`` is shown, from that of its leaf ``typed_value``."""
+    """Format the path of a leaf ``typed_value`` below one of the ``columns``; None for other leaves."""
     for length in range(1, len(path)):
         column = ".".join(path[:length])
         if column not in columns or path[length] != "typed_value":
