@@ -221,6 +221,7 @@ def command(
         sources = _sources(places)
         kind = format or format_of(sources)
         is_detected = format is None and kind is Format.geojson and named_format(str(sources[0])) is not kind
+        is_assumed = format is None and kind is Format.json and named_format(str(sources[0])) is None
         if is_detected and variant is not None:
             kind, is_detected = Format.json, False
         out = _destination(target, force or append)
@@ -265,7 +266,7 @@ def command(
             stream = with_made(stream, made, nested, *of_made, on_error.value, losses)
             of_columns = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
             writer = _writer(out, stream.schema, of_columns | options)
-        with _advice(on_error), writer, progress() as show:
+        with _advice(on_error, is_assumed), writer, progress() as show:
             try:
                 return _written(stream, writer, nested, made, losses, show), losses
             except TooNarrow:
@@ -299,14 +300,16 @@ def _written(
 
 
 @contextmanager
-def _advice(on_error: OnError) -> Iterator[None]:
-    """Errors of texts say how to go on without them."""
+def _advice(on_error: OnError, is_assumed: bool) -> Iterator[None]:
+    """Add to errors of texts how to continue without them, and the option for CSV if JSON is only assumed."""
     from pqext.core.errors import GeometryError, LimitError, VariantError
 
     try:
         yield
     except (GeometryError, VariantError) as error:
         if on_error is OnError.stop and not isinstance(error, LimitError):
+            if is_assumed and isinstance(error, VariantError):
+                error.message += "; --from csv reads CSV"
             error.message += "; --on-error null or skip goes on without it"
         raise
 

@@ -24,7 +24,7 @@ BLOCK_BYTES = 8 << 20
 _SAMPLE_BYTES = (1 << 16) + 1
 _TIME_OF_DAY = re.compile("%[HIMSTRXcpr]")
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
-_OVERFLOW = re.compile(r"error to int64: invalid value '\s*[+-]?[0-9]+\s*'")
+_OVERFLOW = re.compile(r"error to int64: invalid value '\s*[+-]?0*([0-9]+)\s*'")
 _TEXT_NOTE = "column {!r} has integers of more than 38 digits: they are text"
 _TYPE_ADVICE = "; name the column's type with --types, STRING takes anything, or what means null with --null-words"
 _ENCODING_ADVICE = "; pass --encoding with the encoding of the file, latin-1 for example"
@@ -78,12 +78,13 @@ def csv(sources: Sequence[Source], form: CsvForm, on_error: OnError, losses: Los
 def widened(form: CsvForm, narrow: TooNarrow, sources: Sequence[Source]) -> CsvForm:
     """``form`` for another reading of ``sources`` from their start, with types that hold the value.
 
-    Raises ``ValueError`` if the input is a pipe, which cannot be read again.
+    Raises ``CorruptFileError`` if the input is a pipe, which cannot be read again.
     """
     for source in sources:
         file: Any = None if is_place(source) else source
         if file is not None and not file.seekable():
-            raise ValueError(f"{narrow}; name the column's type with --types, DECIMAL(38,0) for example")
+            wider = "STRING" if str(*narrow.types.values()) == "string" else "DECIMAL(38,0)"
+            raise CorruptFileError(f"{narrow}; name the column's type with --types, {wider} for example")
         if file is not None:
             file.seek(0)
     return replace(form, wider={**form.wider, **narrow.types})
@@ -240,6 +241,7 @@ class _CsvInput:
         import pyarrow.compute as pc
 
         from pqext.core.sources.csv_ends import Ended, repeated
+        from pqext.core.types.decimal_text import cast_exactly
 
         form = self._form
         fixed = {**form.known, **form.types, **form.wider}
@@ -280,7 +282,7 @@ class _CsvInput:
             if not len(values) or not pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
                 continue
             try:
-                exact = pc.min_max(pc.utf8_trim_whitespace(values).cast(pa.decimal128(38, 0))).as_py()
+                exact = pc.min_max(cast_exactly(pc.utf8_trim_whitespace(values), pa.decimal128(38, 0))).as_py()
             except pa.ArrowInvalid:
                 self._losses.add(_TEXT_NOTE.format(name), 0)
                 guessed[name] = pa.string()
@@ -351,8 +353,8 @@ class _CsvInput:
 
         if column in self._form.types or column in self._form.known:
             return None
-        if _OVERFLOW.search(reason):
-            return pa.decimal128(38, 0)
+        if overflow := _OVERFLOW.search(reason):
+            return pa.decimal128(38, 0) if len(overflow[1]) <= 38 else pa.string()
         if "precision not supported" in reason:
             return pa.string()
         return None

@@ -72,7 +72,7 @@ def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> 
     """
     for name, value in options.items():
         if value and not is_csv:
-            raise ValueError(f"--{name.replace('_', '-')} is for CSV")
+            raise ValueError(f"--{name.replace('_', '-')} is for CSV; --from csv reads the input as CSV")
     from pqext.core.sources.csv_text import encoding_name
 
     types: dict[str, pa.DataType] = {}

@@ -198,7 +198,7 @@ def _form(form: Form | None, dest: Place | None, as_json: bool) -> Form:
         return Form.table
     suffix = os.path.splitext(str(dest))[1].lower()
     if suffix not in BY_SUFFIX:
-        raise ValueError(f"the end of {named(dest)!r} tells no format: --format json, csv, parquet or arrow does")
+        raise ValueError(f"{named(dest)!r} has no known file extension; pass --format json, csv, parquet or arrow")
     return BY_SUFFIX[suffix]
 
 

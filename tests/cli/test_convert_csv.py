@@ -71,22 +71,36 @@ def test_integers_beyond_int64_after_the_first_block_are_exact(
     assert {p.name for p in path.parent.iterdir()} <= {"in.csv", "more.csv", "out.parquet"}
 
 
-def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path) -> None:
-    text = "id\n" + "1\n" * csv_input.BLOCK_BYTES + f"{BIG}\n"
+@pytest.mark.parametrize(("value", "type"), [(BIG, "DECIMAL(38,0)"), (10**40, "STRING")])
+def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path, value: int, type: str) -> None:
+    text = "id\n" + "1\n" * csv_input.BLOCK_BYTES + f"{value}\n"
     command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--from", "csv"]
     done = subprocess.run(command, input=text.encode(), capture_output=True)
-    assert done.returncode != 0
-    assert b"--types, DECIMAL(38,0)" in b" ".join(done.stderr.split())
+    assert done.returncode == 1
+    assert f"--types, {type}" in " ".join(done.stderr.decode().split())
     assert not list(path.parent.iterdir())
-    done = subprocess.run([*command, "--types", "id DECIMAL(38,0)"], input=text.encode(), capture_output=True)
+    done = subprocess.run([*command, "--types", f"id {type}"], input=text.encode(), capture_output=True)
     assert done.returncode == 0
-    assert pq.read_table(path.parent / "out.parquet")["id"][-1].as_py() == BIG
+    assert int(pq.read_table(path.parent / "out.parquet")["id"][-1].as_py()) == value
 
 
-@pytest.mark.parametrize("block", [csv_input.BLOCK_BYTES, 64])
-def test_integers_of_more_than_38_digits_are_text(path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "text", "is_advised"), [
+    ("in.txt", "id,n\n1,2\n", True), ("in", "name,n\n", True), ("in.ndjson", "id,n\n", False),
+])  # fmt: skip
+def test_text_that_is_not_json_names_the_option_for_csv(path: Path, name: str, text: str, is_advised: bool) -> None:
+    (path.parent / name).write_text(text)
+    result = convert(path.parent / name)
+    assert result.exit_code == 1
+    assert ("--from csv reads CSV" in str(result.exception)) is is_advised
+
+
+@pytest.mark.parametrize("digits", ["9" * 40, str((1 << 128) + 5), str((1 << 256) + 5)])
+@pytest.mark.parametrize("block", [csv_input.BLOCK_BYTES, 128])
+def test_integers_of_more_than_38_digits_are_text(
+    path: Path, digits: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(csv_input, "BLOCK_BYTES", block)
-    values = [str(BIG), *map(str, range(30)), "9" * 40]
+    values = [str(BIG), *map(str, range(30)), digits]
     path.write_text("id\n" + "".join(f"{value}\n" for value in values))
     assert converted(path)["id"].to_pylist() == values
     assert "column 'id' has integers of more than 38 digits" in convert(path).output
@@ -212,6 +226,6 @@ def test_options_of_csv_are_refused_for_other_input(path: Path) -> None:
     for option in (["--encoding", "latin-1"], ["--no-header"], ["--skip-rows", "1"], ["--decimal-comma"]):
         result = convert(path, *option)
         assert result.exit_code == 2
-        assert f"{option[0]} is for CSV" in result.output
+        assert f"{option[0]} is for CSV; --from csv" in " ".join(result.output.split())
     assert convert(path, "--from", "csv", "--decimal-comma", "--delimiter", ",").exit_code == 2
     assert convert(path, "--from", "csv", "--comment", "//").exit_code == 2

@@ -281,7 +281,7 @@ def test_a_table_says_that_there_is_more(plain: Path) -> None:
         (["--where", "nope > 1"], "nope"),
         (["--select", "nope"], "nope"),
         (["--select", ""], "names no columns"),
-        (["-o", "out.txt"], "tells no format"),
+        (["-o", "out.txt"], "has no known file extension"),
         (["-o", "https://me:word@host/x?sig=1"], "https://host/x"),
         (["-o", "out.csv", "--format", "table"], "a table is shown"),
         (["-n", "20000"], "of at most 10,000 rows"),

@@ -118,16 +118,18 @@ def test_partition_types_state_other_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"partition_types": {"w": "int32"}}, "no folder names column 'w'; folders name y, z"),
+        ({"partition_types": {"w": "int32"}}, "no folder names column 'w'; folders name big, y, z"),
         ({"partition_types": {"y": "array<int>"}}, "column 'y' takes a type of single values"),
         ({"partition_types": {"y": "int33"}}, "column 'y': INT33 is not a type"),
-        ({"partition_types": {"z": "int32"}}, "folders of column 'z' hold no int32"),
+        ({"partition_types": {"z": "int32"}}, "folders of column 'z' cannot be read as int32"),
+        ({"partition_types": {"big": "decimal(38,0)"}}, "column 'big' cannot be read as .*more than 38 digits"),
+        ({"partition_types": pa.schema([("y", "int32")])}, "must map names to types, .* not Schema"),
         ({"partition_types": {"y": "int32"}, "partitioning": None}, "do not pass partitioning=None"),
     ],
 )
 def test_wrong_partition_types_are_errors(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=message):
-        scan(write(tmp_path, "y=1/z=a"), **arguments).to_table()
+    with pytest.raises((ValueError, TypeError), match=message):
+        scan(write(tmp_path, f"big={(1 << 128) + 5}/y=1/z=a"), **arguments).to_table()
 
 
 def test_a_column_of_nulls_alone_is_text(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ is an error, never another value.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from pqext.core.types.decimal_text import cast_exactly
 from pqext.core.types.decoded import dictionary_decoded
 
 
@@ -92,6 +92,6 @@ def _list(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
 
 def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
     try:
-        return pc.cast(array, type)
+        return cast_exactly(array, type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"column {name!r} of {array.type} cannot be read as {type}: {error}") from None

@@ -16,11 +16,11 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.schema import SchemaNode
 from pqext.core.text import visible
+from pqext.core.types.decimal_text import cast_exactly
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import And, Column, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
 from pqext.dataset.expressions.visitors import normal, operands, paths
@@ -213,6 +213,9 @@ def partitions_of(
 def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
     from pqext.variant.access.targets import target_type
 
+    if not isinstance(types, Mapping):
+        kind = types.__class__.__name__
+        raise TypeError(f"partition_types must map names to types, as in {{'zip': 'string'}}, not {kind}")
     fields = []
     for name, type in types.items():
         if name not in partitions.names:
@@ -305,9 +308,10 @@ def _typed(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
         with suppress(ValueError, OverflowError):
             return pa.array([None if text is None else int(text) for text in texts], field.type)
     try:
-        return pc.cast(pa.array(texts, pa.string()), field.type)
+        return cast_exactly(pa.array(texts, pa.string()), field.type)
     except pa.ArrowException as error:
-        raise ValueError(f"the folders of column {visible(field.name)!r} hold no {field.type}: {error}") from None
+        column = visible(field.name)
+        raise ValueError(f"the folders of column {column!r} cannot be read as {field.type}: {error}") from None
 
 
 def _tops(leaf: Expression) -> set[str]:
