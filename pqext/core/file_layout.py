@@ -67,7 +67,7 @@ class FileLayout:
     def of(cls, footer: FileMetaData, path: str) -> FileLayout:
         """The layout of a file with this footer."""
         pairs = footer.key_value_metadata or []
-        schema = adopt(from_elements(footer.schema, path=path), pairs, path)
+        schema = adopt(from_elements(footer.schema, path=path, strict=False), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
     def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:

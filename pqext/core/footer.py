@@ -53,12 +53,13 @@ class Footer:
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
         """The schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
 
-        Columns of the root without a repetition type are required, as other readers take them, unless ``strict``.
+        Unless ``strict``, columns of the root without a repetition type are required, as in other readers, and groups
+        without columns are omitted.
         """
         for element in self.metadata.schema[1:] if strict else ():
             if element.repetition_type is None:
                 raise CorruptFileError(f"{element.name} has no repetition type", path=path, column=element.name)
-        return from_elements(self.metadata.schema, limits, path)
+        return from_elements(self.metadata.schema, limits, path, strict=strict)
 
 
 class FootedSource(Source):

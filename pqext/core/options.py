@@ -43,7 +43,7 @@ class ReadOptions:
     strict: bool = False
     """Refuse what is otherwise read in spite of a fault: VARIANT columns whose shredded parts contradict each other
     (``VariantError`` names the row in its batch), or that have optional ``metadata`` or a wrong flag of its order; and
-    damaged page indexes, page boxes and Bloom filters (``CorruptFileError``, ``LimitError``)."""
+    faulty page indexes, page boxes, Bloom filters and schemas (``CorruptFileError``, ``LimitError``)."""
     checksums: bool = True
     """Verify the CRC of each page that has one."""
     threads: int = 0

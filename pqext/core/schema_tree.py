@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import overload
 
 import numpy as np
@@ -28,18 +29,49 @@ _REPETITIONS = tuple(FieldRepetitionType)
 
 
 def from_elements(
-    elements: Sequence[SchemaElement], limits: Limits = DEFAULT_LIMITS, path: str | None = None
-) -> Schema:
+    elements: Sequence[SchemaElement], limits: Limits = DEFAULT_LIMITS, path: str | None = None, *,
+    strict: bool = True,
+) -> Schema:  # fmt: skip
     """Build the tree from the footer's depth-first list of elements; ``path`` names the file in later errors.
+
+    Groups without any column are omitted unless ``strict``: no column chunk belongs to them.
 
     Raises ``CorruptFileError`` when the list is no tree and ``LimitError`` when it is too deep. What is wrong
     with a single column, such as a physical type that is not known, is raised when that column is asked for.
     """
     if not elements:
         raise CorruptFileError("the schema has no root")
-    tree = Tree(elements, limits, path)
+    try:
+        tree = Tree(elements, limits, path)
+    except CorruptFileError:
+        columns = [] if strict else _without_empty_groups(elements)
+        if len(columns) in (0, len(elements)):
+            raise
+        tree = Tree(columns, limits, path)
     root = tree.node(0, None)
     return Schema(root, Leaves(len(tree.leaf_elements), root))
+
+
+def _without_empty_groups(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
+    """The elements of a schema without groups that contain no leaf at any depth."""
+    retained: list[SchemaElement] = []
+    subtrees: list[bool] = []
+    """Whether the subtrees that follow the element contain a leaf, the nearest last."""
+    for element in reversed(list(elements)):
+        count = element.num_children or 0
+        if element.type is not None and not count:
+            retained.append(element)
+            subtrees.append(True)
+            continue
+        if not 0 <= count <= len(subtrees):
+            return list(elements)  # not a tree, as the caller reports
+        children = [subtrees.pop() for _ in range(count)]
+        subtrees.append(any(children))
+        if any(children):
+            group = copy(element)
+            group.num_children = sum(children)
+            retained.append(group)
+    return retained[::-1]
 
 
 class Tree:

@@ -31,8 +31,8 @@ _MISSTATED = frozenset({"page.v2.counts", "logical.decimal.byte-array"})
 """Rules that are broken by what is beside the values, or by another form of them: written again they are right."""
 _OF_HEADERS = frozenset({"page.v2.levels", "layout.page-lost", "encoding.plain.whole"})
 """Rules that are broken by a page header, so that values may be others than they seem, or in other rows."""
-_APART = "layout.chunks-apart"
-"""The rule that row groups break which a footer names several times: they are recovered as often."""
+_OF_FOOTER = frozenset({"layout.chunks-apart", "layout.file-metadata"})
+"""Rules that a footer breaks: it names row groups several times, or its schema lacks what readers assume."""
 _MOST_DAMAGES = 20_000
 """Damaged pages of a file; row groups that have more are given up."""
 
@@ -168,7 +168,7 @@ def _verify(source: Source, claims: Claims, verdicts: Sequence[Verdict], schema:
     names = [node.name for node in schema.root.children]
     for fault in report.faults:
         for index, verdict in enumerate(sound):
-            if fault.row_group not in (None, index) or (fault.rule == _APART and fault.column is None):
+            if fault.row_group not in (None, index) or (fault.rule in _OF_FOOTER and fault.column is None):
                 continue
             top = _top(fault.column or "", names)
             if fault.rule in _MISSTATED:

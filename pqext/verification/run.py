@@ -227,6 +227,13 @@ def _check_annotations(file: ParquetFile, findings: Findings) -> None:
     for element in file.metadata.schema:
         for what in implausible(element):
             findings.add(Fault("layout.file-metadata", f"the schema element {element.name!r} has {what}"))
+    for element in file.metadata.schema[1:]:  # read leniently
+        if element.repetition_type is None:
+            message = f"the schema element {element.name!r} has no repetition type"
+            findings.add(Fault("layout.file-metadata", message))
+        if element.type is None and not element.num_children:
+            message = f"the schema element {element.name!r} has neither a type nor children"
+            findings.add(Fault("layout.file-metadata", message))
 
 
 def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:

@@ -10,8 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext import col
 from pqext.core.errors import CorruptFileError
-from pqext.core.metadata import FileMetaData, GeographyType, GeometryType, LogicalType
+from pqext.core.metadata import (
+    FieldRepetitionType,
+    FileMetaData,
+    GeographyType,
+    GeometryType,
+    LogicalType,
+    SchemaElement,
+)
 from pqext.core.thrift import encode
 
 
@@ -42,6 +50,48 @@ def test_root_columns_without_a_repetition_type_are_required() -> None:
     assert pqext.scan(data).count() == 2
     with pytest.raises(CorruptFileError, match="no repetition type"):
         pqext.read_table(data, strict=True)
+    assert [fault.message for fault in pqext.verify(data).faults] == [
+        f"the schema element {name!r} has no repetition type" for name in ("a", "b")
+    ]
+
+
+def empty_group(repetition: FieldRepetitionType, position: int, parent: int) -> Callable[[FileMetaData], None]:
+    """Add a group without children to a group of the schema."""
+
+    def add(metadata: FileMetaData) -> None:
+        group = SchemaElement(name="g", repetition_type=repetition, num_children=0)
+        metadata.schema = [*metadata.schema[:position], group, *metadata.schema[position:]]
+        metadata.schema[parent].num_children = (metadata.schema[parent].num_children or 0) + 1
+
+    return add
+
+
+@pytest.mark.parametrize("repetition", list(FieldRepetitionType), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("position", [1, 2])
+def test_columns_beside_an_empty_group_are_read_as_by_pyarrow(repetition: FieldRepetitionType, position: int) -> None:
+    data = with_footer(pa.table({"a": [1, 2]}), empty_group(repetition, position, 0))
+    peer = pq.read_table(io.BytesIO(data))
+    assert peer.column("g").to_pylist() == [None, None]
+    assert pqext.read_table(data).equals(peer.select(["a"]))
+    assert pqext.scan(data, filter=col("a") == 2).to_table().to_pylist() == [{"a": 2}]
+    assert pqext.scan(data).count() == peer.num_rows
+    with pytest.raises(CorruptFileError, match="neither a type nor children"):
+        pqext.read_table(data, strict=True)
+    assert [fault.message for fault in pqext.verify(data).faults] == [
+        "the schema element 'g' has neither a type nor children"
+    ]
+
+
+def test_an_empty_group_within_a_struct_is_omitted() -> None:
+    table = pa.table({"s": [{"a": 1}, None], "b": ["x", "y"]})
+    data = with_footer(table, empty_group(FieldRepetitionType.OPTIONAL, 3, 1))
+    assert pqext.read_table(data).equals(table)
+
+
+def test_a_column_whose_type_is_missing_is_not_an_empty_group() -> None:
+    data = with_footer(pa.table({"a": [1], "b": [2]}), lambda metadata: setattr(metadata.schema[1], "type", None))
+    with pytest.raises(CorruptFileError, match="2 column chunks for 1 columns"):
+        pqext.read_table(data)
 
 
 def test_an_unknown_repetition_type_is_an_error() -> None:
