@@ -135,6 +135,7 @@ def _defaults(scratch: Path) -> dict[str, str]:
         "spark.driver.memory": "2g",
         "spark.sql.geospatial.enabled": "true",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        "spark.sql.timeType.enabled": "true",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

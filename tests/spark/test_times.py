@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,37 @@ from pyspark.sql import functions as F
 
 from pqext import col
 from pqext.spark import read
+from pqext.spark.reading import frames
 from pqext.spark.types import MOST_TIME_DIGITS
 
 nanoseconds = pytest.mark.skipif(MOST_TIME_DIGITS < 9, reason="TIME of Spark before 4.3 has six digits")
 
 
-@pytest.fixture(autouse=True)
-def times(spark: Any) -> Iterator[None]:
-    spark.conf.set("spark.sql.timeType.enabled", "true")
-    yield
-    spark.conf.unset("spark.sql.timeType.enabled")
+def test_time_columns_are_counted_and_filtered_by_default(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table({"t": pa.array([1, 2], pa.time64("us"))}), path)
+    assert read(spark, path).count() == 2
+    assert read(spark, path).where("t > time'00:00:00.000001'").count() == 1
+
+
+def test_a_session_without_time_is_a_logged_hint(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pq.write_table(pa.table({"t": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "n.parquet")
+    frames._time_hint.cache_clear()
+    read(spark, str(tmp_path / "t.parquet"))
+    spark.conf.set("spark.sql.timeType.enabled", "false")
+    try:
+        read(spark, str(tmp_path / "n.parquet"))
+        assert "timeType" not in caplog.text
+        for _ in range(2):
+            df = read(spark, str(tmp_path / "t.parquet"))
+        with pytest.raises(Exception, match="UNSUPPORTED_TIME_TYPE"):
+            df.count()
+    finally:
+        spark.conf.set("spark.sql.timeType.enabled", "true")
+    assert caplog.text.count("spark.sql.timeType.enabled is true") == 1
 
 
 @nanoseconds

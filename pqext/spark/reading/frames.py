@@ -50,6 +50,8 @@ class _Read:
     """What is asked of the files."""
 
 
+_TIME_TYPE = "spark.sql.timeType.enabled"
+
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
 
 
@@ -156,6 +158,8 @@ def read(
         skipping=skipping,
         partition_types=partition_types,
     )
+    if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
+        _time_hint()
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
     asked = partial(_query_of, options, paths)
     if choice.engine != "native":
@@ -163,6 +167,15 @@ def read(
             setattr(df, name, partial(_filtered, getattr(df, name)))
     _reads[df] = _Read(again, expression, frozenset(one.name for one in named), asked)
     return df
+
+
+@cache
+def _time_hint() -> None:
+    """Log once that Spark rejects TIME columns by default, in an error that does not name its setting."""
+    logging.getLogger("pqext.spark").warning(
+        "Spark's count, filters and writes fail on TIME columns with UNSUPPORTED_TIME_TYPE unless %s is true",
+        _TIME_TYPE,
+    )
 
 
 @cache
