@@ -112,8 +112,8 @@ def _comparable(column: DenseColumn, float_order: FloatOrder) -> Any:
     if is_float(leaf):
         width = leaf.width or 8
         kind, integer = {2: ("<f2", "<i2"), 4: ("<f4", "<i4"), 8: ("<f8", "<i8")}[width]
-        held = values.buffers()[1]
-        if not len(values) or held is None:
+        held = values.buffers()[1] if len(values) else None  # arrays of nulls have one buffer
+        if held is None:
             return np.empty(0, integer)
         raw = np.frombuffer(held, np.uint8)[values.offset * width : (values.offset + len(values)) * width]
         floats = raw.view(kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,15 +19,16 @@ from pqext.core.metadata import (
     GeographyType,
     GeometryType,
     LogicalType,
+    NullType,
     SchemaElement,
 )
 from pqext.core.thrift import encode
 
 
-def with_footer(table: pa.Table, change: Callable[[FileMetaData], None]) -> bytes:
+def with_footer(table: pa.Table, change: Callable[[FileMetaData], None], **options: Any) -> bytes:
     """A file of pyarrow with a changed footer, which our own writer would refuse."""
     out = io.BytesIO()
-    pq.write_table(table, out, store_schema=False)
+    pq.write_table(table, out, store_schema=False, **options)
     data = out.getvalue()
     with pqext.open(data) as file:
         metadata, end = file.metadata, file.footer.offset
@@ -114,6 +116,44 @@ def test_verify_reports_geometries_of_numbers(member: str, values: list[object])
 
     data = with_footer(pa.table({"v": values}), annotate)
     assert [fault.rule for fault in pqext.verify(data).faults] == [f"{member}.physical"]
+
+
+NULLS = {
+    "BOOLEAN": pa.bool_(), "INT32": pa.int32(), "INT64": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
+    "BYTE_ARRAY": pa.binary(), "FIXED_LEN_BYTE_ARRAY": pa.binary(3), "INT96": pa.timestamp("ns"),
+}  # fmt: skip
+
+
+@pytest.mark.spec("logical.unknown")
+@pytest.mark.parametrize("physical", NULLS)
+@pytest.mark.parametrize("values", [True, False], ids=["values", "nulls"])
+def test_a_column_of_type_null_of_each_physical_type_is_null_or_a_typed_error(physical: str, values: bool) -> None:
+    kind = NULLS[physical]
+    value = b"abc" if physical.endswith("BYTE_ARRAY") else False if physical == "BOOLEAN" else 0
+    table = pa.table({"v": pa.array([value if values else None] * 2, kind), "i": [1, 2]})
+
+    def annotate(metadata: FileMetaData) -> None:
+        metadata.schema[1].logicalType = LogicalType(UNKNOWN=NullType())
+        metadata.schema[1].converted_type = None
+
+    options = {"use_deprecated_int96_timestamps": physical == "INT96", "write_page_index": True}
+    data = with_footer(table, annotate, sorting_columns=[pq.SortingColumn(0)], **options)
+    calls: list[Callable[[], object]] = [
+        lambda: pqext.read_table(data)["v"].to_pylist(),
+        lambda: [value for batch in pqext.open(data).iter_batches(1) for value in batch.column("v").to_pylist()],
+        lambda: pqext.scan(data).head(2)["v"].to_pylist(),
+        lambda: pqext.scan(data, filter=col("v").is_null(), trust_statistics=False).to_table()["v"].to_pylist(),
+        lambda: pqext.scan(data).to_pandas()["v"].tolist(),
+        lambda: pqext.scan(data).to_polars()["v"].to_list(),
+    ]
+    for call in calls:
+        if values:
+            with pytest.raises(CorruptFileError, match="UNKNOWN column, which is always null, holds a value"):
+                call()
+        else:
+            assert call() == pq.read_table(io.BytesIO(data))["v"].to_pylist() == [None, None]
+    assert pqext.scan(data).count() == 2
+    assert pqext.verify(data).ok == (not values)
 
 
 def test_more_rows_than_a_footer_states_are_not_concatenated() -> None:
