@@ -184,7 +184,7 @@ def _leaf(tree: Tree, field: pa.Field, room: int) -> int:
 
     if room:
         text = Text(visible(field.name), style="bold")
-        text.append(f" {str(field.type).upper()}", style="not bold cyan")
+        text.append(f" {str(field.type).upper().replace('DATE32[DAY]', 'DATE')}", style="not bold cyan")
         tree.add(text.append(" by folder", style="not bold dim"))
     return max(0, room - 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ import pyarrow as pa
 
 from pqext.core.pandas_marks import restore
 from pqext.core.polars_types import with_arrow_types
+
+_FAILED = re.compile("Conversion failed for column (.*) with type .*", re.DOTALL)
+"""The second argument of pyarrow's errors on columns of pandas."""
 
 _HINTS = {
     "GeoDataFrame": "; pqext.geo.write_geopandas takes it",
@@ -36,7 +40,7 @@ def as_table(data: Any) -> Any:
         if isinstance(getattr(data, "schema", None), pa.Schema) and isinstance(data, Iterable):
             return data
         if type(data).__module__.partition(".")[0] == "pandas" and kind == "DataFrame":
-            return restore(pa.Table.from_pandas(data), data.attrs)
+            return restore(_of_pandas(data), data.attrs)
         if isinstance(data, Mapping):
             return _table_of(data)
         data = with_arrow_types(data)
@@ -58,6 +62,28 @@ def _is_array(data: Any) -> bool:
     if type(data).__name__ == "Series" and hasattr(data, "__arrow_c_stream__"):  # of polars
         data = pa.chunked_array(data)
     return isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type)
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        failed = _FAILED.fullmatch(str(error.args[-1])) if len(error.args) == 2 else None
+        if failed is None or failed[1] not in frame.columns:
+            raise
+        name = failed[1]
+        values = frame[name] if frame[name].ndim == 1 else ()  # 2 if columns share the name
+        raise type(error)(f"column {name!r}: {error.args[0]}{_remedy(values)}") from None
+
+
+def _remedy(values: Iterable[Any]) -> str:
+    """The function of pqext that makes an array of values for which Arrow has no type; nothing for others."""
+    types = {type(value) for value in values}
+    if any(one.__module__.partition(".")[0] == "shapely" for one in types):
+        return "; pqext.geo.from_shapely makes a column of geometries"
+    if types & {dict, list}:
+        return "; pqext.variant.from_python makes a VARIANT column of values of several types"
+    return ""
 
 
 def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
@@ -88,7 +114,7 @@ def _column(name: str, values: Any) -> Any:
     try:
         return pa.chunked_array(values) if is_series else pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise type(error)(f"column {name!r}: {error}") from None
+        raise type(error)(f"column {name!r}: {error}{_remedy(values)}") from None
 
 
 def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:

@@ -170,6 +170,10 @@ def test_the_schema_of_a_folder_has_the_columns_of_its_folders_names(tmp_path: P
     assert [(one["name"], one.get("partition", False)) for one in described] == [
         ("n", False), ("year", True), ("place", True),
     ]  # fmt: skip
+    folder = tmp_path / "days" / "day=2024-01-31"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"n": [1]}), folder / "a.parquet")
+    assert "day DATE by folder" in run("schema", tmp_path / "days").output
     assert "by folder" not in run("schema", folders / "year=2025" / "place=Suva" / "a.parquet").output
     assert run("schema", file, file).output == run("schema", file).output
 

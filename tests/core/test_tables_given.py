@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 import pqext
 
@@ -45,7 +46,12 @@ def test_tables_and_mappings_of_columns_are_written(table: Any) -> None:
         ({"a": {"b": [1]}}, TypeError, "column 'a' is of type dict"),
         ({1: [1]}, TypeError, "names of columns are text, not 1"),
         ({"a": [1, 2], "b": [1]}, ValueError, "number of rows: 'a' has 2, 'b' has 1"),
-        ({"a": [1], "b": [1, "x"]}, ValueError, "column 'b': Could not convert 'x'"),
+        ({"a": [1], "b": [1, "x"]}, ValueError, "column 'b': Could not convert 'x' with type str: [^;]*$"),
+        ({"a": [shapely.Point(1, 2)]}, ValueError, "column 'a': Could not convert .*; pqext.geo.from_shapely makes"),
+        ({"a": [{"b": 1}, [1]]}, ValueError, "column 'a': .*; pqext.variant.from_python makes a VARIANT column"),
+        (pd.DataFrame({"a": ["x", 1]}), TypeError, "^column 'a': Expected bytes, got a 'int' object$"),
+        (pd.DataFrame({"a": [None, shapely.Point(1, 2)]}), ValueError, "^column 'a': .*; pqext.geo.from_shapely makes"),
+        (pd.DataFrame({"a": [{"b": 1}, [1]]}), ValueError, "^column 'a': .*; pqext.variant.from_python makes"),
     ],
 )
 def test_data_that_is_no_table_is_an_error_that_says_what_to_write(

@@ -80,8 +80,13 @@ def test_tuples_may_stand_in_a_tuple_or_alone() -> None:
     ids=str,
 )  # fmt: skip
 def test_malformed_filters_are_refused(filters: Any) -> None:
-    with pytest.raises(ValueError, match=r"filters are|condition is|is not one of|is_null"):
+    with pytest.raises(ValueError, match=r"filters are|a filter is|condition is|is not one of|is_null"):
         from_dnf(filters)
+
+
+def test_tuple_in_a_list_without_its_own_brackets_is_shown() -> None:
+    with pytest.raises(ValueError, match=r"list of tuples such as \('id', '>', 1\) .* not \['a', '>', 1\]"):
+        from_dnf(["a", ">", 1])
 
 
 def test_readers_take_expressions_lists_or_nothing() -> None:

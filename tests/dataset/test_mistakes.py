@@ -93,6 +93,7 @@ HINTS = [
     ("lower(city) = 'suva'", ValueError, "no function 'lower'; ilike compares in any case"),
     ("year(day) = 2026", ValueError, "no function 'year'; compare with dates, as in day >= '2026-01-01'"),
     ("max(id) = 2", ValueError, "max is of many rows"),
+    ("id", TypeError, "column id holds integer values, .*; a column is a condition by itself only if it"),
     ("day like '2026%'", TypeError, "like asks for text; day::string is text\n  day like"),
 ]
 

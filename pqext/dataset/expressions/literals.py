@@ -385,6 +385,8 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
         value = _timestamp_value(literal, kind.utc)
         if value is not None:
             return value
+    if isinstance(literal, bool) and not why:
+        why = "; a column is a condition by itself only if it holds booleans"
     raise TypeError(f"column {column} holds {kind} values, which do not compare with {_describe(literal)}{why}")
 
 

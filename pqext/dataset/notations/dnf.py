@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from pqext.core.predicate import COMPARE
+from pqext.core.suggest import around
 from pqext.dataset.expressions import Comparison, Expression, Not, Value, all_of, any_of, col
 from pqext.dataset.expressions.operators import Questions, as_condition
 from pqext.dataset.notations.as_json import from_json
@@ -36,7 +37,11 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
     if all(isinstance(item, _CONDITIONS) for item in filters):
         return all_of([_condition(item) for item in filters])
     if not all(isinstance(item, list) and item for item in filters):
-        raise ValueError("filters are tuples or expressions in one list, or non-empty lists of them in one list")
+        items = ", ".join(str(item) if isinstance(item, Expression) else repr(item) for item in filters)
+        raise ValueError(
+            "a filter is a list of tuples such as ('id', '>', 1) or of expressions, or a list of these lists, "
+            f"not [{around(items, limit=100)}]"
+        )
     return any_of([all_of([_condition(item) for item in conjunction]) for conjunction in filters])
 
 
