@@ -18,6 +18,7 @@ from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
 from pqext.core.types import marks
+from pqext.core.types.file_reference import find_fault
 from pqext.core.types.logical import GROUP_MEMBERS
 
 
@@ -141,9 +142,13 @@ class GroupShape(Shape):
             yield from child.leaves()
 
     def storage_field(self, options: ReadOptions) -> pa.Field:
-        kind = pa.struct([child.field(options) for child in self.children])
-        found = marks.of_logical(None, self.node.logical_name) if self.node.logical_name == "FILE" else None
+        kind = self._struct(options)
+        is_file = self.node.logical_name == "FILE" and find_fault(kind) is None
+        found = marks.of_logical(None, "FILE") if is_file else None
         return pa.field(self.node.name, kind, self.nullable, metadata=found)
+
+    def _struct(self, options: ReadOptions) -> pa.StructType:
+        return pa.struct([child.field(options) for child in self.children])
 
     def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
         yield from super().passed_over()
@@ -151,8 +156,10 @@ class GroupShape(Shape):
             yield from child.passed_over()
 
     def _heeds(self, member: str | None) -> bool:
+        if member == "FILE":
+            return find_fault(self._struct(ReadOptions())) is None
         # parquet-mr annotates the entries of a map too.
-        return member == "FILE" or super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
+        return super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
 
     def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
         children = tuple(kept for child in self.children if (kept := child.select(wanted)) is not None)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from core.columns import column, one, read, written
-from core.raw_files import REQUIRED, Column, group, int32, int64, leaf, write
+from core.raw_files import OPTIONAL, REQUIRED, Column, group, int32, int64, leaf, write
 
 import pqext
 from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedError
@@ -172,6 +172,19 @@ def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
     assert pqext.open(written(found)).schema.root.children[0].logical_name == "FILE"
     part = column([{"uri": "x"}], pa.struct([("uri", pa.large_string())]), logical_type="FILE")
     assert read(written(part))["c"].to_pylist() == [{"uri": "x"}]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("url", Type.BYTE_ARRAY), ("size", Type.INT32)])
+@pytest.mark.spec("logical.file")
+def test_a_group_that_is_not_a_file_is_read_as_a_struct_that_can_be_written(name: str, kind: Type) -> None:
+    plain, data = (
+        write([group("c", OPTIONAL, 1, logicalType=mark), leaf(name, OPTIONAL, kind)], [Column(b"", 2, [0, 1])], 2)
+        for mark in (None, LogicalType(FILE=FileType()))
+    )
+    with pytest.warns(AnnotationWarning, match="column c: FILE does not suit the group; it is read as a struct"):
+        found = read(data)
+    assert found.equals(pq.read_table(io.BytesIO(plain)))  # pyarrow does not read FILE
+    assert read(written(found)).equals(found)
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,18 @@ FIELDS: dict[str, Callable[[pa.DataType], bool]] = {
 
 def check_file(path: str, struct: pa.StructType) -> None:
     """Raise ``ValueError`` when the struct at dotted ``path`` cannot be annotated as FILE."""
+    fault = find_fault(struct)
+    if fault is not None:
+        raise ValueError(f"column {path!r} is marked FILE, {fault}")
+
+
+def find_fault(struct: pa.StructType) -> str | None:
+    """Why the struct cannot be annotated as FILE; None if it can."""
     for field in struct:
         if field.name not in FIELDS:
-            raise ValueError(f"column {path!r} is marked FILE, which has no field {field.name!r}")
+            return f"which has no field {field.name!r}"
         if not FIELDS[field.name](field.type):
-            raise ValueError(f"column {path!r} is marked FILE, whose field {field.name!r} cannot be {field.type}")
+            return f"whose field {field.name!r} cannot be {field.type}"
         if not field.nullable:
-            raise ValueError(f"column {path!r} is marked FILE, whose field {field.name!r} must be nullable")
+            return f"whose field {field.name!r} must be nullable"
+    return None
