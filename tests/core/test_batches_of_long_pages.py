@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import leaf_column
+from pqext.core.kernels import levels as level_kernel
 
 
 def test_batches_of_a_long_page_of_lists_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,13 +18,13 @@ def test_batches_of_a_long_page_of_lists_take_linear_time(monkeypatch: pytest.Mo
     out = io.BytesIO()
     pq.write_table(pa.table({"l": lists}), out, data_page_size=1 << 30, write_batch_size=1 << 20, store_schema=False)
     counted: list[int] = []
-    count = leaf_column.level_kernel.count_rows
+    count = level_kernel.count_rows
 
     def count_rows(levels: np.ndarray[tuple[int], np.dtype[np.int16]]) -> int:
         counted.append(len(levels))
         return count(levels)
 
-    monkeypatch.setattr(leaf_column.level_kernel, "count_rows", count_rows)
+    monkeypatch.setattr(level_kernel, "count_rows", count_rows)
     with pqext.open(out.getvalue()) as file:
         batches = list(file.iter_batches(100))
     assert [batch.num_rows for batch in batches] == [100] * 200
