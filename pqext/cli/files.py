@@ -15,6 +15,7 @@ import click
 
 from pqext.cli.declared import Argument
 from pqext.cli.places import Place
+from pqext.cli.standard_input import without_path
 from pqext.core.budget import ADVICE
 from pqext.text import visible
 
@@ -130,8 +131,9 @@ def refusals() -> Iterator[None]:
 def describe(error: Exception) -> str:
     """The error in one harmless line, with its notes."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return visible(f"{error.filename}: {error.strerror}") + notes_of(error)
-    return (visible(as_options(" ".join(str(error).split()))) or type(error).__name__) + notes_of(error)
+        return visible(without_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
+    text = without_path(as_options(" ".join(str(error).split())))
+    return (visible(text) or type(error).__name__) + notes_of(error)
 
 
 def notes_of(error: BaseException | None) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.declared import Option
 from pqext.cli.places import Place
-from pqext.cli.standard_input import STREAM
+from pqext.cli.standard_input import STREAM, without_path
 from pqext.text import visible
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def named(dest: Place) -> str:
     """A path or URL as messages show it."""
     from pqext.core.sources.secrets import shown
 
-    return visible(shown(str(dest)))
+    return visible(shown(without_path(str(dest))))
 
 
 def file_name(place: Place) -> str:

@@ -35,7 +35,7 @@ from pqext.cli.scan_arguments import (
     asked,
     formats_of,
 )
-from pqext.cli.standard_input import STREAM
+from pqext.cli.standard_input import STREAM, without_path
 from pqext.text import counted
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def query(
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
         found = asked(places, where, select, union, on_invalid, partition_types, store or None, timezone, reading)
         if explain:
-            click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
+            click.echo(without_path(found.limit(limit, offset).explain("json" if as_json else "text")))
             return
         if dest is not None:
             check_new(dest, force)

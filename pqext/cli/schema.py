@@ -14,6 +14,7 @@ from pqext.cli.files import every_file, print_shown, refusals
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json, Sources
+from pqext.cli.standard_input import without_path
 from pqext.text import shorten, visible
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _print_tree(file: ParquetFile, sources: str, files: int, folders: Partitions
     from rich.text import Text
     from rich.tree import Tree
 
-    heading = Text(visible(str(file.path) if files == 1 else sources), style="bold")
+    heading = Text(visible(without_path(str(file.path)) if files == 1 else sources), style="bold")
     if files > 1:
         heading.append(f": {files:,} files, the first is {visible(str(file.path))}", style="not bold dim")
     tree = Tree(heading, guide_style="dim")

@@ -11,6 +11,11 @@ STREAM = "-"
 """Path that denotes standard input or output."""
 
 
+def without_path(text: str) -> str:
+    """``text`` with "standard input" in place of the path of the file that holds it."""
+    return text.replace(stored(), "standard input") if stored.cache_info().currsize else text
+
+
 @cache
 def stored() -> str:
     """The path of a file with all of standard input, which is removed when the process ends."""

@@ -152,6 +152,17 @@ def test_encrypted_files_are_read_with_the_keys_of_a_file(tmp_path: Path) -> Non
     assert isinstance(missing.exception, FileNotFoundError)
 
 
+@pytest.mark.parametrize("arguments", [["schema", "-"], ["query", "-", "--explain"]], ids=" ".join)
+def test_standard_input_is_named_in_messages_instead_of_its_copy(arguments: list[str], tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1]}), tmp_path / "in.parquet")
+    data = (tmp_path / "in.parquet").read_bytes()
+    for content, status in ((data, 0), (data[:-5], 1)):
+        done = subprocess.run([sys.executable, "-m", "pqext", *arguments], input=content, capture_output=True)
+        assert done.returncode == status
+        assert "standard input" in " ".join((done.stdout + done.stderr).decode().split())
+        assert b"/pqext-" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["query", "-"], ["head", "-"], ["count", "-"], ["schema", "-"], ["inspect", "-"], ["verify", "-"],
