@@ -78,10 +78,10 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 def _remedy(values: Iterable[Any]) -> str:
     """The function of pqext that makes an array of values for which Arrow has no type; nothing for others."""
-    types = {type(value) for value in values}
+    types = {type(value) for value in values if value is not None}
     if any(one.__module__.partition(".")[0] == "shapely" for one in types):
         return "; pqext.geo.from_shapely makes a column of geometries"
-    if types & {dict, list}:
+    if types & {dict, list} and len(types) > 1:
         return "; pqext.variant.from_python makes a VARIANT column of values of several types"
     return ""
 

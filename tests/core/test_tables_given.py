@@ -51,6 +51,7 @@ def test_tables_and_mappings_of_columns_are_written(table: Any) -> None:
         ({"a": [{"b": 1}, [1]]}, ValueError, "column 'a': .*; pqext.variant.from_python makes a VARIANT column"),
         (pd.DataFrame({"a": ["x", 1]}), TypeError, "^column 'a': Expected bytes, got a 'int' object$"),
         (pd.DataFrame({"a": [None, shapely.Point(1, 2)]}), ValueError, "^column 'a': .*; pqext.geo.from_shapely makes"),
+        (pd.DataFrame({"a": [[("k", 1)], []]}), TypeError, "^column 'a': Expected bytes, got a 'int' object$"),
         (pd.DataFrame({"a": [{"b": 1}, [1]]}), ValueError, "^column 'a': .*; pqext.variant.from_python makes"),
     ],
 )

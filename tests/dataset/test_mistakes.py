@@ -57,6 +57,8 @@ CONDITIONS: list[tuple[str, Expression | None, str, str]] = [
     ("id in ('12')", col("id").isin(["12"]), "12", "12"),
     ("price = '1.5'", col("price") == "1.5", "1.5", "1.5"),
     ("month = '01'", col("month") == "01", "1", "1"),
+    ("price = 'NaN'", col("price") == "NaN", "double 'NaN'", "float('NaN')"),
+    ("price = '-inf'", col("price") == "-inf", "double '-inf'", "float('-inf')"),
     ("ok = 'TRUE'", col("ok") == "TRUE", "true", "True"),
     ("ok = 0", col("ok") == 0, "false", "False"),
     ("city = 5", col("city") == 5, "'5'", "'5'"),

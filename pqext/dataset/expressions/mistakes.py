@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from enum import Enum
+from math import isfinite
 from typing import Any
 
 from pqext.core.predicate import Value
@@ -212,6 +213,8 @@ def _of_text(text: str, kind: Kind, is_sql: bool) -> str:
         if kind.name in ("date", "timestamp"):
             return _temporal(datetime.fromisoformat(text), kind, is_sql)
         if kind.name in ("integer", "float", "decimal") and len(text) <= _LONGEST and text.isascii():
+            if not isfinite(float(text)):
+                return (f"double '{text}'" if is_sql else f"float('{text}')") if kind.name == "float" else ""
             return text if kind.name != "integer" and float(text) else str(int(text))
     except (ValueError, OverflowError):  # some hours beside the first day or the last, there is none in UTC
         return ""
