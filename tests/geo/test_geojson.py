@@ -403,3 +403,12 @@ def test_collections_in_different_systems_are_refused() -> None:
     with pytest.raises(GeometryError, match="several systems"):
         geo.read_geojson("\n".join(texts))
     assert len(geo.read_geojson('{"type": "FeatureCollection", "features": [], "crs": null}')) == 0
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_dates_beyond_the_years_of_python_are_an_error_that_names_the_column(is_list: bool, tmp_path: Path) -> None:
+    days = pa.array([2_932_897], pa.int32()).cast(pa.date32())  # 10000-01-01
+    values = pa.ListArray.from_arrays([0, 1], days) if is_list else days
+    table = pa.table({"at": geo.from_points([1.0], [2.0]), "day": values})
+    with pytest.raises(ValueError, match=r"column 'day' holds a .*date32.* beyond the years 1 to 9999"):
+        geo.write_geojson(table, tmp_path / "days.geojson", geometry="at")

@@ -22,6 +22,7 @@ from pqext.core.arrow_check import check_table
 from pqext.core.errors import GeometryError, LimitError
 from pqext.core.sources.streams import damage, open_stream
 from pqext.core.suggest import around
+from pqext.core.text import visible
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
@@ -206,8 +207,8 @@ def _geometry_column(schema: pa.Schema, name: str | None) -> str:
 def _features(batch: pa.RecordBatch, name: str, id: str | None, precision: int | None) -> Iterator[str]:
     geometries = to_geojson(batch.column(name), precision).to_pylist()
     names = [other for other in batch.schema.names if other not in (name, id)]
-    columns = [_values(batch.column(other)) for other in names]
-    ids = None if id is None else _values(batch.column(id))
+    columns = [_values(batch.column(other), other) for other in names]
+    ids = None if id is None else _values(batch.column(id), id)
     for row, geometry in enumerate(geometries):
         properties = json.dumps(dict(zip(names, (column[row] for column in columns), strict=True)), ensure_ascii=False)
         head = '{"type":"Feature"'
@@ -239,11 +240,14 @@ def _check_type(type: pa.DataType, path: str) -> None:
         raise TypeError(f"{path!r}: JSON has no form for {type}; leave the column out")
 
 
-def _values(array: pa.Array) -> list[Any]:
+def _values(array: pa.Array, name: str) -> list[Any]:
     if pa.types.is_timestamp(array.type):  # nanoseconds are more than Python's datetime holds
         return [text and text.replace(" ", "T", 1) for text in array.cast(pa.string()).to_pylist()]
     nested = {"maps_as_pydicts": "strict"} if pa.types.is_nested(array.type) else {}
-    values: list[Any] = array.to_pylist(**nested)
+    try:
+        values: list[Any] = array.to_pylist(**nested)
+    except OverflowError as error:
+        raise ValueError(f"column {visible(name)!r} holds a {array.type} beyond the years 1 to 9999: {error}") from None
     return values if any(test(array.type) for test in _PLAIN) else [_json_value(value) for value in values]
 
 
