@@ -297,10 +297,9 @@ class ColumnChunk:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a file: what ``file_metadata``, the footer, says of it, under ``schema``.
+    """Row group ``index`` of the file at ``path``, as ``file_metadata``, the footer, describes it under ``schema``.
 
-    ``index`` is its place in the file, ``path`` names the file in errors. ``trust_statistics``: may statistics, indexes
-    and Bloom filters leave out rows?
+    ``trust_statistics``: may statistics, indexes and Bloom filters leave out rows?
     """
 
     file_metadata: structures.FileMetaData

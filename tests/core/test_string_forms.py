@@ -172,14 +172,14 @@ def test_extension_types_keep_their_storage() -> None:
         assert pqext.read_table(source, strings=form).schema.field("j").type == pa.string()
 
 
-def test_a_map_whose_keys_repeat_keeps_the_last_entry_in_all_forms() -> None:
+def test_a_map_whose_keys_repeat_keeps_all_entries_in_all_forms() -> None:
     keys = ["a long key, one of two", "b", "a long key, one of two", "b"]
     maps = pa.MapArray.from_arrays([0, 3, 4], pa.array(keys), pa.array(["1", "2", "3", "4"]))
     out = io.BytesIO()
     pq.write_table(pa.table({"m": maps}), out)
     for form in FORMS:
         found = pqext.read_table(out.getvalue(), strings=form)
-        assert found["m"].to_pylist() == [[("b", "2"), ("a long key, one of two", "3")], [("b", "4")]]
+        assert found["m"].to_pylist() == pq.read_table(io.BytesIO(out.getvalue()))["m"].to_pylist()
 
 
 def test_text_that_is_not_utf8_is_refused_in_all_forms() -> None:

@@ -20,12 +20,12 @@ from pyspark.sql import functions as F
 
 from pqext import filters
 from pqext.dataset.expressions import Expression
+from pqext.dataset.expressions.dotted_names import replace_columns
 from pqext.skipping import BloomFilter, MinMax, ValueList, open_store
 from pqext.skipping.clauses import Evidence, refusals
 from pqext.skipping.format.identifiers import split_object_names
 from pqext.skipping.objects import Objects
 from pqext.spark import build_skipping, read_with_skipping
-from pqext.spark.skipping.reading import renamed
 from reference import skipping_store
 
 KINDS = {"minmax": MinMax, "valuelist": ValueList, "bloomfilter": BloomFilter}
@@ -68,7 +68,7 @@ class Case:
         def same(column: Any) -> Any:
             return type(column)((names.get(column.path[0].lower(), column.path[0]),))
 
-        found: Expression = renamed(filters.from_sql(text), same)
+        found: Expression = replace_columns(filters.from_sql(text), same)
         return found
 
 
