@@ -54,6 +54,7 @@ def main() -> None:
     found["stored"] = [str(variant.schema_of_file(file, path)) for path in ("v", "l.list.element")]
     found["rows"] = [row.a for row in on_spark.read(spark, str(folder / "out")).selectExpr(
         "variant_get(v, '$.a', 'int') AS a").sort("a").collect()]  # fmt: skip
+    found["count"] = on_spark.read(spark, str(folder / "out"), where=[("id", "<", 2)]).count()
     found["native"] = failure(lambda: on_spark.read(spark, str(folder / "out"), engine="native"))
     storage = on_spark.shred_variant(df, {"v": "a INT"}, storage=True)
     found["structs"] = [row.v.typed_value.a.typed_value for row in storage.sort("id").collect()]

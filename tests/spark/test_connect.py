@@ -40,6 +40,7 @@ def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
         ],
         "stored": ["STRUCT<a: INT>", "STRUCT<a: BIGINT, b: STRING>"],
         "rows": [0, 1, 2, 3, 4],
+        "count": 2,
         "structs": [0, 1, 2, 3, 4],
         "removed": [],
     }

@@ -255,14 +255,16 @@ def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Pa
 def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(
     spark: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from pqext.spark.reading import frames
+    from pqext.spark.reading import frame_methods
 
     path = str(tmp_path / "hint.parquet")
     pqext.write_table(pa.table({"a": [1, 2, 3]}), path)
-    frames._hint.cache_clear()
+    frame_methods.hint.cache_clear()
     df = read(spark, path)
     assert where(df, col("a") > 1).count() == 2
     assert not caplog.messages
     assert df.where("a > 1").count() == df.filter(F.col("a") > 1).count() == 2
+    df.createOrReplaceTempView("hinted")
+    read(spark, path, engine="native").createOrReplaceTempView("native")
     assert [message for message in caplog.messages if "pqext.spark.where" in message] == caplog.messages[:1]
     assert len(caplog.messages) == 1

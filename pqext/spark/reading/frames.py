@@ -25,6 +25,7 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.reading.frame_methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.reading.here import few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
@@ -48,6 +49,7 @@ class _Read:
     """Columns that are not the files' own of that name."""
     query: Callable[[], Query]
     """What is asked of the files."""
+    engine: Engine
 
 
 _TIME_TYPE = "spark.sql.timeType.enabled"
@@ -162,11 +164,21 @@ def read(
         _time_hint()
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
     asked = partial(_query_of, options, paths)
+    _reads[df] = _Read(again, expression, frozenset(one.name for one in named), asked, engine)
     if choice.engine != "native":
-        for name in ("where", "filter"):
-            setattr(df, name, partial(_filtered, getattr(df, name)))
-    _reads[df] = _Read(again, expression, frozenset(one.name for one in named), asked)
+        replace_narrowing(df)
+        if metrics_path is None:
+            replace_count(df, partial(_counts_of, spark, paths, options))
+    if not _is_on_connect(df):
+        replace_explain(df, partial(_explained, spark, asked, engine))
     return df
+
+
+def _counts_of(spark: SparkSession, paths: str | list[str], options: Mapping[str, str]) -> DataFrame:
+    """Numbers of rows that tasks count, of a read with these options."""
+    aggregation = Aggregation(0, (Aggregate("count", "count", None),))
+    counting = {**options, **encode_options([], aggregation=aggregation)}
+    return spark.read.format("pqext").options(**counting).load(paths)
 
 
 @cache
@@ -176,21 +188,6 @@ def _time_hint() -> None:
         "Spark's count, filters and writes fail on TIME columns with UNSUPPORTED_TIME_TYPE unless %s is true",
         _TIME_TYPE,
     )
-
-
-@cache
-def _hint() -> None:
-    """Say once that Spark's own filters reach no statistics."""
-    logging.getLogger("pqext.spark").warning(
-        "DataFrame.where of what pqext.spark.read returns skips no row groups: pqext.spark.where(df, condition) and "
-        "read(..., where=condition) do, with conditions of pqext.col"
-    )
-
-
-def _filtered(method: Callable[[Any], DataFrame], condition: Any) -> DataFrame:
-    """``DataFrame.where`` of a data frame of :func:`read`, with the hint."""
-    _hint()
-    return method(condition)
 
 
 def _filter(df: DataFrame, condition: Column) -> DataFrame:
@@ -301,7 +298,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     tree = exact(tree, df.schema.names)
     filter = condition(df, tree).column
     known = _reads.get(df)
-    if known is None or _is_cached(df) or not reads_alike(tree, df.schema):
+    if known is None or is_cached(df) or not reads_alike(tree, df.schema):
         return _filter(df, filter)
     if not known.computed.isdisjoint(visitors.columns(tree)):
         return _filter(df, filter)
@@ -316,21 +313,19 @@ def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] |
     tasks read, and of many rows.
     """
     known = _reads.get(df)
-    if known is None or type(df).__module__.startswith("pyspark.sql.connect") or _is_cached(df):
+    if known is None or _is_on_connect(df) or is_cached(df):
         return None
     query = known.query()
     return None if query.metrics_path is not None else few_rows(query, schema)
 
 
-def _is_cached(df: DataFrame) -> bool:
-    """Has ``df`` rows that were kept? They stay its rows whatever becomes of the files."""
-    level = df.storageLevel
-    return level.useMemory or level.useDisk or level.useOffHeap
+def _is_on_connect(df: DataFrame) -> bool:
+    return type(df).__module__.startswith("pyspark.sql.connect")
 
 
 @answering_with("spark")
 def explain_read(
-    path: str | Sequence[str],
+    path: str | Sequence[str] | DataFrame,
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
     bbox: Box | None = None,
@@ -354,7 +349,17 @@ def explain_read(
     The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
     which counts for ``engine="auto"``. With ``skipping``, ``tasks`` say which files the store drops, and why. Raises as
     :func:`read` does.
+
+    ``path`` can be a data frame that :func:`read` or :func:`where` returned: its own arguments count then, and of the
+    others only ``all_indexes``. ``df.explain()`` prints this plan after Spark's, except on Spark Connect.
     """
+    if isinstance(path, DataFrame):
+        known = _reads.get(path)
+        if known is None:
+            raise TypeError("explain_read takes paths, or a data frame as read() or where() of pqext.spark returned it")
+        if columns is not None or where is not None or bbox is not None:
+            raise TypeError("explain_read of a data frame takes no columns, where or bbox: use pqext.spark.where first")
+        return _explained(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
     if spark is not None:
         timezone = session_timezone(spark)
@@ -366,9 +371,16 @@ def explain_read(
         partition_types=partition_types,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
-    choice = choose(query, engine, spark)
+    return _explained(spark, lambda: query, engine, all_indexes)
+
+
+def _explained(
+    spark: SparkSession | None, query: Callable[[], Query], engine: Engine, all_indexes: bool = False
+) -> ReadPlan:
+    asked = query()
+    choice = choose(asked, engine, spark)
     looks = None if all_indexes else LOOKS
-    plan = plan_read(query, query.values_schema().names, looks=looks, is_told=True)
+    plan = plan_read(asked, asked.values_schema().names, looks=looks, is_told=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons)
 
 

@@ -61,6 +61,8 @@ class FilesFound:
     """The columns looked at that are in the files."""
     variants: set[str] = field(default_factory=set)
     """Those of them that are VARIANTs."""
+    unproven: set[str] = field(default_factory=set)
+    """VARIANT columns that may hold values of types that Spark does not know, as far as the footers tell."""
     obstacles: list[str] = field(default_factory=list)
     """What Spark's reader cannot read of whole files."""
 
@@ -88,6 +90,8 @@ def look(
             _check_column(file, node, found)
             if node.logical_name == "VARIANT":
                 found.variants.add(name)
+                if not _has_known_types(file, node):
+                    found.unproven.add(name)
             if node.logical_name == "VARIANT" and name not in unlike:
                 storage = shape.of(node).storage_field(ReadOptions(shredded=True))
                 if not found.alike.setdefault(name, storage).equals(storage, check_metadata=True):
@@ -151,10 +155,32 @@ def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) ->
 
 def _is_empty(group: RowGroupFacts, value: SchemaNode) -> bool:
     """Does a residual hold nothing in a row group, or nothing but JSON null, which is null in every type?"""
-    bounds = group.chunk(value).bounds()
+    chunk = group.chunk(value)
+    bounds = chunk.bounds()
     if bounds.null_count is None:
         return False
-    return bounds.null_count == group.num_rows or bounds.minimum == bounds.maximum == _JSON_NULL
+    entries = chunk.num_values if value.max_repetition_level else group.num_rows
+    return bounds.null_count == entries or bounds.minimum == bounds.maximum == _JSON_NULL
+
+
+def _has_known_types(file: ParquetFile, node: SchemaNode) -> bool:
+    """Whether Spark can rebuild all values of a VARIANT.
+
+    Spark copies unshredded values without decoding them. Files that Spark wrote hold no types but its own. In other
+    files the residuals must be empty: the types of typed leaves are in the schema.
+    """
+    if node.child("typed_value") is None:
+        return True
+    if not file.row_groups or _is_written_by_spark(file):
+        return True
+    residuals = [leaf for leaf in node.leaves() if leaf.name == "value"]
+    return all(_is_empty(group, leaf) for group in file.row_groups for leaf in residuals)
+
+
+def _is_written_by_spark(file: ParquetFile) -> bool:
+    """Whether Spark wrote a file itself: another writer may copy Spark's properties, not the name of the writer."""
+    version = file.row_groups[0].file_property("org.apache.spark.version")
+    return version is not None and (file.metadata.created_by or "").startswith("parquet-mr")
 
 
 def _look_at_file(file: ParquetFile, found: FilesFound) -> None:

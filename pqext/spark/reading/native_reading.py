@@ -135,7 +135,7 @@ class NativeRead:
         texts += [
             f"column {visible(name)} is wanted whole, and footers do not tell whether Spark knows all its values"
             for name, form in self.forms.items()
-            if form == "whole" and name in whole
+            if form == "whole" and name in whole and name in self.found.unproven
         ]
         texts += [f"{leaf} is evaluated by pqext" for leaf in leaves_of(self.query.where) if _by_spark(leaf) is None]
         return texts
@@ -148,19 +148,28 @@ class NativeRead:
             for one in self.fields.values()
             if _plain_type(one, self.found) is not None and self.forms[one.column.path[0]] != "whole"
         ]
+        lost = "by bounds of these types, Spark would lose rows"
         if not self._is_pushed:
-            texts.append("no row groups are skipped within files: by bounds of these types, Spark would lose rows")
+            texts.append(f"no row groups are skipped within files: {lost}")
+        elif shielded := self._shielded:
+            texts.append(f"no row groups are skipped within files by {', '.join(map(visible, shielded))}: {lost}")
         return texts
 
     @property
     def _is_pushed(self) -> bool:
         """Can Spark's reader skip row groups by its filters, and lose no row?"""
-        inexact = self.found.inexact
+        inexact, shielded = self.found.inexact, self._shielded
         return self.query.trust_statistics and not any(
             leaf in inexact or any(one.startswith(f"{leaf}.") for one in inexact)
             for name in self.forms
+            if name not in shielded
             for leaf in self._compared(name)
         )
+
+    @property
+    def _shielded(self) -> list[str]:
+        """Columns with inexact bounds: Spark reads them through an expression, so that it pushes no filter on them."""
+        return [name for name, form in self.forms.items() if form == "plain" and name in self.found.inexact]
 
     def _compared(self, name: str) -> list[str]:
         """The dotted paths of what is compared of a column."""
@@ -179,6 +188,9 @@ class NativeRead:
                 reader = reader.option("basePath", _uri(str(self.query.partitions.root)))
             found = reader.parquet(*map(_uri, self.files))
             rows = rows.union(found.select(*map(quoted, schema.names)))
+        for name in self._shielded if self._is_pushed else ():
+            column = rows[quoted(name)]
+            rows = rows.withColumn(name, F.coalesce(column, column))
         for name in folders:
             rows = rows.withColumn(name, rows[quoted(name)].cast(self.stored[name].dataType))
         bound = {key: value for key, one in self.fields.items() if (value := self._value(rows, one)) is not None}

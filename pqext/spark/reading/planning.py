@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
+from pqext.core.text import visible
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.files import local_path, slice_bytes
@@ -43,6 +44,14 @@ class ReadPlan:
     engine: str = "python"
     reasons: tuple[str, ...] = ()
     is_filtered: bool = True
+    columns: tuple[str, ...] = ()
+    filter: str | None = None
+    """The condition of the read, as text."""
+
+    @property
+    def files(self) -> int:
+        """Files that are read."""
+        return sum(bool(task.kept) for task in self.tasks)
 
     @property
     def row_groups(self) -> int:
@@ -104,6 +113,17 @@ class ReadPlan:
             text += f"; {skipped} of {len(self.tasks)} files are left out by the {EVIDENCE}"
         return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
 
+    def describe(self) -> str:
+        """The plan as text, with its files, columns and filter."""
+        lines = [str(self)]
+        if self.tasks:
+            others = f" and {len(self.tasks) - 1} more" if len(self.tasks) > 1 else ""
+            lines.append(f"  files: {self.files} of {len(self.tasks)}, {visible(self.tasks[0].path)}{others}")
+        lines.append(f"  columns: {', '.join(map(visible, self.columns))}")
+        if self.filter is not None:
+            lines.append(f"  filter: {visible(self.filter)}")
+        return "\n".join(lines)
+
 
 def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
     return Slice(tuple(replace(task, row_groups=tuple(groups)) for task, groups in runs))
@@ -119,7 +139,8 @@ def plan_read(
     """
     filter = query.filter()
     tasks = query.to_plan(names, filter).plan(pages, looks, is_told)
-    return ReadPlan(tuple(tasks), is_filtered=filter is not None)
+    text = None if filter is None else str(filter)
+    return ReadPlan(tuple(tasks), is_filtered=filter is not None, columns=tuple(names), filter=text)
 
 
 @dataclass(frozen=True)

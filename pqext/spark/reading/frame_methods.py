@@ -1,0 +1,71 @@
+"""Methods of the data frames that ``read`` returns: a count from footers, the plan of pqext, a warning of full scans.
+
+They replace methods of one data frame. Data frames that Spark derives from it have Spark's own methods.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from pqext.spark.reading.planning import ReadPlan
+
+_VIEWS = ("createTempView", "createOrReplaceTempView", "createGlobalTempView", "createOrReplaceGlobalTempView")
+_NARROWING = ("where", "filter", *_VIEWS)
+"""Methods after which Spark filters rows that pqext has read."""
+
+
+def replace_count(df: DataFrame, load_counts: Callable[[], DataFrame]) -> None:
+    """Count the rows of ``df`` as the sum of what ``load_counts`` loads, which reads no columns.
+
+    Counts are loaded once: like ``df``, they keep their plan, and report files that have changed since.
+    """
+    loaded = cache(load_counts)
+
+    def count() -> int:
+        if is_cached(df):
+            return type(df).count(df)
+        return sum(row[0] for row in loaded().select("*").collect())
+
+    df.count = count  # type: ignore[method-assign]
+
+
+def replace_explain(df: DataFrame, plan: Callable[[], ReadPlan]) -> None:
+    """Let ``df.explain`` also print the plan of pqext."""
+
+    def explain(*arguments: Any, **options: Any) -> None:
+        type(df).explain(df, *arguments, **options)
+        print(f"== pqext ==\n{plan().describe()}\n")
+
+    df.explain = explain  # type: ignore[method-assign]
+
+
+def replace_narrowing(df: DataFrame) -> None:
+    """Log once that Spark's filters and views of ``df`` skip nothing."""
+    for name in _NARROWING:
+        setattr(df, name, partial(_with_hint, getattr(df, name)))
+
+
+def is_cached(df: DataFrame) -> bool:
+    """Has ``df`` rows that were kept? They stay its rows whatever becomes of the files."""
+    level = df.storageLevel
+    return level.useMemory or level.useDisk or level.useOffHeap
+
+
+def _with_hint(method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    hint()
+    return method(*arguments, **options)
+
+
+@cache
+def hint() -> None:
+    """Log once that Spark's own filters reach no statistics."""
+    logging.getLogger("pqext.spark").warning(
+        "Spark does not pass filters and columns to data source pqext: DataFrame.where and views of what "
+        "pqext.spark.read returns read all row groups and columns. To skip them, use read(..., where=, columns=), "
+        'pqext.spark.where(df, condition), or read(..., engine="auto")'
+    )
