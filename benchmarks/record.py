@@ -22,6 +22,7 @@ COMMANDS = {
     "variant_to_json": ["--megabytes", "20", "--repeat", "3"],
     "rows_as_text": [],
     "spark": [],
+    "spark_views": [],
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
     "footer_forms": [],
     "wide_footer": [],
