@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.footer import MAGIC
+from pqext.core.indexed.structs import peeked
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup
 
 Place = tuple[int, int]
@@ -103,7 +104,7 @@ class ChunkPlaces:
         for number in range(len(self._metadata.row_groups)):
             laid = _Laid()
             with suppress(CorruptFileError, UnsupportedError):
-                laid = _laid_out(self._metadata.row_groups[number])
+                laid = _laid_out(peeked(self._metadata.row_groups, number))
             found.append(laid)
         return found
 

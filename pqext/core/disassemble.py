@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.annotations import Notes
 from pqext.core.buffers import Bytes, allocate
+from pqext.core.errors import ParquetError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 
@@ -63,7 +64,7 @@ class _Entries:
 def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
     """The leaf columns of ``array``, one a leaf of ``shape``, in column order.
 
-    ``array`` is in storage form: annotated values have been turned by their handler. Raises ``ValueError`` when
+    ``array`` is in storage form: annotated values have been turned by their handler. Raises ``ParquetError`` when
     a field that is not nullable holds a null.
     """
     yield from _walk(shape, array, _Entries(len(array), 0, 0))
@@ -82,7 +83,9 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
     if shape.nullable:
         entries = _nullable(array, entries)
     elif array.null_count and _reaches_null(array, entries):
-        raise ValueError(f"column {shape.node.dotted!r} is not nullable but holds a null")
+        name = shape.node.dotted
+        advice = "declare the field nullable, or replace its nulls"
+        raise ParquetError(f"column {name!r} is not nullable but holds a null; {advice}", column=name)
     if isinstance(shape, LeafShape):
         yield _leaf(shape, array, entries)
     elif isinstance(shape, GroupShape):

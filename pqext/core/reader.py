@@ -156,7 +156,7 @@ class ParquetFile(Suggesting):
             warn(f"{self.path or 'the file'}: {message}", CorruptDataWarning)
 
     @cached_property
-    def row_groups(self) -> Sequence[RowGroup]:
+    def row_groups(self) -> RowGroups:
         """The row groups in file order."""
         about = partial(
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
@@ -164,7 +164,7 @@ class ParquetFile(Suggesting):
             trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=KeptFilters(),
             gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
         )
-        return RowGroups(len(self.metadata.row_groups), about)
+        return RowGroups(len(self.metadata.row_groups), about, ChunkPlaces(self.metadata, self.footer.offset))
 
     @property
     def round_trip_bytes(self) -> int:
@@ -336,8 +336,8 @@ class ParquetFile(Suggesting):
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
-            groups = ((self.row_groups[index], rows) for index, rows in chosen)
-            about = self.options, self.damage, budget, kept, ChunkPlaces(self.metadata, self.footer.offset)
+            groups = ((self.row_groups.checked(index, small.shapes, budget), rows) for index, rows in chosen)
+            about = self.options, self.damage, budget, kept, self.row_groups.places
             for group, rows, fetched in small.fetched(groups, batch_rows):
                 yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
 

@@ -24,7 +24,6 @@ from pqext.core.errors import (
     CorruptFileError,
     ExpansionError,
     InvalidValueError,
-    LimitError,
     MemoryLimitError,
     OffsetIndexError,
     ParquetError,
@@ -48,8 +47,6 @@ from pqext.core.workers import Workers
 
 _FEW_ROWS = 1024
 """A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
-_SHARED_ROWS = 1 << 16
-"""Rows of a row group from which on it is looked whether others share its chunks."""
 _FEWER = 16
 """Where a batch exceeds the budget, one of so many times fewer rows is tried."""
 
@@ -107,7 +104,6 @@ class RowGroupReader:
             raise
 
     def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
-        self._check_shared()
         if self._lost is not None and self._are_others(self._lost):
             return
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
@@ -118,7 +114,10 @@ class RowGroupReader:
             if small and (batch := self._assembled(small)) is not None:
                 yield batch
                 return
-            whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
+            if self._lost is None:  # rows that damage costs another column are cut from the pages of all
+                whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
+            else:
+                self._gathered.settle(0)
         if self._options.invalid_values == "null":
             self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(whole))
         readers = self._readers(chosen, whole)
@@ -189,17 +188,6 @@ class RowGroupReader:
                     yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
             for reader in readers.values():
                 reader.check_end()
-
-    def _check_shared(self) -> None:
-        """Raise ``LimitError`` if very many rows are those of one column chunk, which many row groups name."""
-        rows, usage = self._group.num_rows, self._budget.usage
-        if rows <= _SHARED_ROWS or usage is None or not self._leaves:
-            return
-        chunk = self._group.chunk(self._leaves[0].node)
-        first = chunk.file_path, chunk.byte_range[0]
-        shared = usage.shared_rows(first, self._group.index, rows)
-        if shared > self._budget.room:
-            raise LimitError(f"row groups that share one column chunk state {shared} rows, more than memory_bytes")
 
     def _are_others(self, lost: Losses) -> bool:
         """Do chunks share bytes with others? Their values may be those of the others, and cost the row group."""

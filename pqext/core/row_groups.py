@@ -5,18 +5,25 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import overload
 
 from pqext.core import metadata as structures
+from pqext.core.budget import Budget
+from pqext.core.chunk_places import ChunkPlaces
+from pqext.core.errors import LimitError, ParquetError
 from pqext.core.kernels.summary import rows_in
 from pqext.core.row_group import RowGroup
 from pqext.core.row_group_reader import rows_of
+from pqext.core.shape import LeafShape
 from pqext.core.thrift import LazyStructs
 
 _KEPT = 256
 """Row groups that are kept, with what was read of their indexes and filters."""
 _KEPT_CHUNKS = 1 << 14
 """Column chunks that kept row groups hold together, unless the last one alone has more."""
+_SHARED_ROWS = 1 << 10
+"""Rows of a row group that may share its chunks with any number of others."""
 
 
 def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterable[RowGroup]]) -> int:
@@ -30,11 +37,15 @@ def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterabl
 
 
 class RowGroups(Sequence[RowGroup]):
-    """``count`` row groups, each made by ``make`` from its ``index``; those asked for last are kept."""
+    """``count`` row groups, each made by ``make`` from its ``index``; those asked for last are kept.
 
-    def __init__(self, count: int, make: Callable[..., RowGroup]) -> None:
+    ``places`` are the byte ranges of their column chunks.
+    """
+
+    def __init__(self, count: int, make: Callable[..., RowGroup], places: ChunkPlaces) -> None:
         self._count = count
         self._make = make
+        self.places = places
         self._kept: OrderedDict[int, RowGroup] = OrderedDict()
         self._lock = threading.Lock()
         self._last: RowGroup | None = None
@@ -66,6 +77,24 @@ class RowGroups(Sequence[RowGroup]):
                 if len(self._kept) > _KEPT or self._chunks > _KEPT_CHUNKS:
                     self._let_go()
         return found
+
+    def checked(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
+        """The row group ``index``, of which ``leaves`` are about to be read.
+
+        Raises ``LimitError`` if it and others that were about to be read have more rows in total than the budget has
+        bytes and name one column chunk: a few bytes in the file state any number of rows.
+        """
+        group, shared = self[index], 0
+        with suppress(ParquetError):  # the reader raises it, or skips the row group
+            if budget.usage is not None and leaves and group.num_rows > _SHARED_ROWS:
+                chunk = group.chunk(leaves[0].node)
+                shared = budget.usage.shared_rows((chunk.file_path, chunk.byte_range[0]), index, group.num_rows)
+        if shared > budget.room:
+            raise LimitError(
+                f"row groups that share one column chunk state {shared} rows, more than memory_bytes",
+                path=group.path, row_group=index,
+            )  # fmt: skip
+        return group
 
     def _let_go(self) -> None:
         """Keep as many row groups and column chunks as may be, and a part less, so that this is seldom done."""

@@ -2,7 +2,7 @@
 
 What a chunk costs beside its bytes is most of what they cost, so that all that can be is resolved once a call:
 :class:`SmallLeaves` is made for its leaves and used for each row group. A chunk that is unusual, large or damaged is
-left to :class:`pqext.core.column.ColumnReader`.
+left to :class:`pqext.core.column.ColumnReader`, and so is one that may be damaged where damage is skipped.
 """
 
 from __future__ import annotations
@@ -74,11 +74,29 @@ class SmallLeaves:
         self.tops = tops
         self._limits = limits
         self._crc32 = isal_zlib.crc32 if options.checksums else None
-        self._are_read = options.on_corrupt != "skip" and not options.second_copies
+        self._are_read = not options.second_copies
+        self._are_exact = options.on_corrupt == "skip"
 
     @cached_property
     def _leaves(self) -> list[_Leaf]:
-        return [one for shape in self.shapes if (one := _resolved(shape, self._limits)) is not None]
+        return [one for shape in self.shapes if (one := self._resolved(shape)) is not None]
+
+    def _resolved(self, shape: LeafShape) -> _Leaf | None:
+        node = shape.node
+        if node.max_repetition_level or node.max_definition_level > shape.nullable or shape.encoded:
+            return None
+        kind = node.leaf_type
+        try:
+            convert = leaf.converter(kind)
+        except ParquetError:
+            return None
+        if kind.width == 0:
+            return None
+        chunks = SmallChunks(
+            self._limits, kind.width or 0, kind.physical == Type.BOOLEAN, node.max_definition_level == 1, _ROOM,
+            exact=self._are_exact,
+        )  # fmt: skip
+        return _Leaf(node.stored_place, chunks, convert)
 
     @cached_property
     def _asked(self) -> list[tuple[int, int, bytes]]:
@@ -140,7 +158,8 @@ class SmallLeaves:
                         found[2].extend(one[2])
         except ParquetError:  # told by those who read what is wrong
             return None
-        return None if 2 * len(found[0]) < len(self._asked) else found
+        few = len(found[0]) < len(self.shapes) if self._are_exact else 2 * len(found[0]) < len(self._asked)
+        return None if few else found
 
     def read(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
         """By column index, all rows of the chunks that were fetched and are not unusual; ``account`` counts them."""
@@ -206,23 +225,6 @@ def _fetch(
         chosen, codecs, _ = found
         yield group, rows, Fetched(group.num_rows, chosen, codecs, data[at : at + len(codecs)], unpackers)
         at += len(codecs)
-
-
-def _resolved(shape: LeafShape, limits: Limits) -> _Leaf | None:
-    node = shape.node
-    if node.max_repetition_level or node.max_definition_level > shape.nullable or shape.encoded:
-        return None
-    kind = node.leaf_type
-    try:
-        convert = leaf.converter(kind)
-    except ParquetError:
-        return None
-    if kind.width == 0:
-        return None
-    chunks = SmallChunks(
-        limits, kind.width or 0, kind.physical == Type.BOOLEAN, node.max_definition_level == 1, _ROOM
-    )
-    return _Leaf(node.stored_place, chunks, convert)
 
 
 def _is_shown(top: Shape) -> bool:

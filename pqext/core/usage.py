@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -15,8 +16,8 @@ class Usage:
     """What was read so far through one source, by any of its threads."""
 
     __slots__ = (
-        "_lock", "_shared", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages", "requests",
-        "rows_evaluated",
+        "_lock", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages",
+        "requests", "rows_evaluated",
     )
 
     def __init__(self) -> None:
@@ -35,6 +36,7 @@ class Usage:
         self.filter_seconds = 0.0
         """How long that took."""
         self._shared: dict[Chunk, dict[int, int]] = {}
+        self._shared_rows: Counter[Chunk] = Counter()
         self._lock = threading.Lock()
 
     def fetched(self, size: int, seconds: float, requests: int = 1) -> None:
@@ -53,8 +55,9 @@ class Usage:
         """Count ``rows`` of row group ``group``, whose first chunk is ``chunk``; return those of all that share it."""
         with self._lock:
             groups = self._shared.setdefault(chunk, {})
+            self._shared_rows[chunk] += rows - groups.get(group, 0)
             groups[group] = rows
-            return sum(groups.values()) if len(groups) > 1 else 0
+            return self._shared_rows[chunk] if len(groups) > 1 else 0
 
     def nullified(self, values: int) -> None:
         """Count values that became null."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pqext.core import storage
 from pqext.core.damage import rows_lost
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptDataWarning, CorruptFileError, VariantError
+from pqext.core.errors import CorruptDataWarning, CorruptFileError, ErrorsNamePath, VariantError
 from pqext.core.file_lock import kept_from_others
 from pqext.core.footer import FootedSource
 from pqext.core.footer_forms import form_of
@@ -218,6 +218,9 @@ def _rewrite(
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "give encryption for the new one, None to write it in plaintext"
             raise ValueError(f"{_called(file)} is encrypted: {advice}")
+        leaves, budget = [leaf for top in file.shapes[:1] for leaf in top.leaves()], file.budget()
+        for index in range(len(file.row_groups)):
+            file.row_groups.checked(index, leaves, budget)
         found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
         if not found and schema is not None:
             advice = "pqext convert --json COLUMN makes one of JSON text"
@@ -233,13 +236,15 @@ def _rewrite(
                 before = rows
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                     job.first_row, job.row_group = rows, group
-                    writer.write_batch(job.batch(batch, written))
+                    with ErrorsNamePath(file.path):
+                        writer.write_batch(job.batch(batch, written))
                     rows += batch.num_rows
                     if progress is not None:
                         progress(rows, file.num_rows)
                 groups += rows > before
                 if not _SIZES.keys() & options.keys():
-                    writer.end_row_group()
+                    with ErrorsNamePath(file.path):
+                        writer.end_row_group()
             job.invalid += file.source.usage.invalid_values
             if file.damage and not rows:
                 told = f"nothing of its {file.num_rows:,} rows can be read where the footer says"

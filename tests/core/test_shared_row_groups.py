@@ -82,3 +82,19 @@ def test_chunks_at_one_offset_of_several_files_are_not_shared(tmp_path: Path) ->
     summary, _ = pqext.write_summary(paths, tmp_path)
     with pqext.open(summary, limits=pqext.Limits(memory_bytes=1 << 20, memory_expansion=1)) as file:
         assert sum(batch.num_rows for batch in file.iter_batches(10_000)) == 16 * 70_000
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(1_000_000, 1_000), (60_000, 20_000)])
+def test_repair_rejects_a_bomb_of_shared_row_groups_before_it_decodes_any(rows: int, groups: int) -> None:
+    data, out, begun = shared(rows, groups), io.BytesIO(), time.process_time()
+    with pytest.raises(pqext.LimitError, match="share one column chunk"):
+        pqext.repair(data, out, limits=pqext.Limits.untrusted())
+    assert time.process_time() - begun < 2
+    assert not out.getvalue()
+
+
+def test_repair_of_shared_row_groups_takes_time_for_each_once() -> None:
+    data, out, begun = shared(10, 1_000), io.BytesIO(), time.process_time()
+    assert pqext.repair(data, out, limits=pqext.Limits.untrusted()).rows == 10_000
+    assert time.process_time() - begun < 8  # 1,000 times 1,000 row groups took twice as long
+    assert pq.read_table(out).equals(pq.read_table(io.BytesIO(data)))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,3 +71,50 @@ def test_more_row_groups_than_are_kept_are_read_again(tmp_path: Path) -> None:
         assert sum(group.num_rows for group in file.row_groups) == 1200
         again = pa.concat_tables([table.slice(2 * at, 2) for at in (599, 0, 300)])
         assert file.read(row_groups=[599, 0, 300]) == again
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("page", ["1.0", "2.0"])
+def test_skipped_damage_of_small_chunks_is_that_of_page_by_page_reading(
+    monkeypatch: pytest.MonkeyPatch, dictionary: bool, page: str
+) -> None:
+    out = io.BytesIO()
+    table = pa.table({
+        "a": pa.array([7, None, 9, 10], pa.int64()), "s": ["x", "yy", None, "x"], "b": [True, None, False, True],
+    })
+    pq.write_table(
+        table, out, row_group_size=2, compression="none", use_dictionary=dictionary, data_page_version=page,
+        write_statistics=False,
+    )  # fmt: skip
+    data = bytearray(out.getvalue())
+    generator = np.random.default_rng(1)
+    with pqext.open(bytes(data)) as file:
+        end = file.footer.offset
+
+    def outcome(damaged: bytes) -> Any:
+        with pqext.open(damaged, on_corrupt="skip") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                rows: Any = file.read().to_pydict()
+            except pqext.ParquetError as error:
+                rows = type(error)
+            return rows, [(one.row_group, one.column, one.start, one.stop) for one in file.damage]
+
+    damaged = [bytes(data)]
+    for at in range(4, end):
+        changed = bytearray(data)
+        changed[at] ^= 1 << int(generator.integers(8))
+        damaged.append(bytes(changed))
+    fast = [outcome(one) for one in damaged]
+    assert fast[0] == (table.to_pydict(), [])
+    monkeypatch.setattr("pqext.core.small_chunks.SmallLeaves._places", lambda *_: None)
+    assert fast == [outcome(one) for one in damaged]
+
+
+def test_small_chunks_are_decoded_by_one_call_where_damage_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "small.parquet"
+    table = written(path, 300, rows=2).select(["a", "b", "c"])
+    monkeypatch.setattr("pqext.core.lenient.LenientReader.take", None)  # what reads page by page
+    assert pqext.read_table(path, ["a", "b", "c"], on_corrupt="skip") == table

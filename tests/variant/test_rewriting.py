@@ -463,3 +463,17 @@ def test_a_loss_of_very_many_rows_is_told_soon(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_bytes(made.getvalue()[:footer] + serialise_footer(metadata))
     with pytest.raises(LossError, match="rows of 1,125,899,906,842,674 of file"):
         pqext.repair(tmp_path / "in.parquet", tmp_path / "in.parquet")
+
+
+def test_a_null_in_a_required_column_is_an_error_with_path_column_and_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "required.parquet"
+    field = pa.field("v", variant.variant_type(), nullable=False)
+    values = variant.parse_json(["1", "2"])
+    pqext.write_table(pa.Table.from_arrays([values], schema=pa.schema([field])), path)
+    monkeypatch.setattr("pqext.variant.rewriting.unshred", lambda array: pa.nulls(len(array), array.type))
+    with pytest.raises(pqext.ParquetError, match="'v' is not nullable but holds a null; declare") as raised:
+        pqext.repair(path, tmp_path / "out.parquet")
+    assert (raised.value.path, raised.value.column) == (str(path), "v")
+    assert not (tmp_path / "out.parquet").exists()

@@ -5,7 +5,9 @@ from pqext.core.kernels import Readable
 from pqext.core.limits import Limits
 
 class SmallChunks:
-    def __init__(self, limits: Limits, width: int, boolean: bool, optional: bool, room: int) -> None: ...
+    def __init__(
+        self, limits: Limits, width: int, boolean: bool, optional: bool, room: int, exact: bool = False
+    ) -> None: ...
     def decode(
         self, data: Readable, count: int, unpack: Callable[[Readable, int], Readable] | None,
         crc32: Callable[[Readable], int] | None,

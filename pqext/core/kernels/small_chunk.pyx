@@ -30,15 +30,17 @@ cdef class SmallChunks:
     """Decodes chunks of one leaf.
 
     `width` is that of its values, 0 for byte arrays; `boolean`: stored as bits, and decoded to a byte each. `optional`:
-    the leaf has definition levels of 0 and 1. No chunk may take more than `room` bytes.
+    the leaf has definition levels of 0 and 1. No chunk may take more than `room` bytes. `exact`: chunks with bytes that
+    nothing accounts for, or with pages whose headers other pages would have to confirm, are unusual.
     """
     cdef PageTable pages
     cdef int width
     cdef bint boolean
     cdef bint optional
     cdef int64_t room
+    cdef bint exact
 
-    def __cinit__(self, limits, int width, bint boolean, bint optional, int64_t room):
+    def __cinit__(self, limits, int width, bint boolean, bint optional, int64_t room, bint exact=False):
         if width < 0 or room < 0 or room > 0x7FFFFFFF:
             raise ValueError("no such leaf")
         self.pages = PageTable(limits)
@@ -46,6 +48,7 @@ cdef class SmallChunks:
         self.boolean = boolean
         self.optional = optional
         self.room = room
+        self.exact = exact
 
     def decode(self, data, Py_ssize_t count, unpack, crc32):
         """(data pages, validity, values, offsets) of the `count` slots of a chunk of bytes `data`; None if unusual.
@@ -132,6 +135,8 @@ cdef class Decoding:
                 return None
             else:
                 self.data_pages += 1
+        if self.leaf.exact and (p != end or (self.has_dictionary and self.data_pages != 1)):
+            return None
         validity = None
         if self.nulls:
             self.pack(count)
@@ -168,6 +173,8 @@ cdef class Decoding:
         if self.leaf.width:
             if <size_t> page.count * <size_t> self.leaf.width > size:
                 return -1
+            if self.leaf.exact and <size_t> page.count * <size_t> self.leaf.width != size:
+                return -1
             if bytes_reserve(&self.entries, size) != 0:
                 return -1
             if size:
@@ -190,7 +197,7 @@ cdef class Decoding:
             memcpy(self.entries.data + ends[i], body + at, length)
             at += length
             ends[i + 1] = ends[i] + <int32_t> length
-        return OK
+        return -1 if self.leaf.exact and at != size else OK
 
     cdef int add_page(self, PageEntry *page, const uint8_t *body, size_t size) noexcept nogil:
         """The slots of a data page, whose unpacked bytes begin with the levels in version 1."""
@@ -200,6 +207,10 @@ cdef class Decoding:
         cdef int64_t ones = page.count
         cdef uint8_t *flags = NULL
         cdef int status
+        if self.leaf.exact and self.has_dictionary == (page.encoding == PLAIN):
+            return -1  # the encoding in the header may be wrong
+        if self.leaf.exact and page.kind == DATA_V2 and (page.definition or page.repetition):
+            return -1  # and so may the lengths of the levels
         if self.leaf.optional:
             if page.kind == DATA_V2:
                 levels, level_bytes = page.body + page.repetition, page.definition
@@ -234,12 +245,12 @@ cdef class Decoding:
         cdef int64_t i
         if page.encoding == PLAIN:
             if self.leaf.boolean:
-                if <int64_t> size < (ones + 7) // 8:
+                if <int64_t> size < (ones + 7) // 8 or (self.leaf.exact and <int64_t> size != (ones + 7) // 8):
                     return -1
                 for i in range(ones):
                     target[i] = body[i >> 3] >> (i & 7) & 1
             else:
-                if size // <size_t> width < <size_t> ones:
+                if size // <size_t> width < <size_t> ones or (self.leaf.exact and size != <size_t> ones * width):
                     return -1
                 memcpy(target, body, <size_t> ones * width)
         elif page.encoding == RLE_DICTIONARY or page.encoding == PLAIN_DICTIONARY:
@@ -258,8 +269,13 @@ cdef class Decoding:
     cdef int add_byte_arrays(
         self, PageEntry *page, const uint8_t *body, size_t size, int64_t ones, const uint8_t *flags
     ) noexcept nogil:
+        cdef size_t before = self.builder.data.size
+        cdef int status
         if page.encoding == PLAIN:
-            return self.builder._append_plain(body, size, flags, page.count)
+            status = self.builder._append_plain(body, size, flags, page.count)
+            if status == OK and self.leaf.exact and self.builder.data.size - before + 4 * <size_t> ones != size:
+                return -1
+            return status
         if (page.encoding != RLE_DICTIONARY and page.encoding != PLAIN_DICTIONARY) or not self.has_dictionary:
             return -1
         if bytes_reserve(&self.indices, <size_t> ones * 4 + 4) != 0:
