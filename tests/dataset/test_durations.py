@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from datetime import timedelta
 from pathlib import Path
@@ -157,3 +158,25 @@ def test_durations_compare_with_durations_of_their_unit_only(tmp_path: Path) -> 
         pqext.read_table(path, filter=col("n") == timedelta(seconds=1))
     with pytest.raises(TypeError, match="do not compare with '1 s'"):
         pqext.read_table(path, filter=col("a") == "1 s")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_numbers_and_texts_do_not_compare_with_durations(tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "units.parquet"
+    pqext.write_table(pa.table({"d": pa.array([1, 2], pa.duration(unit)), "n": [0, 1]}), path)
+    with pytest.raises(pa.ArrowNotImplementedError, match="no kernel matching"):
+        pc.equal(pa.array([1], pa.duration(unit)), 1)
+    for condition in (col("d") == 1, col("d") > 10**6, ~(col("d") < 1.5), col("d").isin([1]), col("d") == "1 s"):
+        for trust in (True, False):
+            scan = pqext.scan(path, filter=condition, trust_statistics=trust)
+            for read in (scan.count, scan.to_table):
+                with pytest.raises(TypeError, match=rf"column d holds duration\[{unit}\] values, which do not compare"):
+                    read()
+    with pytest.raises(TypeError, match=rf"column d holds duration\[{unit}\] values, and contains asks for text"):
+        pqext.read_table(path, filter=col("d").contains("x"))
+    for text in (col("d") == 2, "d = 2"):
+        with pytest.raises(TypeError, match="; write ") as raised:
+            pqext.read_table(path, filter=text)
+        written = str(raised.value).partition("; write ")[2].partition("\n")[0]
+        names = {"datetime": datetime, "pyarrow": pa}
+        assert numbers(path, f"d = {written}" if isinstance(text, str) else col("d") == eval(written, names)) == [1]

@@ -36,6 +36,8 @@ def test_operators_build_comparisons() -> None:
     assert str((col("a") < 1) | (col("a") <= 2)) == "(a < 1 or a <= 2)"
     assert str(~((col("a") > 1) & (col("a") >= 2))) == "not ((a > 1 and a >= 2))"
     assert str(col("a").isin([1, 2])) == "a in (1, 2)"
+    for shown in (col("a") == 1, ~(col("a") > 1), col("a"), col("a") + 1, col("a").is_null()):
+        assert repr(shown) == str(shown)
     assert str(col("a").is_null() | col("a").is_not_null()) == "(a is null or a is not null)"
 
 

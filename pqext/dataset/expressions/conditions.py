@@ -55,6 +55,9 @@ class Expression(ABC):
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __and__(self, other: Expression) -> Expression:
         return And((self, other)) if isinstance(other, Expression) else NotImplemented
 
@@ -91,6 +94,9 @@ class Operand(ABC):
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 class Stored(Operand):
     """A column as it is stored."""
@@ -101,7 +107,7 @@ class Stored(Operand):
     """The top-level name, then the names of struct fields."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OneOperand(Expression):
     """A condition that asks about one operand."""
 
@@ -111,7 +117,7 @@ class OneOperand(Expression):
         _check_operand(self.operand)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(OneOperand):
     """``operand operator value``."""
 
@@ -133,7 +139,7 @@ class Comparison(OneOperand):
         return _comparison, (self.operand, self.operator, packed(self.value))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(OneOperand):
     """Is the operand one of ``values`` (each kept once)?
 
@@ -171,7 +177,7 @@ class IsIn(OneOperand):
         return _is_in, (self.operand, self.has_null, *map(packed, self.values))  # hashes differ between processes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsNull(OneOperand):
     """Is the operand null? Never null itself."""
 
@@ -182,7 +188,7 @@ class IsNull(OneOperand):
         return ("is_null", self.operand._key())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsNotNull(OneOperand):
     """Is the operand not null? Never null itself."""
 
@@ -193,7 +199,7 @@ class IsNotNull(OneOperand):
         return ("is_not_null", self.operand._key())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relation(Expression):
     """``left operator right``, both computed from columns of the row. Null where one of them is."""
 
@@ -213,7 +219,7 @@ class Relation(Expression):
         return (self.operator, self.left._key(), self.right._key())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matches(OneOperand):
     """Does a text begin with, end with or contain ``pattern``, or is it LIKE it? Null on null.
 
@@ -238,7 +244,7 @@ class Matches(OneOperand):
         return (self.how, self.operand._key(), self.pattern, self.escape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
     """How the geometries of a column lie to a box or a geometry in the column's own coordinates.
 
@@ -264,7 +270,7 @@ class Spatial(Expression):
         return (self.operation, self.column._key(), repr(self.geometry), self.distance)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Junction(Expression):
     operands: tuple[Expression, ...]
     word: ClassVar[str]
@@ -291,21 +297,21 @@ class _Junction(Expression):
         return (self.word, *(operand._key() for operand in self.operands))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(_Junction):
     """True when all operands are, false when one is, else null."""
 
     word: ClassVar[str] = "and"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(_Junction):
     """True when one operand is, false when all are, else null."""
 
     word: ClassVar[str] = "or"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expression):
     """True when the operand is false, false when it is true, null when it is null."""
 

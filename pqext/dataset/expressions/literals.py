@@ -353,8 +353,6 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
         if is_duration(literal):
             ticks = Decimal(duration_nanoseconds(literal)) / NANOSECONDS[kind.unit]
             return int(ticks) if ticks == int(ticks) else ticks
-        if isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
-            return literal
     elif name == "boolean":
         if isinstance(literal, bool):
             return literal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from enum import Enum
 from math import isfinite
 from typing import Any
@@ -204,7 +205,20 @@ def write_instead(literal: Literal, kind: Kind, written: Notation) -> str:
         form = _word(bool(literal), is_sql)
     elif isinstance(literal, date) and kind.name in ("date", "timestamp"):
         form = _temporal(literal, kind, is_sql)
+    elif kind.name == "duration" and isinstance(literal, int) and not isinstance(literal, bool):
+        form = _duration(literal, kind, is_sql)
     return form and f"; write {form}"
+
+
+def _duration(ticks: int, kind: Kind, is_sql: bool) -> str:
+    """The duration that a number of ticks is in a column of ``kind``."""
+    if is_sql:
+        count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if kind.unit == "ns" else (ticks, kind.unit)
+        return f"interval '{count} {unit}'"
+    if kind.unit == "ns":
+        return f"pyarrow.scalar({ticks}, 'duration[ns]')"
+    unit = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}[kind.unit]
+    return f"datetime.timedelta({unit}={ticks})"
 
 
 def _of_text(text: str, kind: Kind, is_sql: bool) -> str:

@@ -138,7 +138,7 @@ class Value(Suggesting, Questions):
         return Comparison(self, operator, cast(literals.Literal, value))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Value, Stored, SpatialQuestions["Spatial"]):
     """A column by its path: the top-level name, then the names of struct fields."""
 
@@ -170,7 +170,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
         return Column((*self.path, name), self.place, self.dotted)
 
     def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
-        """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
+        """The value at ``path`` (``$.a.b[0]['x y']``) of this VARIANT column, cast to ``type``, or null.
 
         ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Without it the value
         is a VARIANT, and a condition takes the type of its literal: ``double`` for all numbers. Raises ``ValueError``
@@ -205,7 +205,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
         return ("column", self.path)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariantField(Value):
     """The value at a path of a VARIANT column, cast to a type; null where it is missing or does not cast."""
 
@@ -254,7 +254,7 @@ class VariantField(Value):
         return ("variant", self.column.path, self.path, self.type, self.timezone)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constant(Value):
     """A literal to compute with."""
 
@@ -273,7 +273,7 @@ class Constant(Value):
         return _constant, (literals.packed(self.value),)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arithmetic(Value):
     """Numbers added, subtracted, multiplied, divided, the remainder of a division, or one number negated."""
 
@@ -306,7 +306,7 @@ class Arithmetic(Value):
         return (self.operator, *(operand._key() for operand in self.operands))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Value):
     """A value as another type; null where it has none."""
 
@@ -337,7 +337,7 @@ class Cast(Value):
         return ("cast", self.operand._key(), self.type, self.timezone)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListLength(Value):
     """How many elements a list or map has; null where there is none."""
 

@@ -14,8 +14,21 @@ from pqext.core.metadata import Type
 from pqext.core.reader import ParquetFile
 from pqext.core.text import visible
 from pqext.dataset.evaluation.comparing import check_related
-from pqext.dataset.expressions import Column, Expression, Not, Relation, bases, operand_column
-from pqext.dataset.expressions.literals import kind_of_arrow
+from pqext.dataset.evaluation.operand_values import check_matched
+from pqext.dataset.expressions import (
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    Matches,
+    Not,
+    Relation,
+    bases,
+    operand_column,
+)
+from pqext.dataset.expressions.conditions import Operand
+from pqext.dataset.expressions.literals import Kind, kind_of_arrow
+from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.one_table.partitions import Partitions
 from pqext.dataset.planning.projection import Computed, twice
@@ -72,10 +85,8 @@ class Wanted:
         for leaf in self.partitions.others(self.filter):
             for base in operands(leaf):
                 find(file.schema, operand_column(base), self.partitions.schema.names)
+            _check_durations(leaf.operand if isinstance(leaf, Not) else leaf, file)
             bind(leaf, file.schema)
-            relation = leaf.operand if isinstance(leaf, Not) else leaf
-            if isinstance(relation, Relation):
-                _check_durations(relation, file)
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
         """The Arrow schema of the result as a file alone has it."""
@@ -175,16 +186,36 @@ def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
     return None if pa.types.is_null(fields) else fields
 
 
-def _check_durations(relation: Relation, file: ParquetFile) -> None:
-    """Raise ``TypeError`` for durations in different units: columns of integers by the schema, with bounds of ticks."""
-    sides = relation.left, relation.right
-    columns = [side.exact(file.schema.root.child_names) for side in sides if isinstance(side, Column)]
-    if len(columns) < 2 or any(find(file.schema, column).physical_type != Type.INT64 for column in columns):
-        return
-    types = [type_at(file.arrow_schema, column.path) for column in columns]
-    left, right = (kind_of_arrow(type) if type is not None and pa.types.is_duration(type) else None for type in types)
-    if left is not None and right is not None:
-        check_related(left, right, str(relation))
+def _check_durations(leaf: Expression, file: ParquetFile) -> None:
+    """Raise ``TypeError`` if a duration is compared with anything but a duration, or a duration of another unit.
+
+    Parquet stores durations as integers without a logical type, and with bounds of ticks: only the stored Arrow schema
+    has their type.
+    """
+    match leaf:
+        case Relation():
+            left, right = (_duration(side, file) for side in (leaf.left, leaf.right))
+            if left is not None and right is not None:
+                check_related(left, right, str(leaf))
+        case Comparison() | IsIn() | Matches() if (kind := _duration(leaf.operand, file)) is not None:
+            if isinstance(leaf, Matches):
+                check_matched(kind, leaf)
+            else:
+                for literal in leaf.values if isinstance(leaf, IsIn) else (leaf.value,):
+                    compared_value(literal, kind, leaf.operand)
+
+
+def _duration(operand: Operand, file: ParquetFile) -> Kind | None:
+    """The kind of a column of durations; None for other operands."""
+    if not isinstance(operand, Column):
+        return None
+    column = operand.exact(file.schema.root.child_names)
+    node = find(file.schema, column)
+    if node.physical_type != Type.INT64 or node.logical_name:
+        return None
+    tops = file.select([column.path[0]])
+    type = type_at(pa.schema([top.field(file.options) for top in tops]), column.path)
+    return kind_of_arrow(type) if type is not None and pa.types.is_duration(type) else None
 
 
 def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
