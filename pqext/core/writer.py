@@ -83,7 +83,7 @@ class ParquetWriter(Suggesting):
         self._prepared: Prepared | None = None
         self._pending: list[pa.Table] = []
         self._pending_rows = self._pending_bytes = 0
-        self.row_groups: list[RowGroup] = []  # the metadata of those that are written
+        self._row_groups: list[RowGroup] = []  # the metadata of those that are written
         self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
         self._in_order = False
         self._encryptor: FileEncryptor | None = None
@@ -211,7 +211,7 @@ class ParquetWriter(Suggesting):
             if self._pending_rows:
                 self._flush()
             self._finish_row_group()
-            if self._appended is not None and not self.row_groups:
+            if self._appended is not None and not self._row_groups:
                 self.abort()  # the file is what it was
                 return
             self._start()
@@ -319,7 +319,7 @@ class ParquetWriter(Suggesting):
             page_starts = None
             if self._known.order is not None:
                 table, page_starts = self._known.order.pages(table, self.options.page_rows, not self._in_order)
-            ordinal = len(self.row_groups) + (self._begun is not None)
+            ordinal = len(self._row_groups) + (self._begun is not None)
             encryptors = [self._chunk_encryptor(ordinal, column) for column in range(len(self._known.schema.leaves))]
             table = self._known.derived.extend(table)
             begun = row_group_writer.begin(
@@ -351,7 +351,7 @@ class ParquetWriter(Suggesting):
         self._start()
         written = row_group_writer.write(begun, self._sink, self.options)
         self._extensions += written.extensions
-        number = len(self.row_groups)
+        number = len(self._row_groups)
         group = RowGroup(
             columns=[],
             total_byte_size=written.size,
@@ -362,7 +362,7 @@ class ParquetWriter(Suggesting):
             ordinal=number if number < 1 << 15 else None,
         )
         self._indexes.add(written.group, group, self._sink)
-        self.row_groups.append(group)
+        self._row_groups.append(group)
         if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
             footer = with_row_groups(self._metadata([]), self._indexes.so_far())
             if checkpoint := self._checkpoints.made(footer, number + 1, self._sink.offset):
@@ -385,11 +385,11 @@ class ParquetWriter(Suggesting):
             if self._appended is not None:
                 footer, form = self._appended.merged(footer), self._appended.form if form == "thrift" else form
             return tail(footer, form)
-        seal_columns(self._encryptor, [group.columns for group in self.row_groups])
+        seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic), None
 
     def _footer(self) -> FileMetaData:
-        footer = self._metadata(self.row_groups)
+        footer = self._metadata(self._row_groups)
         extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._known.schema.leaves})
         for about, entries in self._extensions:  # last, so that what the user gives goes before
             add_entries(about, entries)
@@ -411,7 +411,7 @@ class ParquetWriter(Suggesting):
         return FileMetaData(
             version=2,
             schema=self._known.elements,
-            num_rows=sum(group.num_rows for group in self.row_groups),
+            num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=groups,
             key_value_metadata=pairs or None,
             created_by=created_by(),

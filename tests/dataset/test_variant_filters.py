@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -325,3 +326,17 @@ def test_rows_of_a_value_without_a_type_are_those_of_the_documents(shredding: An
         assert read_table(sink.getvalue(), ["id"], condition)["id"].to_pylist() == expected
     values = read_table(sink.getvalue(), [("a", untyped)])["a"]
     assert variant.to_json(values).to_pylist() == [json.dumps(one["a"]) if "a" in one else None for one in documents]
+
+
+@pytest.mark.parametrize("path", ['$."zip code"', "$['zip code']", '$["zip code"]'])
+def test_quoted_keys_of_paths_are_the_keys_that_duckdb_finds(path: str) -> None:
+    documents = ['{"zip code": 5}', '{"zip": 6}', '{"\\"zip code\\"": 7}']
+    sink = io.BytesIO()
+    write_table(pa.table({"v": variant.parse_json(documents)}), sink)
+    quoted = '$."zip code"'  # which is how DuckDB writes them
+    json = ", ".join(f"('{one}')" for one in documents)
+    rows = duckdb.sql(f"select json_extract(j, '{quoted}')::int from (values {json}) t(j)").fetchall()
+    expected = [row[0] for row in rows]
+    found = read_table(sink.getvalue(), [col("v").variant(path, "int32").alias("zip")])["zip"].to_pylist()
+    assert found == expected == [5, None, None]
+    assert scan(sink.getvalue(), filter=col("v").variant(path, "int32") == 5).count() == 1

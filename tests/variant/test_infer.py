@@ -349,3 +349,15 @@ def test_columns_of_views_are_sampled() -> None:
     views = pa.StructArray.from_arrays([array.field(i).cast(pa.binary_view()) for i in range(2)], ["metadata", "value"])
     assert variant.infer_schema(views, sample_rows=3) == variant.infer_schema(array, sample_rows=3)
     assert variant.parse_json(texts, shredding="infer").equals(variant.shred(array, "infer"))
+
+
+def test_json_nulls_do_not_count_as_residual_values(tmp_path: Path) -> None:
+    texts = ['{"a": 1}', '{"a": null}', '{"a": 2}', "{}"]
+    table = pa.table({"v": pa.array(variant.parse_json(texts))})
+    pqext.write_table(table, tmp_path / "x.parquet", shredding={"v": "a BIGINT"})
+    with pqext.open(tmp_path / "x.parquet") as file:
+        counts = residual_counts(file.metadata.row_groups, ["v"])
+    rows = ", ".join(f"('{text}')" for text in texts)
+    numbers = duckdb.sql(f"select count(j::json ->> 'a') from (values {rows}) t(j)").fetchall()
+    assert counts == {"v: $.a": (0, numbers[0][0])} == {"v: $.a": (0, 2)}
+    assert residual_shares([counts]) == {}

@@ -142,27 +142,23 @@ cdef class RowText:
 
         Returns (rows, text, fault, node): the fault of the row after them, and the node it is in.
         """
+        return self._lines(start, size, False)
+
+    def csv(self, int64_t start, int64_t size):
+        """As `json`, for lines of CSV: nothing for nulls, quotes where they are needed and for empty text."""
+        return self._lines(start, size, True)
+
+    cdef object _lines(self, int64_t start, int64_t size, bint are_csv):
         cdef Bytes out
         cdef int64_t row = start
-        cdef int i, status = 0, where = -1
+        cdef int status = 0, where = -1
+        if not 0 <= start <= self.rows:
+            raise ValueError(f"no row {start} in {self.rows}")
         memset(&out, 0, sizeof(Bytes))
-        self._start(start)
         try:
             with nogil:
                 while row < self.rows and <int64_t> out.size < size:
-                    status = put(&out, c'{')
-                    for i in range(self.columns):
-                        if status == 0 and i:
-                            status = bytes_append(&out, b", ", 2)
-                        if status == 0:
-                            status = self._name(&out, i)
-                        if status == 0:
-                            status = self._json(&out, i, row)
-                            where = i
-                        if status != 0:
-                            break
-                    if status == 0:
-                        status = bytes_append(&out, b"}\n", 2)
+                    status = self._csv_line(&out, row, &where) if are_csv else self._json_line(&out, row, &where)
                     if status != 0:
                         break
                     row += 1
@@ -170,38 +166,37 @@ cdef class RowText:
         finally:
             bytes_free(&out)
 
-    def csv(self, int64_t start, int64_t size):
-        """As `json`, for lines of CSV: nothing for nulls, quotes where they are needed and for empty text."""
-        cdef Bytes out
-        cdef int64_t row = start
+    cdef int _json_line(self, Bytes *out, int64_t row, int *where) noexcept nogil:
+        cdef int i, status = put(out, c'{')
+        for i in range(self.columns):
+            if status == 0 and i:
+                status = bytes_append(out, b", ", 2)
+            if status == 0:
+                status = self._name(out, i)
+            if status == 0:
+                status = self._json(out, i, row)
+                where[0] = i
+            if status != 0:
+                return status
+        return bytes_append(out, b"}\n", 2) if status == 0 else status
+
+    cdef int _csv_line(self, Bytes *out, int64_t row, int *where) noexcept nogil:
         cdef size_t before
-        cdef int i, status = 0, where = -1
-        memset(&out, 0, sizeof(Bytes))
-        self._start(start)
-        try:
-            with nogil:
-                while row < self.rows and <int64_t> out.size < size:
-                    for i in range(self.columns):
-                        if i:
-                            status = put(&out, c',')
-                        before = out.size
-                        if status == 0 and self._valid(i, row):
-                            status = self._plain(&out, i, row)
-                            if status == 0 and self.nodes[i].kind >= KIND_STRING:
-                                status = quote(&out, before)
-                        elif status == 0 and self.columns == 1:
-                            status = bytes_append(&out, b'""', 2)  # a line without anything would be no row
-                        if status != 0:
-                            where = i
-                            break
-                    if status == 0:
-                        status = put(&out, c'\n')
-                    if status != 0:
-                        break
-                    row += 1
-            return row - start, take(&out), status, where
-        finally:
-            bytes_free(&out)
+        cdef int i, status = 0
+        for i in range(self.columns):
+            if i:
+                status = put(out, c',')
+            before = out.size
+            if status == 0 and self._valid(i, row):
+                status = self._plain(out, i, row)
+                if status == 0 and self.nodes[i].kind >= KIND_STRING:
+                    status = quote(out, before)
+            elif status == 0 and self.columns == 1:
+                status = bytes_append(out, b'""', 2)  # a line without anything would be no row
+            if status != 0:
+                where[0] = i
+                return status
+        return put(out, c'\n')
 
     def texts(self, int column):
         """The values of a column as text: (rows, validity, offsets, text, fault)."""
@@ -232,11 +227,6 @@ cdef class RowText:
             bytes_free(&out)
             bytes_free(&result.validity)
             bytes_free(&result.offsets)
-
-    cdef int _start(self, int64_t start) except -1:
-        if not 0 <= start <= self.rows:
-            raise ValueError(f"no row {start} in {self.rows}")
-        return 0
 
     cdef inline int _name(self, Bytes *out, int i) noexcept nogil:
         cdef const uint64_t *ends = <const uint64_t *> self.name_ends.data

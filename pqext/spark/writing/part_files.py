@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,6 +140,12 @@ class PartFiles:
             raise
 
 
+class _Writer(ParquetWriter):
+    def residual_counts(self, shredded: Iterable[str]) -> Counts:
+        """The counts of residual values of the VARIANT columns ``shredded`` in the row groups written so far."""
+        return residual_counts(self._row_groups, shredded)
+
+
 class _PartFile:
     """A file under way.
 
@@ -152,7 +158,7 @@ class _PartFile:
         self._name = name
         self._schema = schema
         self._dest = staged.create(name)
-        self._writer = ParquetWriter(self._dest, schema, **options)
+        self._writer = _Writer(self._dest, schema, **options)
         self._limits = limits = WriteOptions(**options)
         self._orders = any(isinstance(one, Mapping) and one.get("order") for one in limits.geometry.values())
         self._gathers = self._orders or any(shredding(one).schema is None for one in limits.shredding.values())
@@ -193,7 +199,7 @@ class _PartFile:
         self._writer.close()
         shredded = _shredded(self._schema, self._writer.storage_schema)
         token = self._staged.finish(self._name, self._dest)
-        residual = residual_counts(self._writer.row_groups, shredded)
+        residual = self._writer.residual_counts(shredded)
         return Staging(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded, residual), token)
 
     def discard(self) -> None:

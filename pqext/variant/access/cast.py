@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,15 +46,14 @@ from pqext.variant.types import (
 )
 from pqext.variant.views import take, with_views, without_views
 
+_PathLike: TypeAlias = str | Sequence[str | int]
+_TypeLike: TypeAlias = str | pa.DataType | builtins.type
+_Values: TypeAlias = pa.Array | pa.ChunkedArray
+
 
 def get(
-    array: VariantLike,
-    path: str | Sequence[str | int],
-    type: str | pa.DataType | builtins.type = "variant",
-    strict: bool = False,
-    *,
-    timezone: str = DEFAULT,
-) -> pa.Array | pa.ChunkedArray:
+    array: VariantLike, path: _PathLike, type: _TypeLike = "variant", strict: bool = False, *, timezone: str = DEFAULT
+) -> _Values:
     """The value at ``path`` of each variant, cast to ``type``, row by row.
 
     ``array`` is a variant array or a shredded one; of the latter only the columns on the path are touched. It may
@@ -88,12 +87,8 @@ def get(
 
 
 def extract(
-    array: VariantLike,
-    path: str | Sequence[str | int],
-    type: str | pa.DataType | builtins.type = "variant",
-    strict: bool = False,
-    timezone: str = DEFAULT,
-) -> pa.Array | pa.ChunkedArray:
+    array: VariantLike, path: _PathLike, type: _TypeLike = "variant", strict: bool = False, timezone: str = DEFAULT
+) -> _Values:
     """As :func:`get`, of an array that is known to be valid: checking it takes longer than a shredded path."""
     steps = as_path(path, from_end=True)
     target = target_type(type)

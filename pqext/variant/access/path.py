@@ -38,7 +38,7 @@ _ESCAPED = {quote: re.compile(rf"\\([{quote}\\])") for quote in "'\""}
 def parse(text: str, *, from_end: bool = False) -> Path:
     """Parse a path; ``$`` alone is the root.
 
-    Steps are ``.name`` (up to the next ``.`` or ``[``), ``['name']``, ``["name"]`` and ``[index]``. Inside
+    Steps are ``.name`` (up to the next ``.`` or ``[``), ``."name"``, ``['name']``, ``["name"]`` and ``[index]``. Inside
     quotes a backslash takes the next quote or backslash literally. With ``from_end`` a negative index counts from the
     end of the array. Raises ``ValueError`` with the position.
 
@@ -77,8 +77,9 @@ def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
                 raise _error(text, at, _MANY)
             step, at = Wildcard.ELEMENTS, at + 3
         elif text[at] == ".":
-            step, at = _name(text, at + 1)
-            if step == "*":
+            is_quoted = text.startswith('"', at + 1)
+            step, at = _quoted(text, at + 1) if is_quoted else _name(text, at + 1)
+            if step == "*" and not is_quoted:
                 if not wildcards:
                     raise _error(text, at - 1, f"{_MANY}; a field of that name is ['*']")
                 step = Wildcard.FIELDS

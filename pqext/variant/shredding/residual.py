@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pqext.core.metadata import ColumnMetaData, RowGroup
 from pqext.variant.access.path import Wildcard, format_path
 
+_JSON_NULL = b"\0"
 Counts = Mapping[str, Sequence[int]]
 """By path, ``event: $.user.id``: the values that stay in the residual, and all values that the path has."""
 
@@ -14,7 +15,8 @@ Counts = Mapping[str, Sequence[int]]
 def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> dict[str, tuple[int, int]]:
     """The :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
 
-    A leaf without null counts, as in encrypted columns, is not counted.
+    A leaf without null counts, as in encrypted columns, is not counted, and neither are the JSON nulls of chunks whose
+    residual holds nothing else: no type fits them.
     """
     names = set(columns)
     totals: dict[str, tuple[int, int]] = {}
@@ -25,7 +27,7 @@ def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> d
             name = _name(path, names) if path[-1] == "typed_value" else None
             if name is None or value is None:
                 continue
-            left, fitting = _present(value), _present(typed)
+            left, fitting = 0 if _are_json_nulls(value) else _present(value), _present(typed)
             if left is not None and fitting is not None:
                 before = totals.get(name, (0, 0))
                 totals[name] = before[0] + left, before[1] + left + fitting
@@ -40,6 +42,12 @@ def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
             before = totals.get(path, (0, 0))
             totals[path] = before[0] + left, before[1] + values
     return {path: left / values for path, (left, values) in totals.items() if left}
+
+
+def _are_json_nulls(chunk: ColumnMetaData) -> bool:
+    """Whether the bounds of a residual prove that all its values are JSON nulls."""
+    bounds = chunk.statistics
+    return bounds is not None and bounds.min_value == bounds.max_value == _JSON_NULL
 
 
 def _present(chunk: ColumnMetaData) -> int | None:
