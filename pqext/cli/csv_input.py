@@ -24,6 +24,9 @@ BLOCK_BYTES = 8 << 20
 _SAMPLE_BYTES = (1 << 16) + 1
 _TIME_OF_DAY = re.compile("%[HIMSTRXcpr]")
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
+_LEADING_ZERO = r"^\s*0[0-9]"
+_MAY_LEAD = re.compile(rb"(?:^|[^0-9.])0[0-9]")
+_COMMENT = re.compile(r"got \d+: (#|%)")
 _OVERFLOW = re.compile(r"error to int64: invalid value '\s*[+-]?0*([0-9]+)\s*'")
 _TEXT_NOTE = "column {!r} has integers of more than 38 digits: they are text"
 _TYPE_ADVICE = "; name the column's type with --types, STRING takes anything, or what means null with --null-words"
@@ -234,8 +237,9 @@ class _CsvInput:
     def _guess(self, sample: bytes, delimiter: str, source: Source) -> dict[str, pa.DataType]:
         """The types of all columns by the rows of the first block.
 
-        Integers that no INT64 holds make a DECIMAL(38,0), or text if they have more digits; Arrow would round them to
-        doubles. Text that is not UTF-8, which Arrow would make binary, is left to fail as a string.
+        Numbers with leading zeros, such as postal codes, are text, as in DuckDB. Integers that no INT64 holds make a
+        DECIMAL(38,0), or text if they have more digits; Arrow would round them to doubles. Text that is not
+        UTF-8, which Arrow would make binary, is left to fail as a string.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -276,10 +280,16 @@ class _CsvInput:
             guessed |= dict.fromkeys(found, seconds)
         guessed |= {name: pa.string() for name, type in guessed.items() if pa.types.is_binary(type)}
         doubles = [name for name, type in guessed.items() if pa.types.is_float64(type)]
-        texts = read({**fixed, **guessed, **dict.fromkeys(doubles, pa.string())}) if doubles else None
-        for name in doubles:
+        integers = [name for name, type in guessed.items() if pa.types.is_int64(type)]
+        numbers = doubles + integers if _MAY_LEAD.search(sample) else doubles
+        texts = read({**fixed, **guessed, **dict.fromkeys(numbers, pa.string())}) if numbers else None
+        for name in numbers:
             values = pc.drop_null(texts[name])  # type: ignore[index]
-            if not len(values) or not pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
+            if pc.any(pc.match_substring_regex(values, _LEADING_ZERO)).as_py():
+                guessed[name] = pa.string()
+                continue
+            is_double = pa.types.is_float64(guessed[name])
+            if not (is_double and len(values) and pc.all(pc.match_substring_regex(values, _INTEGER)).as_py()):
                 continue
             try:
                 exact = pc.min_max(cast_exactly(pc.utf8_trim_whitespace(values), pa.decimal128(38, 0))).as_py()
@@ -345,7 +355,17 @@ class _CsvInput:
                 hint = _ENCODING_ADVICE
             elif not hint and index is not None:
                 hint = _TYPE_ADVICE
+            elif not hint:
+                hint = self._comment_advice(text, names)
             raise CorruptFileError(f"{reason}{hint}", path=name_of(source)) from None
+
+    def _comment_advice(self, reason: str, names: Sequence[str]) -> str:
+        """A hint if a row with a wrong number of fields, or the heading, looks like a comment; else an empty string."""
+        found = _COMMENT.search(reason)
+        mark = found[1] if found is not None else names[0][:1] if names else ""
+        if self._form.comment is not None or mark not in ("#", "%"):
+            return ""
+        return f"; pass --comment '{mark}' if lines that begin with {mark} are comments"
 
     def _wider(self, column: str, reason: str) -> pa.DataType | None:
         """The type for a guessed column on whose value pyarrow failed; None where none is exact."""

@@ -1,7 +1,8 @@
 """Commands from functions: what their parameters say of arguments and options becomes commands of click.
 
 A parameter is declared as ``Annotated[type, Option("--name", help="...")]`` or with :class:`Argument`. Types are text,
-numbers, paths, enumerations of text, flags, lists of these (an option that may be repeated), and any of them or None.
+numbers, sizes, paths, enumerations of text, flags, lists of these (an option that may be repeated), and any of them or
+None.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, NewType, get_args, get_origin, get_type_hints
 
 import click
 
+Size = NewType("Size", int)
+"""A number of bytes, which may have a unit on the command line: ``64MB``, ``2GiB``."""
 OPTIONS, READING, STORES = "Options", "Reading Parquet", "Stores"
 
 
@@ -215,7 +218,7 @@ def _parameter(name: str, hint: Any, default: Any) -> tuple[click.Parameter, Cal
         read = _reader(base, is_list, value)
         return argument, (lambda given: _spooled(read(given))) if told.is_file else read
     flags = told.names or ("--" + name.replace("_", "-"),)
-    metavar = told.metavar or ("N" if base in (int, float) else None)
+    metavar = told.metavar or ("SIZE" if base is Size else "N" if base in (int, float) else None)
     more: dict[str, Any] = {} if required else {"default": value.value if isinstance(value, Enum) else value}
     option = _Option(
         [*flags, name], type=_type(base, told.min, told.max), help=told.help, metavar=metavar,
@@ -229,9 +232,29 @@ def _parameter(name: str, hint: Any, default: Any) -> tuple[click.Parameter, Cal
 def _type(base: Any, low: float | None, high: float | None) -> Any:
     if isinstance(base, type) and issubclass(base, Enum):
         return click.Choice([one.value for one in base])
+    if base is Size:
+        return _SizeType(low)
     if base in (int, float) and (low is not None or high is not None):
         return click.IntRange(low, high) if base is int else click.FloatRange(low, high)  # type: ignore[arg-type]
     return click.Path(path_type=Path) if base is Path else base
+
+
+class _SizeType(click.ParamType):  # type: ignore[type-arg]
+    name = "size"
+
+    def __init__(self, least: float | None) -> None:
+        self.least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from pqext.core.text import parse_bytes
+
+        try:
+            size = parse_bytes(value) if isinstance(value, str) else int(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if self.least is not None and size < self.least:
+            self.fail(f"{value} is less than {self.least} bytes", param, ctx)
+        return size
 
 
 def _spooled(value: Any) -> Any:

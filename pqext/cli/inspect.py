@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import click
@@ -11,6 +12,7 @@ from pqext.cli.files import File, Form, names, one_file, refusals, show
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
+from pqext.cli.standard_input import shown_path
 from pqext.text import counted, size
 
 
@@ -71,7 +73,7 @@ def command(
             source, columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
             limits=reading.limits, decryption=reading.decryption,
         )
-    show(report, form)
+    show(replace(report, path=shown_path(report.path)), form)
 
 
 def _write_page(source: Place, out: Place, reading: Reading) -> None:

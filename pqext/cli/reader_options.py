@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pqext.cli.declared import READING, Option
+from pqext.cli.declared import READING, Option, Size
 
 if TYPE_CHECKING:
     from pqext.core.encryption.properties import FileDecryption
@@ -30,10 +30,10 @@ class Reading:
     """Reader's options, which the parameter of a command with this type declares."""
 
     memory_bytes: Annotated[
-        int | None,
+        Size | None,
         Option(
             "--memory-bytes", min=1, show_default="100 MiB, or 16 times the file's size if that is more", panel=READING,
-            help="Maximum of bytes held decoded at a time.",
+            help="Maximum of bytes held decoded at a time, such as 500MB or 2GiB.",
         ),
     ] = None
     max_depth: Annotated[

@@ -16,6 +16,11 @@ def without_path(text: str) -> str:
     return text.replace(stored(), "standard input") if stored.cache_info().currsize else text
 
 
+def shown_path(path: str | None) -> str | None:
+    """The ``path`` of a report, which is "standard input" if its file holds that."""
+    return None if path is None else without_path(path)
+
+
 @cache
 def stored() -> str:
     """The path of a file with all of standard input, which is removed when the process ends."""

@@ -13,6 +13,7 @@ from pqext.cli.declared import Option
 from pqext.cli.files import Files, Form, as_options, describe, every_file, names, refusals, show
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
+from pqext.cli.standard_input import shown_path, without_path
 from pqext.text import counted, visible
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def command(
 
 
 def _for_the_command(report: Report) -> Report:
-    """``report`` with advice for the command line where the memory was too little."""
+    """``report`` with advice for the command line where the memory was too little, and the name of standard input."""
     unchecked = tuple(replace(one, reason=as_options(one.reason)) for one in report.unchecked)
-    return replace(report, unchecked=unchecked)
+    return replace(report, unchecked=unchecked, path=shown_path(report.path))
 
 
 def _status(report: Report) -> int:
@@ -108,9 +109,9 @@ def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> in
         found = _attempt(path, check)
         statuses.append(UNCHECKED if isinstance(found, str) else _status(found))
         if form is Form.json:
-            told.append(_unreadable(str(path), found) if isinstance(found, str) else found.to_dict())
+            told.append(_unreadable(without_path(str(path)), found) if isinstance(found, str) else found.to_dict())
         else:
-            click.echo(f"{visible(str(path))}: {_verdict(found)}")
+            click.echo(f"{visible(without_path(str(path)))}: {_verdict(found)}")
             if not isinstance(found, str) and not found.ok:
                 show(found, form)
     if form is Form.json:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from decimal import Decimal
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -31,3 +33,24 @@ def counted(count: int, noun: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+BYTE_UNITS = {
+    "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+}  # fmt: skip
+"""Bytes in each unit, as DuckDB has them: thousands in KB, 1,024 in KiB."""
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes with or without a unit; raises ``ValueError`` for other text.
+
+    >>> parse_bytes("64MiB"), parse_bytes("1.5 GB"), parse_bytes("1000")
+    (67108864, 1500000000, 1000)
+    """
+    match = _BYTES.fullmatch(text.strip())
+    unit = BYTE_UNITS.get(match[2].lower() or "b") if match is not None else None
+    if match is None or unit is None:
+        raise ValueError(f"{text!r} is not a size; write bytes or a unit, as in 1000, 64MB or 2GiB")
+    return int(Decimal(match[1]) * unit)

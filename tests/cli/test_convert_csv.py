@@ -229,3 +229,28 @@ def test_options_of_csv_are_refused_for_other_input(path: Path) -> None:
         assert f"{option[0]} is for CSV; --from csv" in " ".join(result.output.split())
     assert convert(path, "--from", "csv", "--decimal-comma", "--delimiter", ",").exit_code == 2
     assert convert(path, "--from", "csv", "--comment", "//").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["01234", "1"], ["0", "1"], ["00", "1"], ["0.5", "1.5"], ["007.5", "1"], ["1", "2", "03"], ["1", "", "007"],
+     ["10", "100"], ["1.05", "2.005"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_numbers_with_leading_zeros_are_text_as_in_duckdb(tmp_path: Path, values: list[str]) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("zip,n\n" + "".join(f"{value},0\n" for value in values))
+    expected = duckdb.sql(f"from '{path}'").to_arrow_table()
+    assert converted(path).to_pydict() == expected.to_pydict()
+    stated = converted(path, "--types", "zip DOUBLE")["zip"]
+    assert stated.to_pylist() == [float(one) if one else None for one in values]
+
+
+@pytest.mark.parametrize("text", ["# made by hand\na,b\n1,2\n", "a,b\n1,2\n# more\n3,4\n", "a,b\n1,2\n% more\n"])
+def test_errors_about_rows_that_look_like_comments_name_the_option(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text(text)
+    failed = convert(path)
+    mark = "%" if "%" in text else "#"
+    assert f"pass --comment '{mark}'" in str(failed.exception)
+    assert convert(path, "--comment", mark).exit_code == 0

@@ -90,7 +90,14 @@ def test_memory_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) ->
     result = run("convert", small, tmp_path / "out.parquet", *limits)
     assert isinstance(result.exception, LimitError)
     assert "raise it with --memory-bytes" in describe(result.exception)
-    assert run("convert", small, tmp_path / "out.parquet", "--memory-bytes", 1 << 30).exit_code == 0
+    for enough in (1 << 30, "1GiB", "1 gb", "1000MB"):
+        assert run("convert", small, tmp_path / "out.parquet", "-f", "--memory-bytes", enough).exit_code == 0
+    kilobyte = run("convert", small, tmp_path / "out.parquet", "-f", "--memory-bytes", "1KB")
+    assert describe(kilobyte.exception or Exception()) == describe(result.exception)  # type: ignore[arg-type]
+    for wrong in ("10XB", "-1", "0", "1e6", ""):
+        failed = run("head", small, "--memory-bytes", wrong)
+        assert failed.exit_code == 2
+        assert "--memory-bytes" in failed.stderr
     assert rows_of(run("count", path, "--json", *limits)) == [{"rows": 100_000}]
 
 
@@ -152,7 +159,12 @@ def test_encrypted_files_are_read_with_the_keys_of_a_file(tmp_path: Path) -> Non
     assert isinstance(missing.exception, FileNotFoundError)
 
 
-@pytest.mark.parametrize("arguments", [["schema", "-"], ["query", "-", "--explain"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [["schema", "-"], ["query", "-", "--explain"], ["inspect", "-"], ["inspect", "-", "--format", "json"],
+     ["verify", "-"], ["verify", "-", "--format", "json"]],
+    ids=" ".join,
+)  # fmt: skip
 def test_standard_input_is_named_in_messages_instead_of_its_copy(arguments: list[str], tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1]}), tmp_path / "in.parquet")
     data = (tmp_path / "in.parquet").read_bytes()
