@@ -70,11 +70,14 @@ def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, 
     body = compression.decompress(codec, body, size)
     encodings = (first.repetition_level_encoding, first.definition_level_encoding)
     for most, level_encoding in zip(highest, encodings, strict=True):
-        if most and level_encoding != Encoding.RLE:
+        if not most:
+            levels.append([(count, 0)])
+            continue
+        if level_encoding != Encoding.RLE:
             raise ValueError("levels are not runs")
-        length = int.from_bytes(body[:4], "little") if most else 0
-        levels.append(_hybrid(body[4 : 4 + length], most.bit_length(), count) if most else [(count, 0)])
-        body = body[4 + length :] if most else body
+        length = int.from_bytes(body[:4], "little")
+        levels.append(_hybrid(body[4 : 4 + length], most.bit_length(), count))
+        body = body[4 + length :]
     return levels[0], levels[1], first.encoding, body
 
 

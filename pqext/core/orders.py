@@ -95,7 +95,8 @@ class BoundOrder:
         """Sort keys of bounds in this order; ``None`` for bytes that are no value of this type."""
         if self.kind != "total":
             return list(self.values(raws))
-        width = self.leaf.width or 0
+        width = self.leaf.width
+        assert width is not None
         code, mask = _BITS[width]
         return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
 

@@ -130,6 +130,18 @@ def test_faults_are_told_apart(error: Exception, kind: str) -> None:
 
 
 @pytest.mark.spec("querying.cache")
+@pytest.mark.parametrize(("limit", "files"), [(100_000, 4), (11_024 * 3, 3), (11_024 * 3 - 1, 2), (11_024, 1), (0, 0)])
+def test_lower_cache_limit_evicts_oldest_files_immediately(limit: int, files: int) -> None:
+    cache = MetadataCache()
+    for number in range(4):  # each counts as its 10,000 bytes and 1,024 for itself
+        cache.kept((1, str(number)), ("etag", 10_000)).add(0, remote.view(bytes(10_000)))
+        cache.settle(10_000)
+    cache.limit = limit
+    assert cache.held_bytes == files * 10_000
+    assert [cache.latest((1, str(number))) is not None for number in range(4)] == [False] * (4 - files) + [True] * files
+
+
+@pytest.mark.spec("querying.cache")
 def test_the_cache_is_bounded_and_knows_versions_apart() -> None:
     cache = MetadataCache(10_000)
     data = remote.view(DATA)

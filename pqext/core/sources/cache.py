@@ -121,10 +121,13 @@ class MetadataCache:
         with self._lock:
             self._at_most += added + _ENTRY
             if self._at_most > self._limit:
-                held = sum(kept.size + _ENTRY for _, kept in self._files.values())
-                while held > self._limit and self._files:
-                    held -= self._files.popitem(last=False)[1][1].size + _ENTRY
-                self._at_most = held
+                self._shrink()
+
+    def _shrink(self) -> None:
+        held = sum(kept.size + _ENTRY for _, kept in self._files.values())
+        while held > self._limit and self._files:
+            held -= self._files.popitem(last=False)[1][1].size + _ENTRY
+        self._at_most = held
 
     @property
     def held_bytes(self) -> int:
@@ -141,8 +144,7 @@ class MetadataCache:
     def limit(self, size: int) -> None:
         with self._lock:
             self._limit = size
-            self._at_most = size + 1
-        self.settle()
+            self._shrink()
 
     def clear(self) -> None:
         """Forget all files."""
