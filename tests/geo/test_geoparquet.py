@@ -455,3 +455,13 @@ class TestPruningByCovering:
         answers = predicate.evaluate(geo.from_shapely(rows)).to_pylist()
         for row, answer in enumerate(answers):
             assert not answer or kept[row // 3]
+
+
+@pytest.mark.parametrize(("z", "known"), [
+    ((5.0, 6.0), True), ((-math.inf, 6.0), False), ((5.0, math.inf), False), ((math.nan, math.nan), False),
+])  # fmt: skip
+def test_box_has_height_only_if_both_ends_are_finite(z: tuple[float, float], known: bool) -> None:
+    box = geoparquet.box_of({"bbox": [1.0, 2.0, z[0], 3.0, 4.0, z[1]]})
+    assert box is not None
+    assert (box.xmin, box.xmax, box.ymin, box.ymax) == (1.0, 3.0, 2.0, 4.0)
+    assert (box.zmin, box.zmax) == (z if known else (None, None))

@@ -493,6 +493,23 @@ class TestDamage:
         pqext.rewrite_footer(self.FILE, narrow, sink)
         assert len(pqext.read_table(sink.getvalue(), filter=condition)) == 10
 
+    @pytest.mark.spec("geo.page_boxes.damaged")
+    @pytest.mark.parametrize(("side", "change", "query"), [
+        ("xmin", 10.0, (-100, 0, -95, 6)), ("xmax", -10.0, (95, 0, 98, 6)), ("ymin", 1.0, (-100, 0, 98, 0.5)),
+        ("ymax", -1.0, (-100, 5.5, 98, 6)),
+    ])  # fmt: skip
+    def test_chunk_box_prunes_unless_page_boxes_exceed_any_side(self, side: str, change: float, query: Any) -> None:
+        def narrow(footer: Any) -> None:
+            box = footer.row_groups[0].columns[0].meta_data.geospatial_statistics.bbox
+            setattr(box, side, getattr(box, side) + change)
+
+        sink = io.BytesIO()
+        pqext.rewrite_footer(self.FILE, narrow, sink)
+        for data, beyond in ((self.FILE, False), (sink.getvalue(), True)):
+            group = pqext.open(data).row_groups[0]
+            for asked, answer in ((query, True), ((120, 40, 130, 50), beyond)):
+                assert HANDLER.may_match(group.chunk(0).node, group, SpatialPredicate("intersects", asked)) is answer
+
     @pytest.mark.spec("geo.page_boxes.version")
     def test_a_later_version_is_passed_over_in_silence(self) -> None:
         later = with_payload(self.FILE, frame(b"\2" + payload(self.FILE)[1:], PAGE_BOXES))

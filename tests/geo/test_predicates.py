@@ -20,6 +20,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo import BoundingBox, SpatialPredicate
 from pqext.geo.predicates import boxes as box_answers
+from pqext.geo.predicates import planar
 from reference.geometries import LATITUDE, LONGITUDE, for_geos, shapes
 
 EXACT: dict[str, Any] = {name: getattr(shapely, name) for name in box_answers.OPERATIONS if name != "dwithin"}
@@ -295,3 +296,13 @@ def test_a_hole_beside_the_pole_is_one_from_every_side(edges: Any, side: int, at
             assert geo.intersects(row, around, edges).to_pylist() == [held]
             assert geo.disjoint(row, around, edges).to_pylist() == [not held]
             assert geo.covers(row, around, edges).to_pylist() == [held]
+
+
+@pytest.mark.parametrize(("width", "height", "kind"), [
+    ("0", "0", "Point"), ("0", "1", "LineString"), ("1", "0", "LineString"), ("1", "1", "Polygon"),
+])  # fmt: skip
+def test_box_without_width_or_height_is_a_valid_line_or_point(width: str, height: str, kind: str) -> None:
+    xmin, ymin = 2.5, -1.25
+    shape = planar.rectangle(xmin, ymin, xmin + float(width), ymin + float(height))
+    assert (shape.geom_type, shape.is_valid) == (kind, True)
+    assert shape.bounds == (xmin, ymin, xmin + float(width), ymin + float(height))

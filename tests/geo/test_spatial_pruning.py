@@ -241,6 +241,9 @@ def test_boxes_answer_no_yes_or_maybe(bound: float) -> None:
     assert answers[4] == 2
     touching = geo.SpatialPredicate("touches", (0, 0, 10, 10))
     assert touching.answers(xmin, xmin + 2, ones, 2 * ones).tolist() == [0, 2, 0, 0, 2]
+    for operation in ("crosses", "overlaps"):  # nothing in the interior of a polygon does either
+        relation = geo.SpatialPredicate(operation, (0, 0, 10, 10))  # type: ignore[arg-type]
+        assert relation.answers(xmin, xmin + 2, ones, 2 * ones).tolist() == [0, 2, 0, 0, 2]
     near = geo.SpatialPredicate("dwithin", shapely.Point(0, 0), 5.0)
     assert near.answers(xmin, xmin + 2, ones, 2 * ones).tolist() == [1, 1, 2, 0, 2]
 

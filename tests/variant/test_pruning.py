@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import duckdb
+import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, P
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
 from pqext.variant.access.path import Path
+from pqext.variant.monotone import monotone_cast
 from pqext.variant.pruning import VariantPredicate, find_group, may_match
 from pqext.variant.types import variant_field, variant_type
 from reference import variant_shred as reference
@@ -139,6 +141,9 @@ def test_unshredded_files_and_files_without_statistics_are_read() -> None:
         ("DECIMAL(9,2)", prim("decimal4", (499, 2)), "int", 5, 4),
         ("DECIMAL(9,2)", prim("decimal4", (-499, 2)), "int", -5, -4),
         ("DECIMAL(9,2)", prim("decimal4", (495, 2)), "decimal(9,1)", Decimal("4.9"), Decimal("5.0")),
+        ("DECIMAL(9,2)", prim("decimal4", (125, 2)), "decimal(9,1)", Decimal("1.2"), Decimal("1.3")),
+        ("DECIMAL(9,2)", prim("decimal4", (-125, 2)), "decimal(9,1)", Decimal("-1.2"), Decimal("-1.3")),
+        ("DECIMAL(9,2)", prim("decimal4", (124, 2)), "decimal(9,0)", Decimal("2"), Decimal("1")),
         ("BIGINT", prim("int64", 2**53 + 1), "double", float(2**53 - 2), float(2**53)),
         ("BIGINT", prim("int8", 5), "tinyint", 6, 5),
         ("BIGINT", prim("int8", 5), "decimal(9,2)", Decimal("5.01"), Decimal("5.00")),
@@ -292,3 +297,17 @@ def test_integers_that_duckdb_left_beside_their_column_keep_the_row_group(tmp_pa
         for predicate in (Comparison("==", 4999), Comparison("<", 10), Comparison("<", 0)):
             for values, answer in zip(found, kept(file, "$.id", "bigint", predicate), strict=True):
                 assert answer or not any(holds(predicate, value) for value in values)
+
+
+@given(st.floats(allow_nan=False) | st.floats(-1e-37, 1e-37) | st.sampled_from([float.fromhex(text) for text in (
+    "0x1.fffffep127", "0x1.ffffffp127", "0x1.fffffefffffffp127", "-0x1.ffffffp127", "0x1p-149", "0x1p-150", "0x1p-126",
+)]))  # fmt: skip
+def test_bounds_cast_to_single_precision_hold_the_value_as_numpy_rounds_it(value: float) -> None:
+    cast = monotone_cast(pa.float64(), pa.float32())
+    assert cast is not None
+    low, high = cast.bound(value, False), cast.bound(value, True)
+    with np.errstate(over="ignore"):
+        rounded = np.float32(value)
+    assert low <= float(rounded) <= high
+    if np.isfinite(low) and np.isfinite(high):  # and no wider than some steps of single precision
+        assert high - low <= 5 * float(np.spacing(abs(rounded)))

@@ -1,0 +1,66 @@
+"""Lengths, areas and distances on the ellipsoid, against pyproj's own measures of the same geometries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import shapely
+from pyproj import Geod
+
+from pqext.geo.predicates import metres
+from pqext.geo.types import GeospatialType
+
+WGS84 = Geod(ellps="WGS84")
+TYPE = GeospatialType(edges="karney")
+SHAPES = [
+    "POINT (1 2)", "LINESTRING (0 0, 10 10, 20 0)", "POLYGON ((0 0, 3 0, 3 3, 0 3, 0 0), (1 1, 2 1, 2 2, 1 2, 1 1))",
+    "MULTILINESTRING ((0 0, 0 1), (170 0, -170 0))", "MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)), ((5 5, 7 5, 7 7, 5 5)))",
+    "GEOMETRYCOLLECTION (POINT (0 0), LINESTRING (0 0, 1 0))", "LINESTRING EMPTY",
+]  # fmt: skip
+
+
+def shapes(*wkt: str | None) -> Any:
+    return np.array([None if text is None else shapely.from_wkt(text) for text in wkt], dtype=object)
+
+
+def test_lengths_are_those_of_geodesics_between_vertices() -> None:
+    expected = []
+    for shape in shapes(*SHAPES):
+        borders = [part.boundary if shapely.area(part) else part for part in getattr(shape, "geoms", [shape])]
+        lines = [line for border in borders for line in getattr(border, "geoms", [border]) if shapely.length(line)]
+        expected.append(sum(WGS84.line_length(*line.xy) for line in lines))
+    assert metres.lengths(shapes(*SHAPES), TYPE) == pytest.approx(expected)
+    assert expected[3] > 2e6  # over the antimeridian the short way
+
+
+def test_areas_leave_out_holes() -> None:
+    expected = []
+    for shape in shapes(*SHAPES):
+        parts = [part for part in getattr(shape, "geoms", [shape]) if part.geom_type == "Polygon"]
+        area = 0.0
+        for part in parts:
+            area += abs(WGS84.polygon_area_perimeter(*part.exterior.xy)[0])
+            area -= sum(abs(WGS84.polygon_area_perimeter(*ring.xy)[0]) for ring in part.interiors)
+        expected.append(area)
+    assert metres.areas(shapes(*SHAPES), TYPE) == pytest.approx(expected)
+
+
+def test_distances_between_points_are_geodesics_and_zero_where_shapes_meet() -> None:
+    one = shapes("POINT (179 10)", "POINT (0 0)", "LINESTRING (-1 0, 1 0)", "POINT (0 1)", None)
+    other = shapes("POINT (-179 10)", "POINT EMPTY", "LINESTRING (0 -1, 0 1)", "LINESTRING (-1 0, 1 0)", "POINT (0 0)")
+    found = metres.distances(one, other, TYPE)
+    assert found[0] == pytest.approx(WGS84.inv(179, 10, -179, 10)[2])
+    assert np.isnan(found[[1, 4]]).all()
+    assert found[2] == 0
+    assert found[3] == pytest.approx(WGS84.inv(0, 0, 0, 1)[2], rel=1e-6)
+
+
+@pytest.mark.parametrize("corner", ["-180.1 0", "180.1 0", "0 -90.1", "0 90.1", "-181 91", "181 -91"])
+def test_coordinates_outside_longitudes_and_latitudes_have_no_measure(corner: str) -> None:
+    outside = shapes(f"LINESTRING (0 0, {corner})", "LINESTRING (0 0, 1 0)", None)
+    inside = shapes("POINT (-180 -90)", "POINT (180 90)", "POINT (0 0)")
+    for found in (metres.lengths(outside, TYPE), metres.areas(outside, TYPE), metres.distances(outside, inside, TYPE)):
+        assert np.isnan(found).tolist() == [True, False, True]
+    assert not np.isnan(metres.distances(inside, inside, TYPE)).any()
