@@ -1,5 +1,6 @@
 """Row groups appended to files of ours and of others."""
 
+import base64
 import contextlib
 import os
 import random
@@ -23,6 +24,7 @@ import pytest
 
 import pqext
 from pqext.core.buffers import view
+from pqext.core.files import append
 from pqext.core.footer_choice import FooterForm
 from pqext.core.metadata import FileMetaData, Statistics
 from pqext.core.sink import Sink
@@ -160,6 +162,16 @@ def test_other_arrow_types_under_the_same_schema_are_refused(tmp_path: Path) -> 
     with pytest.raises(ValueError, match=r"'d' is duration\[ms\] instead of duration\[s\], which Parquet stores alike"):
         pqext.ParquetWriter(path, pa.schema([("d", pa.duration("ms"))]), append=True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_arrow_types_of_columns_with_other_names_are_not_compared(names: str) -> None:
+    one, other = (
+        base64.b64encode(pa.schema([(name, pa.duration(unit))]).serialize().to_pybytes()).decode()
+        for name, unit in zip(names, ("s", "ms"), strict=True)
+    )
+    assert append._other_types(one, other) is None
+    assert append._other_types(one, one) is None
 
 
 def test_the_file_keeps_its_arrow_types(tmp_path: Path) -> None:

@@ -99,6 +99,19 @@ def test_timestamps_take_the_unit_and_type_of_the_file(there: str, unit: str, tm
 
 
 @pytest.mark.spec("recovery.append.layout")
+@pytest.mark.parametrize("units", [("ms", "us"), ("us", "ms")])
+def test_keys_and_values_of_maps_each_take_their_own_type_of_the_file(units: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    kind = pa.map_(*(pa.timestamp(unit) for unit in units))
+    noon = NOON.replace(microsecond=0)
+    pq.write_table(pa.table({"m": pa.array([[(noon, noon)]], kind)}), path)
+    schema = pq.read_schema(path)
+    append(path, pa.table({"m": pa.array([[(noon, None)], None], pa.map_(pa.timestamp("ns"), pa.timestamp("ns")))}))
+    assert pq.read_schema(path).field("m").type == schema.field("m").type == kind
+    assert pq.read_table(path)["m"].to_pylist() == [[(noon, noon)], [(noon, None)], None]
+
+
+@pytest.mark.spec("recovery.append.layout")
 def test_zones_are_the_files_but_local_times_are_no_instants(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     zoned = NOON.replace(tzinfo=dt.UTC)

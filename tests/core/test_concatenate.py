@@ -237,6 +237,25 @@ def test_a_logical_type_of_a_later_version_does_not_hinder() -> None:
         assert file.metadata.schema[2].logicalType == pqext.open(data).metadata.schema[2].logicalType
 
 
+def test_row_groups_whose_chunks_have_no_page_are_joined() -> None:
+    def hollow(metadata: FileMetaData) -> None:
+        group = metadata.row_groups[0]
+        group.num_rows = group.total_byte_size = metadata.num_rows = 0
+        for chunk in group.columns:
+            assert chunk.meta_data is not None
+            about = chunk.meta_data
+            about.num_values = about.total_compressed_size = about.total_uncompressed_size = about.data_page_offset = 0
+            about.dictionary_page_offset = about.statistics = None
+
+    data = by_pyarrow(pa.table({"a": [1, 2, 3]}))
+    empty = edited(data, hollow)
+    assert pq.read_table(io.BytesIO(empty)).num_rows == 0
+    whole = joined(data, empty, data)
+    assert pq.ParquetFile(io.BytesIO(whole)).metadata.num_row_groups == 3
+    for read in (lambda: pq.read_table(io.BytesIO(whole)), lambda: pqext.read_table(whole)):
+        assert read()["a"].to_pylist() == [1, 2, 3] * 2
+
+
 def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
     dest = tmp_path / "joined.parquet"
     good = by_pqext(numbers(0))

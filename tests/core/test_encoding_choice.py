@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,14 @@ def words() -> pa.Array:
 )
 def test_auto_picks_what_suits_the_values(values: Any, compression: str, expected: str) -> None:
     assert used(values(), encodings="auto", dictionary=False, compression=compression) == [expected]
+
+
+@pytest.mark.parametrize("rows", [1, 4 * 4096, 4 * 4096 + 1, 100_000, 1_000_003])
+def test_sample_is_whole_of_a_short_chunk_and_some_runs_of_a_long_one(rows: int) -> None:
+    runs = [range(rows)[run] for run in choose._sample(pa.nulls(rows, pa.int32()))]
+    assert all(one.stop <= other.start for one, other in itertools.pairwise(runs))
+    assert sum(map(len, runs)) == min(rows, 4 * 4096)
+    assert (runs[0].start, runs[-1].stop) == (0, rows) or rows - runs[-1].stop < 4
 
 
 @pytest.mark.spec("encoding.alp.opt-in")

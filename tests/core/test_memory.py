@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import pqext
+from pqext.core.budget import Budget
+from pqext.core.limits import Limits
 
 ROWS = 40_000
 KEY = b"0123456789012345"
@@ -113,3 +115,9 @@ def test_memory_does_not_grow_with_row_groups() -> None:
     assert len(held) == 64
     assert max(held[32:]) <= max(held[:32]) * 1.1
     assert max(held) < 2 * table.nbytes
+
+
+def test_batches_of_rows_without_bytes_have_a_size() -> None:
+    budget = Budget(Limits(memory_bytes=1 << 20), 0)
+    assert budget.rows_of(0) == budget.rows_of(1) == (1 << 20) // 4
+    assert budget.rows_of(100) == (1 << 20) // 400

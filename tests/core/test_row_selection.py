@@ -114,7 +114,8 @@ def test_pages_of_all_columns_are_fetched_together(monkeypatch: pytest.MonkeyPat
     assert len(fetched) == 1
 
 
-def test_pages_side_by_side_are_fetched_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("selected", [range(PAGE, GROUP), range(GROUP - PAGE)], ids=["but the first", "but the last"])
+def test_pages_side_by_side_are_fetched_a_window_at_a_time(selected: range, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large chunk, of which one page is left out, no more is held than of all of it."""
     fetched: list[int] = []
 
@@ -133,7 +134,7 @@ def test_pages_side_by_side_are_fetched_a_window_at_a_time(monkeypatch: pytest.M
         assert places is not None
         page = max(places.byte_range(number)[1] for number in range(len(places)))
         fetched.clear()
-        assert file.read(["i"], rows={0: [range(PAGE, GROUP)]})["i"].to_pylist() == list(range(PAGE, GROUP))
+        assert file.read(["i"], rows={0: [selected]})["i"].to_pylist() == list(selected)
         assert chunk.byte_range[1] > 2 * max(fetched)
         assert max(fetched) < 1000 + page
 

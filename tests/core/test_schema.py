@@ -66,6 +66,8 @@ def test_levels_count_the_optional_and_repeated_fields_of_the_path() -> None:
     assert found.find("a.b.y") is found.leaves[1]
     assert found.find(("a", "x")) is found.leaves[0]
     assert found.find("a.nope.y") is None
+    assert found.find("a.x.y") is None
+    assert "x" not in found.leaves[0]
     a = found.find("a")
     assert a is not None
     assert (a.leaf_start, a.leaf_stop) == (0, 2)

@@ -21,6 +21,7 @@ from pqext import geo, variant
 from pqext.cli import app
 from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.sink import Sink
+from pqext.core.sources.upload import Gathered
 from pqext.demo.source import EXAMPLE_FILE, example
 
 ROWS = 12_000
@@ -201,6 +202,29 @@ def test_a_writer_that_is_forgotten_leaves_nothing_but_a_forked_child_leaves_it_
     del sink
     gc.collect()
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_unfinished_upload_is_aborted_by_its_own_process_alone(tmp_path: Path) -> None:
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.path = str(tmp_path / name)
+
+        def abort(self) -> None:
+            Path(self.path).touch()
+
+    aborted, forgotten = (Gathered(Named(name), lambda: None) for name in ("aborted", "forgotten"))  # type: ignore[arg-type]
+    child = os.fork()
+    if not child:  # what a child's exit would run
+        aborted.abort()
+        del forgotten
+        gc.collect()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.listdir(tmp_path) == []
+    aborted.abort()
+    del forgotten
+    gc.collect()
+    assert sorted(os.listdir(tmp_path)) == ["aborted", "forgotten"]
 
 
 def test_an_interrupt_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

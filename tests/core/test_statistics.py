@@ -118,6 +118,19 @@ def test_shortened_text_is_utf8_of_at_most_the_size_asked_for(member: str, text:
         assert shortened == bound or len(shortened) <= size
 
 
+@pytest.mark.spec("statistics.truncation")
+@pytest.mark.parametrize("code", [0, 0x61, 0x7E, 0x7F, 0x80, 0x7FE, 0x7FF, 0xD7FE, 0xD7FF, 0xE000, 0xFFFE, 0xFFFF,
+                                  0x10000, 0x10FFFD, 0x10FFFE, 0x10FFFF])  # fmt: skip
+def test_truncated_maximum_ends_with_the_next_character_of_the_same_length(code: int) -> None:
+    leaf, character = LeafType(Type.BYTE_ARRAY, None, TEXT_TYPES["STRING"]), chr(code)
+    size = len(character.encode())
+    later = (chr(number) for number in range(code + 1, 0x110000) if not 0xD800 <= number <= 0xDFFF)
+    following = next(later, "")
+    expected = "b" + following if len(following.encode()) == size else "c"
+    high, is_exact = statistics.raise_cut(leaf, f"b{character}z".encode(), 1 + size)
+    assert (high.decode(), is_exact) == (expected, False)
+
+
 def test_shortened_bounds_say_that_they_are_not_exact() -> None:
     _, _, data = chunk(pa.array(["a" * 100, "b"]))
     written = pqext.open(data).row_groups[0].chunk(0).metadata.statistics

@@ -470,3 +470,10 @@ def test_declarations_that_cannot_be_read_are_refused() -> None:
         thrift.StructMeta("Bad", (Struct,), {"a": field(1, IntEnum("Values", {"A": -1}))})
     with pytest.raises(TypeError, match="more than 64 fields"):
         thrift.StructMeta("Bad", (Struct,), {f"a{i}": field(i, "i32") for i in range(1, 66)})
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(0, True), (80, True), (81, False), (1234, False)])
+def test_long_text_of_a_structure_is_shown_by_its_beginning(length: int, is_whole: bool) -> None:
+    shown = repr(KeyValue(key="k", value="v" * length))
+    assert (f"value={'v' * length!r}" in shown) is is_whole
+    assert (f"value={'v' * 80!r}... ({length:,} characters)" in shown) is not is_whole

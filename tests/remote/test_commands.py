@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
+from pqext.core.sources import multipart
 
 from .conftest import BUCKET, KEY, S3, SECRET
 
@@ -172,6 +173,15 @@ def test_anonymous_readers_sign_nothing_and_learn_the_region(s3: S3, monkeypatch
     assert made == [{"anonymous": True, "region": "eu-central-1"}]
     assert run("count", url, "--anonymous", "--storage-option=region=us-east-1").output == f"{ROWS}\n"
     assert made[1:] == [{"anonymous": True, "region": "us-east-1"}]
+
+
+@pytest.mark.parametrize("anonymous", [True, False])
+def test_uploads_are_signed_unless_anonymous(s3: S3, anonymous: bool) -> None:
+    given = {"endpoint_url": s3.url, "region": "us-east-1", "aws_access_key_id": KEY, "aws_secret_access_key": SECRET}
+    client = multipart._client({**given, "anonymous": anonymous})
+    url = client.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "k"})
+    assert ("Signature=" in url) is not anonymous
+    client.close()
 
 
 @pytest.mark.parametrize("key", ["secret!", "c2VjcmV0c", "c2Vj cmV0"])

@@ -58,6 +58,16 @@ def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
     assert found == content
 
 
+@given(LINES, st.integers(0, 60), st.integers(1, 30))
+def test_open_range_gives_all_lines_from_its_start(lines: list[bytes], start: int, piece: int) -> None:
+    content = b"\n".join(lines)
+    first = start if start == 0 or content[start - 1 : start] == b"\n" else content.find(b"\n", start) + 1
+    expected = content[first:] if first or not start else b""
+    found = [*read_lines(io.BytesIO(content), start, piece_bytes=piece, max_line_bytes=1000)] if start else []
+    assert b"".join(text for _, text in found) == (expected if start else b"")
+    assert [at for at, _ in found[:1]] == [first] * bool(found)
+
+
 @given(LINES, st.integers(1, 9), st.integers(1, 20))
 def test_text_in_memory_is_split_into_whole_lines(lines: list[bytes], parts: int, smallest: int) -> None:
     content = b"\n".join(lines)
@@ -143,6 +153,15 @@ def test_batches_go_to_shredded_parquet(tmp_path: Path) -> None:
         assert [group.num_rows for group in file.row_groups] == [1000] * 3
         assert "value.typed_value.id.typed_value" in {leaf.dotted for leaf in file.schema.leaves}
         assert variant.to_json(file.read()["value"]).to_pylist() == [line.replace(" ", "") for line in lines]
+
+
+@pytest.mark.parametrize("form", ["lines", "array"])
+def test_fields_that_begin_later_in_the_sample_are_inferred(form: Any, tmp_path: Path) -> None:
+    documents = [json.dumps({"id": i} | ({"late": i} if i >= 50 else {})) for i in range(1000)]
+    source = tmp_path / "events.json"
+    source.write_text("\n".join(documents) if form == "lines" else f"[{','.join(documents)}]")
+    (batch,) = variant.read_json(source, shredding="infer", form=form)
+    assert [field.name for field in batch.column(0).type.field("typed_value").type] == ["id", "late"]
 
 
 def test_a_file_without_documents_gives_no_batch() -> None:

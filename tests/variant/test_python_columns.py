@@ -230,3 +230,21 @@ def test_decimals_keep_their_digits_and_scale() -> None:
     found = variant.to_python(variant.from_python(numbers))
     assert [one.as_tuple()[1:] for one in found] == [one.as_tuple()[1:] for one in numbers]
     assert found == numbers
+
+
+@pytest.mark.parametrize("limit", [date.min, date.max])
+def test_dates_that_python_cannot_hold_come_back_as_numpy_dates(limit: date) -> None:
+    days = [(limit - date(1970, 1, 1)).days + step for step in (-1, 0, 1)]
+    found = variant.to_python(reference_dates(days))
+    for day, value in zip(days, found, strict=True):
+        expected = np.datetime64(day, "D")
+        held = expected.astype(object)  # numpy knows which days are dates of Python
+        assert value == (held if isinstance(held, date) else expected)
+        assert isinstance(value, date) is isinstance(held, date)
+
+
+def reference_dates(days: list[int]) -> pa.StructArray:
+    metadata = reference.encode_metadata([])
+    return pa.array(
+        [{"metadata": metadata, "value": reference.primitive("date", day)} for day in days], variant_type()
+    )
