@@ -107,6 +107,11 @@ def test_sizes_that_leave_the_footer_are_refused_before_anything_is_read() -> No
         with pytest.raises(CorruptFileError, match="checksum" if size == 8 else "bytes of payload where"):
             find_framed(source, MINE)
         assert source.bytes_read <= 37 + 8
+    room = len(data) - 4 - 8 - 1 - 28  # of a footer said to be longer than its file, which has magics and a trailer
+    stored = struct.pack("<I", room + 1)
+    lie = data[:at] + stored + struct.pack("<I", zlib.crc32(stored)) + data[at + 8 : -8] + b"\0\0\0\x40PAR1"
+    with pytest.raises(CorruptFileError, match=f"says {room + 1} bytes of payload where {room} exist"):
+        find_framed(lie, MINE)
     wrong = data[:at] + b"\x08" + data[at + 1 :]
     with pytest.raises(CorruptFileError, match=r"length of extension .* does not match its checksum"):
         find_framed(wrong, MINE)
