@@ -5,6 +5,8 @@ Start with :func:`local_session`, or :func:`register` on a session of your own. 
 
 from __future__ import annotations
 
+import sys
+from types import FunctionType
 from typing import Any
 
 from pqext.core.lazy import attach
@@ -15,8 +17,14 @@ __all__ = [name for name in _every if name != "variant"]  # with * it would take
 
 def __getattr__(name: str) -> Any:
     try:
-        return _get(name)
+        value = _get(name)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] == "pyspark":
             raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
         raise
+    if isinstance(value, FunctionType):
+        from pqext.spark.arguments import checked
+
+        value = checked(value)
+        setattr(sys.modules[__name__], name, value)
+    return value

@@ -165,7 +165,7 @@ def _computed(path: str, literals: st.SearchStrategy) -> st.SearchStrategy[Expre
     if name == "text":
         patterns = st.one_of(
             st.builds(Matches, st.just(col(path)), st.sampled_from(["starts_with", "ends_with", "contains"]), TEXT),
-            st.builds(Matches, st.just(col(path)), st.sampled_from(["like", "ilike"]), PATTERNS, st.none()),
+            st.builds(Matches, st.just(col(path)), st.sampled_from(["like", "ilike"]), PATTERNS, st.just("\\")),
             st.builds(
                 lambda first, last: Matches(col(path), "like", f"{first}!_{last}", "!"),
                 TEXT.filter(lambda text: "!" not in text), TEXT,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pqext.spark as on_spark
 from pqext import variant
+from pqext.spark.pushdown.spark_sql import spark_condition
 from pqext.spark.session import _defaults, _worker_environment, java_environment
 from pqext.spark.writing.carried import KEY, carried
 
@@ -55,6 +56,11 @@ def main() -> None:
     found["rows"] = [row.a for row in on_spark.read(spark, str(folder / "out")).selectExpr(
         "variant_get(v, '$.a', 'int') AS a").sort("a").collect()]  # fmt: skip
     found["count"] = on_spark.read(spark, str(folder / "out"), where=[("id", "<", 2)]).count()
+    quakes = on_spark.read(spark, str(folder / "out"))
+    a, conditions = "try_variant_get(v, '$.a', 'int')", [F.col("ID") > 2, F.expr("id in (1, 2)"), quakes["id"] == 4]
+    conditions += [(F.try_variant_get("v", "$.a", "int") > 2) & (F.col("id") != 3), f"{a} = 1 and cast(id as string) = '1'"]
+    found["where"] = [[row.id for row in on_spark.where(quakes, one).sort("id").collect()] for one in conditions]
+    found["pushed"] = [str(spark_condition(quakes, one).tree) for one in conditions]
     found["native"] = failure(lambda: on_spark.read(spark, str(folder / "out"), engine="native"))
     storage = on_spark.shred_variant(df, {"v": "a INT"}, storage=True)
     found["structs"] = [row.v.typed_value.a.typed_value for row in storage.sort("id").collect()]

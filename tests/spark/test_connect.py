@@ -41,6 +41,8 @@ def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
         "stored": ["STRUCT<a: INT>", "STRUCT<a: BIGINT, b: STRING>"],
         "rows": [0, 1, 2, 3, 4],
         "count": 2,
+        "where": [[3, 4], [1, 2], [4], [4], [1]],
+        "pushed": ["id > 2", "id in (1, 2)", "id == 4", "(v[$.a: int] > 2 and not (id == 3))", "v[$.a: int] == 1"],
         "structs": [0, 1, 2, 3, 4],
         "removed": [],
     }

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.expressions.literals import Literal, canonical, is_null, key, packed, scalar_text, unpacked
-from pqext.dataset.expressions.patterns import How, check_pattern
+from pqext.dataset.expressions.patterns import ESCAPE, How, check_pattern
 from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text
 from pqext.geo.predicates.boxes import Operation
 
@@ -223,12 +223,12 @@ class Relation(Expression):
 class Matches(OneOperand):
     """Does a text begin with, end with or contain ``pattern``, or is it LIKE it? Null on null.
 
-    ``escape`` is a character that makes the wildcards of LIKE after it stand for themselves.
+    ``escape`` makes the wildcard of LIKE or the escape that follows it stand for itself.
     """
 
     how: How
     pattern: str | bytes
-    escape: str | None = None
+    escape: str = ESCAPE
 
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)
@@ -238,7 +238,7 @@ class Matches(OneOperand):
         shown = literal_text(self.pattern)
         if self.how not in ("like", "ilike"):
             return f"{self.how}({self.operand}, {shown})"
-        return f"{self.operand} {self.how} {shown}" + (f" escape {self.escape!r}" if self.escape else "")
+        return f"{self.operand} {self.how} {shown}" + (f" escape {self.escape!r}" if self.escape != ESCAPE else "")
 
     def _key(self) -> tuple[Any, ...]:
         return (self.how, self.operand._key(), self.pattern, self.escape)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pqext.core.arrow_check import check_array
 from pqext.core.predicate import Operator
 from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, IsNull, Matches, Operand
+from pqext.dataset.expressions.patterns import ESCAPE
 
 
 class Questions(Operand):
@@ -123,10 +124,11 @@ class Questions(Operand):
         """Does the text contain ``part``?"""
         return Matches(self._as_text(), "contains", part)
 
-    def like(self, pattern: str, escape: str | None = None) -> Matches:
+    def like(self, pattern: str, escape: str = ESCAPE) -> Matches:
         """Is the text LIKE ``pattern``, where ``%`` stands for any text and ``_`` for one character?
 
-        A wildcard after ``escape`` stands for itself; without it there is no escape, as in standard SQL.
+        A wildcard after ``escape`` stands for itself, as in Spark and Postgres. Raises ``ValueError`` if ``escape``
+        is before any other character than a wildcard and itself.
 
         >>> from pqext import col
         >>> str(col("place").like("%Fiji%"))
@@ -134,7 +136,7 @@ class Questions(Operand):
         """
         return Matches(self._as_text(), "like", pattern, escape)
 
-    def ilike(self, pattern: str, escape: str | None = None) -> Matches:
+    def ilike(self, pattern: str, escape: str = ESCAPE) -> Matches:
         """Is the text LIKE ``pattern`` in any case of its letters?"""
         return Matches(self._as_text(), "ilike", pattern, escape)
 

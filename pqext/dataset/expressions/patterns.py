@@ -14,6 +14,9 @@ HOW: tuple[How, ...] = get_args(How)
 MAX_PATTERN = 10_000
 """Characters of a pattern."""
 
+ESCAPE = "\\"
+"""The escape of LIKE where none is named, as in Spark and Postgres."""
+
 
 class Wildcard(Enum):
     """What stands for other text in a pattern of LIKE."""
@@ -37,15 +40,14 @@ def check_pattern(how: str, pattern: object, escape: object) -> None:
         raise ValueError(f"the pattern has more than {MAX_PATTERN:,} characters")
     if isinstance(pattern, str):
         pattern.encode()  # lone surrogates are no text
-    if escape is None:
-        return
-    if not is_like or not isinstance(escape, str) or len(escape) != 1 or escape in "%_":
-        raise ValueError("escape is for like and ilike, and a single character other than % and _")
-    like_parts(str(pattern), escape)
+    if not isinstance(escape, str) or len(escape) != 1 or not (is_like or escape == ESCAPE):
+        raise ValueError("escape is for like and ilike, and a single character")
+    if is_like:
+        like_parts(str(pattern), escape)
 
 
-def like_parts(pattern: str, escape: str | None) -> Parts:
-    """A pattern of LIKE in parts. ``ValueError`` where ``escape`` stands before what needs none."""
+def like_parts(pattern: str, escape: str) -> Parts:
+    """Split a pattern of LIKE at its wildcards. ``ValueError`` if ``escape`` is not before a wildcard or itself."""
     parts: list[str | Wildcard] = []
     text = ""
     characters = iter(pattern)
@@ -53,7 +55,10 @@ def like_parts(pattern: str, escape: str | None) -> Parts:
         if one == escape:
             after = next(characters, "")
             if after not in ("%", "_", escape):
-                raise ValueError(f"in the pattern {pattern!r} the escape {escape!r} must stand before %, _ or itself")
+                hint = "; write it twice, or name another escape" if escape == ESCAPE else ""
+                raise ValueError(
+                    f"in the pattern {pattern!r} the escape {escape!r} must stand before %, _ or itself{hint}"
+                )
             text += after
         elif one not in "%_":
             text += one
@@ -65,7 +70,7 @@ def like_parts(pattern: str, escape: str | None) -> Parts:
     return (*parts, text) if text else tuple(parts)
 
 
-def matches(array: pa.Array, how: How, pattern: str | bytes, escape: str | None) -> pa.BooleanArray:
+def matches(array: pa.Array, how: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
     """Where the values of an array of strings or bytes match; null on null."""
     array = _plain(array)
     if isinstance(pattern, str) and how in ("like", "ilike"):
@@ -89,7 +94,7 @@ def matches(array: pa.Array, how: How, pattern: str | bytes, escape: str | None)
     return function(array, pattern)
 
 
-def prefix_of(how: How, pattern: str | bytes, escape: str | None) -> tuple[bytes, bool]:
+def prefix_of(how: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
     """What every match begins with, and whether all that begins with it matches."""
     if how == "starts_with":
         return (pattern.encode() if isinstance(pattern, str) else pattern), True
@@ -101,7 +106,7 @@ def prefix_of(how: How, pattern: str | bytes, escape: str | None) -> tuple[bytes
     return prefix.encode(), parts in ((prefix, Wildcard.ANY), (Wildcard.ANY,))
 
 
-def is_exact(how: How, pattern: str | bytes, escape: str | None) -> bool:
+def is_exact(how: How, pattern: str | bytes, escape: str) -> bool:
     """Does nothing match but one text?"""
     if how != "like" or isinstance(pattern, bytes):
         return False

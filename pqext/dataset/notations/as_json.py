@@ -56,7 +56,7 @@ from pqext.dataset.expressions.literals import (
     timestamp_literal,
     timestamp_nanoseconds,
 )
-from pqext.dataset.expressions.patterns import HOW
+from pqext.dataset.expressions.patterns import ESCAPE, HOW
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.timezones import find_timezone
@@ -130,7 +130,7 @@ class _Writer(Visitor[dict[str, Any]]):
         return {"op": node.operator, **_write_operand(node.left), "other": _write_operand(node.right)}
 
     def visit_matches(self, node: Matches) -> dict[str, Any]:
-        escape = {} if node.escape is None else {"escape": node.escape}
+        escape = {} if node.escape == ESCAPE else {"escape": node.escape}
         return {"op": node.how, **_write_operand(node.operand), "pattern": _write_literal(node.pattern), **escape}
 
     def visit_is_null(self, node: IsNull) -> dict[str, Any]:
@@ -228,12 +228,12 @@ def _leaf(tree: dict[str, Any]) -> Expression:
         (other,) = _members(tree, "other")
         return Relation(operand, name, _whole_operand(other))
     if name in HOW and "pattern" in tree:
-        escape = tree.pop("escape", None)
+        escape = tree.pop("escape", ESCAPE)
         (pattern,) = _members(tree, "pattern")
         found = _literal(pattern)
         if not isinstance(found, str | bytes):
             raise ValueError("a pattern is text")
-        return Matches(operand, name, found, None if escape is None else _text(escape))
+        return Matches(operand, name, found, _text(escape))
     if name in COMPARE:
         (value,) = _members(tree, "value")
         return Comparison(operand, name, _literal(value))

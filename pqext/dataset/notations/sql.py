@@ -37,10 +37,22 @@ from pqext.dataset.expressions import (
     as_value,
     relation,
 )
+from pqext.dataset.expressions.patterns import ESCAPE
 from pqext.dataset.expressions.untyped import type_beside, type_beside_all, type_to_write
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_durations import as_written, duration
-from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
+from pqext.dataset.notations.sql_functions import (
+    FUNCTIONS,
+    GEOMETRIES,
+    LENGTH,
+    NAN,
+    SPATIAL,
+    TEXT,
+    VARIANT,
+    folded,
+    null_safe,
+    wkt,
+)
 from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
 from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
 from pqext.variant.access.path import as_path, format_path
@@ -62,9 +74,13 @@ class Filter(sqlglot.Dialect):
 
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
+        NUMERIC_LITERALS: ClassVar[dict[str, str]] = {
+            "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "D": "DOUBLE", "F": "FLOAT", "BD": "DECIMAL",
+        }  # fmt: skip
 
     class Parser(sqlglot.Parser):
         """How what is cut is put together."""
+
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
             name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
@@ -259,7 +275,10 @@ class _Reader:
                 found = self._like(inner, self._text(node.expression))
                 return ~found if inner.args.get("negate") else found
             case exp.Like() | exp.ILike():
-                return self._like(node, None)
+                return self._like(node, ESCAPE)
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                found = self._null_safe(node)
+                return found if isinstance(node, exp.NullSafeEQ) else ~found
             case exp.Anonymous():
                 return self._call(node)
         if type(node) in literals.COMPARE:
@@ -269,8 +288,10 @@ class _Reader:
         raise self._failure(*not_understood(node, self._parser))
 
     def _column(self, node: Node) -> Column:
-        parts = [node] if isinstance(node, exp.Identifier) else (
-            node.parts if isinstance(node, exp.Column | exp.Dot) else []
+        parts = (
+            [node]
+            if isinstance(node, exp.Identifier)
+            else (node.parts if isinstance(node, exp.Column | exp.Dot) else [])
         )
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
             raise self._refusal(node, "a column is expected here")
@@ -321,6 +342,12 @@ class _Reader:
             return other._compare(literals.SWAPPED[operator], one)
         raise self._refusal(node, "two literals are compared: a column belongs to a condition")
 
+    def _null_safe(self, node: Node) -> Expression:
+        for side, other in ((node.this, node.expression), (node.expression, node.this)):
+            if isinstance(side, exp.Null):
+                return self._value(other).is_null()
+        return null_safe(self._compared("==", node, node.this, node.expression))
+
     def _typed(self, node: Node, path: _Path, beside: Any) -> VariantField:
         """A value within a VARIANT, of the type that a literal says."""
         is_literal = not isinstance(beside, Value | _Path)
@@ -340,8 +367,10 @@ class _Reader:
                     return found.column.variant(found.path, "variant").is_null()
                 return self._value(node.this).is_null()
             case exp.Boolean():
-                value = self._typed(node, found, True) if isinstance(found := self._any(node.this), _Path) else (
-                    self._value(node.this)
+                value = (
+                    self._typed(node, found, True)
+                    if isinstance(found := self._any(node.this), _Path)
+                    else (self._value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
         raise self._refusal(node, "after is there is null, not null, true or false")
@@ -365,7 +394,7 @@ class _Reader:
             raise self._refusal(node, "a column is looked for in a list")
         return IsIn(found, tuple(values))
 
-    def _like(self, node: Node, escape: str | None) -> Expression:
+    def _like(self, node: Node, escape: str) -> Expression:
         found = self._any(node.this)
         value = self._typed(node, found, "") if isinstance(found, _Path) else self._value(node.this)
         pattern = self._text(node.expression)
@@ -398,6 +427,8 @@ class _Reader:
             return getattr(value, TEXT[name])(self._text(arguments[1]))
         if name in LENGTH and len(arguments) == 1:
             return self._value(arguments[0]).list_length()
+        if name in VARIANT and len(arguments) == 3:
+            return self._column(arguments[0]).variant(*map(self._text, arguments[1:]))
         if name in NAN and len(arguments) == 1:
             return self._value(arguments[0]).is_nan()
         if name in FUNCTIONS:

@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from pqext.core.suggest import around
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type
-from pqext.dataset.expressions import ArithmeticOperator, check_number
+from pqext.dataset.expressions import (
+    ArithmeticOperator,
+    Expression,
+    IsNotNull,
+    IsNull,
+    all_of,
+    any_of,
+    check_number,
+)
+from pqext.dataset.expressions.visitors import asked_of
 
 
 def folded(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
@@ -54,12 +63,20 @@ def _box(*sides: Any) -> tuple[float, ...]:
     raise ValueError("a box has four numbers: xmin, ymin, xmax, ymax")
 
 
+def null_safe(equality: Expression) -> Expression:
+    """An equality that is never null: true where both sides are null, false where one of them is."""
+    sides = asked_of(equality)
+    same = all_of([equality, *(IsNotNull(side) for side in sides)])
+    return same if len(sides) == 1 else any_of([same, all_of([IsNull(side) for side in sides])])
+
+
 TEXT = {
     "starts_with": "starts_with", "startswith": "starts_with", "ends_with": "ends_with", "endswith": "ends_with",
     "contains": "contains",
 }  # fmt: skip
 LENGTH = ("list_length", "array_length", "array_size", "cardinality", "len", "size")
 NAN = ("isnan", "is_nan")
+VARIANT = ("try_variant_get",)
 GEOMETRIES: dict[str, Callable[..., Any]] = {
     "st_geomfromtext": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": _wkb, "st_point": _point,
     "st_makepoint": _point, "st_makeenvelope": _box, "box": _box,
@@ -79,4 +96,4 @@ SPATIAL = {
 }
 """The question of each function, and what it asks where the column comes second."""
 
-FUNCTIONS = (*GEOMETRIES, *SPATIAL, *TEXT, *LENGTH, *NAN)
+FUNCTIONS = (*GEOMETRIES, *SPATIAL, *TEXT, *LENGTH, *NAN, *VARIANT)

@@ -123,7 +123,9 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
         return value
     if kind.startswith(("int", "uint")) and isinstance(value, int | str):
         return int(value)
-    if kind in ("double", "float"):
+    if kind == "float":
+        return _finite(pa.scalar(float(value), pa.float32()).as_py(), str(value))
+    if kind == "double":
         return _finite(float(value), str(value))
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"

@@ -28,6 +28,7 @@ _INSTEAD = {
         "compare with dates, as in day >= '2026-01-01' and day < '2027-01-01'",
     ),
     **dict.fromkeys(("coalesce", "ifnull", "nvl"), "ask for is null, joined by or"),
+    "variant_get": "try_variant_get gives null for a value that does not cast",
     **dict.fromkeys(("now", "current_date", "current_timestamp"), "write the date, as in '2026-05-31'"),
 }
 """Other functions that are often tried, and what to write instead."""
@@ -80,8 +81,8 @@ def not_understood(node: Any, parser: Any) -> tuple[int, str]:
     if right is None:
         return at, "this is not understood here"
     before = [one for one in getattr(parser, "_tokens", ()) if one.start < right and one.text != "("]
-    while before and before[-1].text.lower() in ("from", "distinct", "not"):
-        before.pop()  # of is not distinct from
+    while before and before[-1].text.lower() == "not":
+        before.pop()
     return int(before[-1].start) if before else at, "this operator is not understood here"
 
 

@@ -7,6 +7,9 @@ What Spark can push down needs a data frame's schema and is built by :func:`pqex
 
 from __future__ import annotations
 
+from types import FunctionType
+
+from pqext.spark.arguments import checked
 from pqext.spark.functions.geometry_accessors import (
     st_geometrytype,
     st_isempty,
@@ -174,3 +177,7 @@ __all__ = [
     "variant_strip_nulls",
     "variant_type",
 ]
+
+for _name in __all__:
+    if isinstance(globals()[_name], FunctionType):
+        globals()[_name] = checked(globals()[_name])

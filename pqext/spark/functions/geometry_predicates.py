@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +10,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
+from pqext.geo.predicates.boxes import Operation
+from pqext.geo.types import Edges
 from pqext.spark.functions.geometry_arrays import Geometries, both, of_shapes
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName, as_column
-
-if TYPE_CHECKING:
-    from pqext.geo.predicates.boxes import Operation
-    from pqext.geo.types import Edges
 
 
 def st_intersects(one: ColumnOrName, other: Any) -> Column:

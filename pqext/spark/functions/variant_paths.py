@@ -10,11 +10,15 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pqext.core.errors import VariantError
+from pqext.core.suggest import around
+from pqext.core.text import visible
 from pqext.spark.arrays import conform
 from pqext.spark.functions.udf import VARIANTS, ColumnOrName, arrow_udf, named, taken, text_of
 from pqext.spark.functions.variant_arrays import normal_variant
 from pqext.spark.timezones import active_timezone, task_timezone
 from pqext.spark.types import exchange_type, parse_type, variant_target
+from pqext.variant.access.nested import CAST_FAILED
 from pqext.variant.access.path import as_many_path, as_path, format_path
 from pqext.variant.access.targets import depends_on_timezone, target_type
 
@@ -69,7 +73,10 @@ def get_in_timezone(
     zone = timezone or _timezone_for(wanted)
 
     def get(values: pa.Array) -> pa.Array:
-        return _get(values, text, wanted, exchange_type(spark_type), zone, strict)
+        try:
+            return _get(values, text, wanted, exchange_type(spark_type), zone, strict)
+        except VariantError as error:
+            raise _cast_error(error, values, text, spark_type) from None
 
     name = "variant_get" if strict else "try_variant_get"
     found = arrow_udf(get, spark_type, f"{name}[{text}]")(taken(name, VARIANTS, column))
@@ -129,6 +136,20 @@ def group_get(
 def _timezone_for(wanted: pa.DataType) -> str | None:
     """The active session's time zone where values of a type depend on it."""
     return active_timezone() if depends_on_timezone(wanted) else None
+
+
+def _cast_error(error: VariantError, values: pa.Array, path: str, type: T.DataType) -> VariantError:
+    """The error of a strict cast with the value, Spark's name of the type, and the remedy; other errors as they are."""
+    from pqext import variant
+
+    if error.row is None or CAST_FAILED not in error.message:
+        return error
+    value = variant.to_json(variant.get(normal_variant(values.slice(error.row, 1)), path, "variant"))[0]
+    return VariantError(
+        f"the value {around(visible(str(value)), limit=100)} at {path} does not cast to {type.simpleString().upper()}; "
+        "try_variant_get gives null for it",
+        row=error.row,
+    )
 
 
 def _get(

@@ -20,7 +20,7 @@ from pqext.dataset.made_columns import make, maker
 from pqext.spark.ingest.bad_lines import documents, told_of
 from pqext.spark.ingest.plan import Ingestion
 from pqext.spark.json.csv_documents import CsvPiece
-from pqext.spark.json.text_parts import Part, lines_before, stamp_of
+from pqext.spark.json.text_parts import Part, form_hint, lines_before, stamp_of
 from pqext.spark.writing.part_files import PartFiles, Staging
 from pqext.spark.writing.staging import Staged
 from pqext.variant.access.cast import extract
@@ -112,7 +112,8 @@ class IngestTask:
             texts: list[tuple[int | None, bytes]] | None = None
             first = 0
             if faults and self.how.on_error == "fail":
-                raise VariantError(f"{placed(faults[0], part.name, unit=self.how.unit)}; {_ADVICE}")
+                hint = form_hint(faults[0]) if self.how.unit == "line" else ""
+                raise VariantError(f"{placed(faults[0], part.name, unit=self.how.unit)}{hint}; {_ADVICE}")
             for array in arrays:
                 # Faulty documents are null rows, and there are no others: JSON's null is a variant.
                 mine, faults = faults[: array.null_count], faults[array.null_count :]

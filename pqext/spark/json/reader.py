@@ -16,7 +16,16 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pqext.core.errors import ChangedFileError, VariantError
 from pqext.spark.arrays import conform
 from pqext.spark.brief import brief
-from pqext.spark.json.text_parts import READ_BYTES, Part, find_parts, lines_before, place_of, share_out, stamp_of
+from pqext.spark.json.text_parts import (
+    READ_BYTES,
+    Part,
+    find_parts,
+    form_hint,
+    lines_before,
+    place_of,
+    share_out,
+    stamp_of,
+)
 from pqext.spark.stopped import end_quietly
 from pqext.variant.json.faults import line_fault, placed
 from pqext.variant.json.files import pieces_at
@@ -72,7 +81,8 @@ class JsonLinesReader(DataSourceReader):
         if size < part.size or (stamp != part.stamp and not isinstance(place, str)):  # a local one may have grown
             raise ChangedFileError(
                 f"the file has {size} bytes and had {part.size} when this data frame was planned, or was replaced: "
-                "read it again with a new data frame", path=part.name,
+                "read it again with a new data frame",
+                path=part.name,
             )
         before, is_placed = 0, part.start == 0
         for piece in pieces_at(place, "lines", READ_BYTES, self.max_line_bytes, part.start, part.stop):
@@ -82,7 +92,7 @@ class JsonLinesReader(DataSourceReader):
             reasons = [placed(line_fault(fault, before), part.name) for fault in found]
             before += lines
             if reasons and self.raises:
-                raise VariantError(reasons[0])
+                raise VariantError(f"{reasons[0]}{form_hint(line_fault(found[0]))}")
             for values in arrays:
                 mine, reasons = reasons[: values.null_count], reasons[values.null_count :]
                 if len(values):

@@ -13,6 +13,7 @@ from pqext.core.sources.locate import locate
 from pqext.core.sources.store import Location
 from pqext.core.sources.streams import codec_of, open_stream
 from pqext.spark.files import is_remote, list_sources, local_path, slice_bytes
+from pqext.variant.json.faults import LineFault, spans_lines
 from pqext.variant.json.lines import count_newlines
 
 READ_BYTES = 8 << 20
@@ -103,3 +104,10 @@ def lines_before(place: str | Location, at: int) -> int:
     """The lines before byte ``at`` of a file that is not compressed."""
     with open_stream(place) as file:
         return count_newlines(file, at)
+
+
+def form_hint(fault: LineFault) -> str:
+    """What to do about a line that ends within a document; nothing for other faults."""
+    if not spans_lines(fault):
+        return ""
+    return '; an array or a document that spans lines needs ingest_json(form="array") or form="documents"'

@@ -76,9 +76,7 @@ class BoundVariant:
         """
         return self.value(path, type).column
 
-    def value(
-        self, path: str | Sequence[str | int], type: str | T.DataType, timezone: str | None = None
-    ) -> Value:
+    def value(self, path: str | Sequence[str | int], type: str | T.DataType, timezone: str | None = None) -> Value:
         """The value with the conditions that can be pushed down; local times are the session's by default."""
         steps = as_path(path)
         spark_type = parse_type(type) if isinstance(type, str) else type
@@ -199,6 +197,8 @@ class _Translator(Visitor[Condition]):
             if isinstance(type, T.StringType) and node.how in ("starts_with", "ends_with", "contains"):
                 exact = getattr(column, node.how.replace("_w", "w"))(node.pattern)
                 return Condition(exact)
+            if isinstance(type, T.StringType) and node.how == "like":
+                return Condition(F.like(column, F.lit(node.pattern), F.lit(node.escape)))
         return self._computed(node)
 
     def visit_is_not_null(self, node: IsNotNull | IsNull) -> Condition:

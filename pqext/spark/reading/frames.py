@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
@@ -22,8 +23,11 @@ from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.functions.udf import quoted
 from pqext.spark.hadoop import from_hadoop
+from pqext.spark.pushdown.column_names import resolve_case
 from pqext.spark.pushdown.conditions import condition, reads_alike
+from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.reading.frame_methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.reading.here import few_rows
@@ -90,10 +94,10 @@ def read(
     :meth:`pqext.Scan.select` takes them, or a mapping of names to these: nothing else is read, while Spark would not
     say which columns it needs.
 
-    ``where`` is an expression of ``pqext.col`` or a
-    filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
+    ``where`` is SQL text, a ``Column``, an expression of ``pqext.col`` or a filter in lists of tuples, as :func:`where`
+    takes them. ``bbox`` is a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
     (``bbox_column`` when there are several) must intersect, crossing the antimeridian when ``xmin > xmax``.
-    Both are evaluated exactly by pqext: row groups whose statistics refuse them are never read. Spark's own
+    Row groups whose statistics refuse them are never read. Spark's own
     filters on the data frame are right, but reach no statistics: :func:`where` does.
 
     ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in which
@@ -121,28 +125,13 @@ def read(
     """
     check_engine(engine)
     timezone = session_timezone(spark)
-    where = _in_timezone(where, timezone)
-    expression = as_expression(where)
-    columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     paths = path if isinstance(path, str) else list(path)
+    columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     storage = storage_options or from_hadoop(spark, paths)
-    options = encode_options(
-        columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
-        trust_statistics, memory_bytes, storage_options=storage, schema=schema,
-        include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
-        path_glob_filter=path_glob_filter, skipping=skipping, partition_types=partition_types,
-    )
-    ensure_registered(spark)
-    choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
-    if choice.reading is not None and choice.engine == "native":
-        df = choice.reading.read(spark)
-    else:
-        df = spark.read.format("pqext").options(**options).load(paths)
     again = partial(
         read,
         spark,
         paths,
-        columns,
         bbox=bbox,
         shredded=shredded,
         bbox_column=bbox_column,
@@ -160,11 +149,40 @@ def read(
         skipping=skipping,
         partition_types=partition_types,
     )
+    if needs_schema(where):
+        return _read_where(again, columns, where)
+    where = _in_timezone(where, timezone)
+    expression = as_expression(where)
+    options = encode_options(
+        columns,
+        where,
+        bbox,
+        bbox_column,
+        shredded,
+        metrics_path,
+        partition_bytes,
+        partitioning,
+        trust_statistics,
+        memory_bytes,
+        storage_options=storage,
+        schema=schema,
+        include_file_paths=include_file_paths,
+        include_row_numbers=include_row_numbers,
+        path_glob_filter=path_glob_filter,
+        skipping=skipping,
+        partition_types=partition_types,
+    )
+    ensure_registered(spark)
+    choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
+    if choice.reading is not None and choice.engine == "native":
+        df = choice.reading.read(spark)
+    else:
+        df = spark.read.format("pqext").options(**options).load(paths)
     if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
         _time_hint()
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
     asked = partial(_query_of, options, paths)
-    _reads[df] = _Read(again, expression, frozenset(one.name for one in named), asked, engine)
+    _reads[df] = _Read(partial(again, columns), expression, frozenset(one.name for one in named), asked, engine)
     if choice.engine != "native":
         replace_narrowing(df)
         if metrics_path is None:
@@ -179,6 +197,15 @@ def _counts_of(spark: SparkSession, paths: str | list[str], options: Mapping[str
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
     counting = {**options, **encode_options([], aggregation=aggregation)}
     return spark.read.format("pqext").options(**counting).load(paths)
+
+
+def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, condition: str | Column) -> DataFrame:
+    """Read with a condition of which Spark evaluates a part, on columns that ``columns`` need not have."""
+    if columns is None:
+        return where(again(), condition)
+    read_too = columns_read_too(columns, condition, again().schema.names)
+    found = where(again([*columns, *read_too]), condition)
+    return found.select(*(quoted(_name(column)) for column in columns)) if read_too else found
 
 
 @cache
@@ -216,7 +243,8 @@ def query(
             of :func:`read`. Results have the types of Spark's functions of that name, integers and decimals add up
             exactly, and NaN is the greatest number.
         by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
-        where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
+        where: Which rows count: an expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext's own
+            (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it holds no functions of Spark.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
             ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter`` and
             ``skipping``, as :func:`read` has them.
@@ -276,26 +304,47 @@ def _free(names: Collection[str]) -> str:
 
 
 def where(df: DataFrame, expression: Any) -> DataFrame:
-    """The rows of ``df`` for which an expression of ``pqext.col`` (or a filter in lists of tuples) is true.
+    """The rows of ``df`` for which a condition is true.
 
-    When ``df`` is what :func:`read` returned, and is not cached, the files are read anew with the expression in
-    the read, so that row groups and pages whose statistics refuse it are skipped. Refer to columns of the result
+    ``expression`` is an expression of ``pqext.col``, a filter in lists of tuples, the text of an SQL condition, or a
+    ``Column``. When ``df`` is what :func:`read` returned, and is not cached, the files are read anew with the condition
+    in the read, so that row groups and pages whose statistics refuse it are skipped. Refer to columns of the result
     by name or through the result, since it is not derived from ``df``. Every other data frame is filtered: of
     shredded structs Spark's own Parquet reader then skips row groups, by a guard beside the exact condition,
     ``(g1 OR g2) AND (exact1 OR exact2)``.
 
-    Either way the expression means what it means to ``pqext.scan``: three-valued logic, NaN equal to itself and
+    Text and ``Column`` mean what they mean to ``df.where``, casts, functions and errors of ANSI mode included. Clauses
+    that pqext evaluates alike narrow the read, and Spark evaluates the others on the rows that are left. In text, paths
+    of a VARIANT (``event:$.mag::double > 5``), names in double quotes and functions that Spark does not know are
+    pqext's own.
+
+    Expressions mean what they mean to ``pqext.scan``: three-valued logic, NaN equal to itself and
     above all other numbers, numbers compared by their exact values, and no literal that would first have to be
     cast, such as text for a date. Variant fields cast as Spark's ``try_variant_get`` casts; on a VARIANT column of
     a data frame that is not read anew that very function does it, which differs from ``pqext.variant.get`` in the
-    cases that ``specs/variant-casts.md`` lists.
+    cases that ``specs/variant-casts.md`` lists. Names of columns match in any case of their letters, unless
+    ``spark.sql.caseSensitive`` is true.
 
-    Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals that do not compare.
+    Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals of expressions that do not
+    compare.
     """
+    if is_spark_sql(expression):
+        asked = spark_condition(df, expression)
+        narrowed = df if asked.tree is None else _where(df, asked.tree)
+        if asked.rest is None:
+            return narrowed
+        try:
+            found = _filter(narrowed, asked.rest)
+            found.schema  # noqa: B018  Connect analyses no sooner
+        except AnalysisException:  # of a column that is bound to df
+            return _filter(df, expression)
+        return found
     tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
-    if tree is None:
-        return df
-    tree = exact(tree, df.schema.names)
+    return df if tree is None else _where(df, resolve_case(exact(tree, df.schema.names), df))
+
+
+def _where(df: DataFrame, tree: Expression) -> DataFrame:
+    """:func:`where` with an expression on the columns of ``df``."""
     filter = condition(df, tree).column
     known = _reads.get(df)
     if known is None or is_cached(df) or not reads_alike(tree, df.schema):
@@ -361,13 +410,26 @@ def explain_read(
             raise TypeError("explain_read of a data frame takes no columns, where or bbox: use pqext.spark.where first")
         return _explained(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
+    if needs_schema(where):
+        if spark is None:
+            raise ValueError("where: give spark= for a condition that Spark evaluates in part")
+        where = spark_condition(read(spark, path, schema=schema, partitioning=partitioning), where).tree
     if spark is not None:
         timezone = session_timezone(spark)
         where = _in_timezone(where, timezone)
         columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     options = encode_options(
-        columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
-        storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,
+        columns,
+        where,
+        bbox,
+        bbox_column,
+        shredded,
+        partitioning=partitioning,
+        trust_statistics=trust_statistics,
+        storage_options=storage_options,
+        schema=schema,
+        path_glob_filter=path_glob_filter,
+        skipping=skipping,
         partition_types=partition_types,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))

@@ -51,7 +51,7 @@ def _by_spark(leaf: Expression) -> E.Column | VariantField | None:
                 return operand if type_of_field(operand) is not None else None
             return operand if isinstance(operand, E.Column) else None
         case Matches() if isinstance(leaf.operand, E.Column) and isinstance(leaf.pattern, str):
-            return leaf.operand if leaf.how in ("starts_with", "ends_with", "contains") else None
+            return leaf.operand if leaf.how in ("starts_with", "ends_with", "contains", "like") else None
     return None
 
 

@@ -15,7 +15,7 @@ from pqext.core.files.summary_files import footer_crc
 from pqext.core.reader import ParquetFile
 from pqext.dataset.planning.plan import Task
 from pqext.spark.arrays import conform_batch
-from pqext.spark.brief import brief
+from pqext.spark.brief import brief, spark_words
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
 from pqext.spark.stopped import end_quietly
@@ -66,7 +66,8 @@ class Reader(DataSourceReader):
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
         end_quietly()
-        yield from self.rows(partition)
+        with spark_words():
+            yield from self.rows(partition)
 
     def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
         """The matching rows of a slice, in whatever process."""

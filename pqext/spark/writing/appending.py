@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import ParquetError
+from pqext.core.errors import ParquetError, SchemaMismatchError
 from pqext.core.reader import ParquetFile
 from pqext.core.sources.store import Location
 from pqext.core.writer import ParquetWriter
@@ -17,6 +17,7 @@ from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.one_table.agreement import check_agreement
 from pqext.dataset.one_table.partitions import partitions_of
+from pqext.dataset.one_table.unified import Unifier
 from pqext.spark.instants import file_schema_in_spark
 from pqext.spark.reading.request import Query
 from pqext.spark.writing import commit
@@ -89,10 +90,21 @@ def check_append(
     try:
         check_agreement(first, other, path, "the data frame")
     except ValueError as error:
+        readers = 'only readers with schema="union" could' if _are_unifiable(first, other) else "no reader could"
         raise ValueError(
-            f"{error}; no reader could read both, so nothing was written: select and cast the columns that {target} "
+            f"{error}; {readers} read both, so nothing was written: select and cast the columns that {target} "
             'has, or save to another folder or with mode("overwrite")'
         ) from None
+
+
+def _are_unifiable(first: pa.Schema, other: pa.Schema) -> bool:
+    unifier = Unifier()
+    try:
+        unifier.add(first, "")
+        unifier.add(other, "")
+    except SchemaMismatchError:
+        return False
+    return True
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

@@ -22,6 +22,7 @@ from pqext.variant.types import is_variant_type, plain_binary, variant_array
 from pqext.variant.views import without_views
 
 MOST_BYTES = (1 << 31) - 1
+CAST_FAILED = "does not cast to"
 """What one Arrow column of bytes holds."""
 
 
@@ -53,7 +54,7 @@ class Task:
             type = target if type == without_views(target) else type
             name = "VARIANT" if is_variant_type(type) else type
             place = around(format_path(self.path), limit=300) + below
-            raise VariantError(f"the value at {place} does not cast to {name}", row=self.first_row + row)
+            raise VariantError(f"the value at {place} {CAST_FAILED} {name}", row=self.first_row + row)
 
 
 def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str = "") -> pa.Array:

@@ -74,6 +74,11 @@ def line_fault(found: Found, lines_before: int = 0) -> LineFault:
     return LineFault(lines_before + line, offset, reason(code, name))
 
 
+def spans_lines(fault: LineFault) -> bool:
+    """Whether a line ends within a document, as the first line of a pretty-printed document or array does."""
+    return fault.reason == REASONS[JsonFault.JSON_END]
+
+
 def placed(fault: Any, path: str | None, lines_before: int = 0, unit: str = "line") -> str:
     """A fault with its file and line, in words; ``fault`` has the fields of :class:`LineFault`."""
     where = path or "standard input"

@@ -1,0 +1,165 @@
+"""Spark SQL text of a ``Column``, from what PySpark shows of it without py4j.
+
+Spark prints operators before their operands, ``and(>(a, 5), like(s, 'x%'))``; Connect does so too, but prints texts
+without quotes, so its expressions are walked instead. The text only narrows what is read: Spark itself evaluates the
+``Column`` wherever the text leaves a doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import types as T
+
+from pqext.spark.pushdown.sql_clauses import without_brackets
+
+_BETWEEN = {
+    "=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "and": "and", "or": "or",
+    "+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "like": "like", "ilike": "ilike", "rlike": "rlike",
+}  # fmt: skip
+"""What is written between two operands, by what Spark prints before them."""
+_AFTER = {"isnull": "is null", "isnotnull": "is not null"}
+_BEFORE = {"!": "not ", "not": "not ", "negative": "-", "-": "-"}
+_CALL = re.compile(r"(<=>|<=|>=|==|!=|[=<>!+\-*/%]|\w+)\(")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.S)
+_UNQUOTED_TIME = re.compile(r"(?<![\w'.:-])(\d{4}-\d\d-\d\d)( \d\d:\d\d:\d\d(?:\.\d{1,6})?)?(?![\w':.-])")
+_UNSAFE_NAME = re.compile(r"[()\[\],'\"`]|--|/\*")
+_OPERAND = re.compile(r"(DATE|TIMESTAMP)?'(?:[^'\\]|\\.)*'|[\w.]+", re.S)
+_OPENING, _CLOSING = "([", ")]"
+
+
+class _NoTextError(ValueError):
+    """A ``Column`` that the text cannot state."""
+
+
+def column_text(column: Column, names: list[str]) -> str | None:
+    """Return a ``Column`` as SQL text, or None if that cannot be told. ``names`` are those of the frame's columns."""
+    if any(_UNSAFE_NAME.search(name) for name in names):
+        return None  # Spark prints names without quotes
+    is_connect = type(column).__module__.startswith("pyspark.sql.connect")
+    try:
+        text = _of_connect(column._expr) if is_connect else _with_times(str(column)[len("Column<'") : -len("'>")])
+        if '"' in text or "--" in text or "/*" in text:
+            return None
+        return _infix(text)
+    except (_NoTextError, RecursionError):
+        return None
+
+
+def _with_times(text: str) -> str:
+    """``text`` whose dates and timestamps are literals: Spark prints them without quotes."""
+
+    def literal(time: re.Match[str]) -> str:
+        return f"DATE'{time[1]}'" if time[2] is None else f"TIMESTAMP'{time[0]}'"
+
+    parts, at = [], 0
+    for quoted in _QUOTED.finditer(text):
+        parts += [_UNQUOTED_TIME.sub(literal, text[at : quoted.start()]), quoted[0]]
+        at = quoted.end()
+    return "".join([*parts, _UNQUOTED_TIME.sub(literal, text[at:])])
+
+
+def _infix(text: str) -> str:
+    """Text in which operators are between their operands."""
+    made, at = "", 0
+    while at < len(text):
+        quoted = _QUOTED.match(text, at)
+        if quoted is not None:
+            made, at = made + quoted[0], quoted.end()
+            continue
+        call = None if _is_within_word(text, at) else _CALL.match(text, at)
+        if call is None:
+            made, at = made + text[at], at + 1
+            continue
+        end, arguments = _arguments(text, call.end())
+        made += _written(call[1], [_infix(argument) for argument in arguments], _is_operand(made))
+        at = end
+    return made
+
+
+def _is_within_word(text: str, at: int) -> bool:
+    return at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_.") and (text[at].isalnum() or text[at] == "_")
+
+
+def _is_operand(before: str) -> bool:
+    """Whether an operand comes before a call, as in the text of ``expr('a in (1)')``."""
+    word = re.search(r"(\w+|[^\s\w])\s*$", before)
+    return word is not None and word[1] not in "([," and word[1].lower() not in ("when", "then", "else", "not", "case")
+
+
+def _written(name: str, arguments: list[str], is_after_operand: bool) -> str:
+    word, sides = name.lower(), list(map(_bracketed, arguments))
+    if not is_after_operand:
+        if word in _BETWEEN and len(sides) == 2:
+            return f"({sides[0]} {_BETWEEN[word]} {sides[1]})"
+        if word in _BEFORE and len(sides) == 1:
+            return f"({_BEFORE[word]}{sides[0]})"
+        if word in _AFTER and len(sides) == 1:
+            return f"({sides[0]} {_AFTER[word]})"
+        if word == "in" and len(sides) > 1:
+            return f"({sides[0]} in ({', '.join(sides[1:])}))"
+        if not (word.isidentifier() and word not in ("in", "and", "or")):
+            raise _NoTextError
+    return f"{name}({', '.join(arguments)})"
+
+
+def _bracketed(argument: str) -> str:
+    """An operand, in brackets if an operator may be in it: the text of ``expr`` is printed as it was written."""
+    is_one = _OPERAND.fullmatch(argument) is not None or without_brackets(argument) != argument
+    return argument if is_one else f"({argument})"
+
+
+def _arguments(text: str, at: int) -> tuple[int, list[str]]:
+    """The arguments of a call whose bracket opens before ``at``, and where the call ends."""
+    depth, start, found = 0, at, []
+    while at < len(text):
+        quoted = _QUOTED.match(text, at)
+        if quoted is not None:
+            at = quoted.end()
+            continue
+        depth += (text[at] in _OPENING) - (text[at] in _CLOSING)
+        if depth < 0 or (depth == 0 and text[at] == ","):
+            found.append(text[start:at].strip())
+            start = at + 1
+        if depth < 0:
+            return at + 1, [argument for argument in found if argument]
+        at += 1
+    raise _NoTextError
+
+
+def _of_connect(node: Any) -> str:
+    """The text that Spark Classic prints for an expression of Connect."""
+    match type(node).__name__:
+        case "UnresolvedFunction" if not node._is_distinct:
+            return f"{node._name}({', '.join(map(_of_connect, node._args))})"
+        case "ColumnReference":
+            return str(node._unparsed_identifier)
+        case "SQLExpression":
+            return str(node._expr)
+        case "LiteralExpression":
+            return _literal(node._value, node._dataType)
+    raise _NoTextError
+
+
+def _literal(value: Any, type: T.DataType) -> str:
+    if value is None:
+        return "NULL"
+    match type:
+        case T.StringType():
+            escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
+        case T.BooleanType():
+            return str(value).lower()
+        case T.ByteType() | T.ShortType() | T.IntegerType() | T.LongType():
+            return str(value)
+        case T.DoubleType() | T.DecimalType():
+            return repr(value) if isinstance(value, float) else str(value)
+        case T.DateType():
+            return f"DATE'{type.fromInternal(value)}'"
+        case T.TimestampType():
+            moment = datetime(1970, 1, 1) + timedelta(microseconds=value)
+            return f"TIMESTAMP'{moment}'"  # in another time zone, as on Classic
+    raise _NoTextError

@@ -1,0 +1,282 @@
+"""Bounds of clauses that Spark evaluates: conditions of pqext that are true wherever the clause is true or fails.
+
+The bound of ``year(day) = 2024`` is ``day >= '2024-01-01' and day < '2025-01-01'``. Row groups are pruned by it, and
+Spark evaluates the clause on the rows that remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+import sqlglot
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from pqext.core.predicate import Operator
+from pqext.dataset import expressions as E
+from pqext.dataset.expressions import (
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    OneOperand,
+    VariantField,
+    all_of,
+    any_of,
+    visitors,
+)
+from pqext.dataset.notations.sql import Filter, value_from_sql
+from pqext.dataset.notations.sql_literals import COMPARE, SWAPPED
+from pqext.variant.access.targets import target_type
+
+TypeOf = Callable[[E.Column], T.DataType | None]
+"""The type of a column."""
+
+_DAY = timedelta(days=1)
+_WIDTHS = {
+    **dict.fromkeys(("year", "yyyy", "yy"), 366), "quarter": 92, **dict.fromkeys(("month", "mon", "mm"), 31),
+    "week": 7, **dict.fromkeys(("day", "dd", "hour", "minute", "second"), 1),
+}  # fmt: skip
+"""Days that a unit of date_trunc is long, at most."""
+_TEMPORAL = (T.DateType, T.TimestampType, T.TimestampNTZType)
+_INTEGERS: dict[type, int] = {T.ByteType: 7, T.ShortType: 15, T.IntegerType: 31, T.LongType: 63}
+_SAME_IN_VARIANTS: dict[pa.DataType, Any] = {
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.int64()), int), pa.float64(): float | int,
+    pa.bool_(): bool, pa.date32(): date | str,
+}  # fmt: skip
+"""Types to which pqext and Spark cast values within VARIANTs alike, and literals that both compare alike."""
+
+
+def value_bound(
+    tree: Expression, is_plain: Callable[[Expression], bool], type_of: Callable[[Any], T.DataType | None]
+) -> Expression | None:
+    """The bound of a clause whose values pqext computes too: the clause itself, or rows on which Spark may fail.
+
+    ``is_plain`` tells of a leaf whether it means the same to Spark.
+    """
+    risks: list[Expression] = []
+    for leaf in visitors.leaves(tree):
+        if is_plain(leaf):
+            continue
+        operand = leaf.operand if isinstance(leaf, OneOperand) else None
+        values = _values(leaf)
+        match operand:
+            case VariantField():
+                if not _is_same_in_variants(operand, values):
+                    return None
+            case E.Cast(operand=E.Column() as column, type="date") if isinstance(type_of(column), _TEMPORAL):
+                pass
+            case E.Arithmetic(
+                operator="+" | "-" as sign, operands=(E.Column() as column, E.Constant(value=int(number)))
+            ):
+                bits = _INTEGERS.get(type(type_of(column)))
+                if bits is None or abs(number) >= 1 << 31 or not all(isinstance(value, int) for value in values):
+                    return None
+                added = number if sign == "+" else -number
+                risks.append(column > (1 << bits) - 1 - added if added > 0 else column < -(1 << bits) - added)
+            case _:
+                return None
+    return any_of([tree, *risks]) if risks else tree
+
+
+def _is_same_in_variants(field: VariantField, values: tuple[Any, ...]) -> bool:
+    literal = _SAME_IN_VARIANTS.get(target_type(field.type))
+    return literal is not None and all(isinstance(value, literal) for value in values)
+
+
+def _values(leaf: Expression) -> tuple[Any, ...]:
+    match leaf:
+        case Comparison(value=value):
+            return (value,)
+        case IsIn(values=values):
+            return values
+    return ()
+
+
+def function_bound(text: str, type_of: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
+    """The bound of a comparison of a function or a timestamp; None if nothing is known of it.
+
+    ``slack`` is how far local times of the text may be from those of ``timezone``.
+    """
+    try:
+        node = sqlglot.parse_one(text, dialect=Filter)
+    except sqlglot.errors.SqlglotError:
+        return None
+    return _Bounds(type_of, timezone, slack).of(node)
+
+
+class _Bounds:
+    def __init__(self, type_of: TypeOf, timezone: str, slack: timedelta) -> None:
+        self.type_of, self.timezone, self.slack = type_of, timezone, slack
+
+    def of(self, node: Any) -> Expression | None:
+        try:
+            return self._of(node)
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+    def _of(self, node: Any) -> Expression | None:
+        if any(value for name, value in node.args.items() if name not in _KNOWN):
+            return None
+        match node:
+            case exp.Paren():
+                return self._of(node.this)
+            case exp.Between() if not node.args.get("negate"):
+                low = self._compared(">=", node.this, node.args["low"])
+                high = self._compared("<=", node.this, node.args["high"])
+                known = [bound for bound in (low, high) if bound is not None]
+                return all_of(known) if known else None
+            case exp.In() if node.expressions and not node.args.get("negate"):
+                bounds = [self._compared("==", node.this, value) for value in node.expressions]
+                known = [bound for bound in bounds if bound is not None]
+                return any_of(known) if len(known) == len(bounds) else None
+            case exp.NullSafeEQ():
+                return self._compared("==", node.this, node.expression)
+        operator = COMPARE.get(type(node))
+        return None if operator in (None, "!=") else self._compared(operator, node.this, node.expression)
+
+    def _compared(self, operator: Operator, left: Any, right: Any) -> Expression | None:
+        value = _literal(right)
+        if value is None:
+            left, value, operator = right, _literal(left), SWAPPED[operator]
+        if value is None:
+            return None
+        left = left.unnest()
+        match left:
+            case exp.Anonymous():
+                name, arguments = str(left.this).lower(), left.expressions
+            case exp.Column() | exp.Dot():
+                return self._instant(_column(left), operator, value)
+            case _:
+                return None
+        match name, len(arguments):
+            case ("year", 1) if isinstance(value, int):
+                return self._year(_column(arguments[0]), operator, value)
+            case ("date" | "to_date", 1):
+                return self._truncated(_column(arguments[0]), operator, value, 1)
+            case ("date_trunc", 2) if (width := _WIDTHS.get(_text(arguments[0]))) is not None:
+                return self._truncated(_column(arguments[1]), operator, value, width)
+            case ("trunc", 2) if (width := _WIDTHS.get(_text(arguments[1]))) is not None:
+                return self._truncated(_column(arguments[0]), operator, value, width)
+            case ("date_add" | "date_sub" | "dateadd", 2) if isinstance(days := _literal(arguments[1]), int):
+                moved = timedelta(days=-days if name == "date_sub" else days)
+                return self._truncated(_column(arguments[0]), operator, _local(value) - moved, 1)
+            case ("coalesce" | "nvl" | "ifnull", _) if arguments:
+                column = _column(arguments[0])
+                is_wide = isinstance(value, int) and abs(value) > 1 << 24  # it may be compared as a float
+                return None if is_wide else column._compare(operator, value) | column.is_null()
+            case ("variant_get", 3):
+                field = _column(arguments[0]).variant(_text(arguments[1], False), _text(arguments[2]))
+                return _cast_strictly(field, operator, value)
+        return None
+
+    def _year(self, column: E.Column, operator: Operator, year: int) -> Expression:
+        first, after = datetime(year, 1, 1), datetime(year + 1, 1, 1)
+        match operator:
+            case "==":
+                return all_of([self._side(column, ">=", first, _DAY), self._side(column, "<", after, _DAY)])
+            case ">" | "<=":
+                return self._side(column, ">=" if operator == ">" else "<", after, _DAY)
+        return self._side(column, operator, first, _DAY)
+
+    def _truncated(self, column: E.Column, operator: Operator, value: Any, width: int) -> Expression:
+        """Bounds of a column that is at most ``width`` days after what is compared with ``value``."""
+        local, sides = _local(value), []
+        if operator in ("==", ">", ">="):
+            sides.append(self._side(column, ">=", local, _DAY + self.slack))
+        if operator in ("==", "<", "<="):
+            sides.append(self._side(column, "<=", local + timedelta(days=width), _DAY + self.slack))
+        return all_of(sides)
+
+    def _instant(self, column: E.Column, operator: Operator, value: Any) -> Expression | None:
+        """A timestamp compared with a local time."""
+        if not isinstance(self.type_of(column), T.TimestampType | T.TimestampNTZType) or isinstance(value, int):
+            return None
+        local, sides = _local(value), []
+        if operator != "<" and operator != "<=":
+            sides.append(self._side(column, ">=", local, self.slack))
+        if operator != ">" and operator != ">=":
+            sides.append(self._side(column, "<=", local, self.slack))
+        return all_of(sides)
+
+    def _side(self, column: E.Column, operator: Operator, local: datetime, slack: timedelta) -> Expression:
+        """A column on one side of a local time, as values of its own type; ``slack`` is not for dates."""
+        type = self.type_of(column)
+        is_low = operator in (">", ">=")
+        if isinstance(type, T.DateType):
+            day = local.date()
+            return column >= day if is_low else column <= day
+        moved = local - slack if is_low else local + slack
+        if isinstance(type, T.TimestampNTZType):
+            value = moved
+        elif isinstance(type, T.TimestampType):
+            value = moved.replace(tzinfo=_zone(self.timezone)).astimezone(UTC)
+        else:
+            raise TypeError("a column of dates or timestamps is expected")
+        return column >= value if is_low else column <= value
+
+
+_KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}
+
+
+def _cast_strictly(field: VariantField, operator: Operator, value: Any) -> Expression | None:
+    """Rows whose value at a path matches, or is present but does not cast, which is an error in Spark."""
+    if not _is_same_in_variants(field, (value,)):
+        return None
+    present = field.column.variant(field.path, "variant")
+    return any_of([Comparison(field, operator, value), all_of([IsNull(field), IsNotNull(present)])])
+
+
+def _zone(name: str) -> tzinfo | None:
+    """A time zone by its name or its offset. ``ValueError`` if it is neither."""
+    try:
+        return ZoneInfo(name)
+    except ZoneInfoNotFoundError as error:
+        zone = datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo
+        if zone is None:
+            raise ValueError(name) from error
+        return zone
+
+
+def _column(node: Any) -> E.Column:
+    node = node.unnest()
+    if not isinstance(node, exp.Column | exp.Dot):
+        raise ValueError("a column is expected")
+    column = value_from_sql(node.sql(dialect=Filter))
+    if not isinstance(column, E.Column):
+        raise ValueError("a column is expected")
+    return column
+
+
+def _literal(node: Any) -> Any:
+    """An integer, a text, a date or a local time; None for anything else."""
+    match node:
+        case exp.Paren():
+            return _literal(node.this)
+        case exp.Literal():
+            return node.this if node.is_string else int(node.this) if str(node.this).isdecimal() else None
+        case exp.Cast(this=exp.Literal() as inner) if str(node.to.this.value) in ("DATE", "TIMESTAMP", "TIMESTAMPNTZ"):
+            return _local(inner.this) if inner.is_string else None
+    return None
+
+
+def _text(node: Any, is_word: bool = True) -> str:
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        raise ValueError("a text is expected")
+    return str(node.this).lower() if is_word else str(node.this)
+
+
+def _local(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    local = datetime.fromisoformat(value.strip())
+    if local.tzinfo is not None:
+        raise ValueError("a local time is expected")
+    return local

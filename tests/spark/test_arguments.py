@@ -1,0 +1,78 @@
+"""Arguments of another type than a public function takes are a TypeError with the parameter's name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import partial
+from inspect import Parameter
+from typing import Any
+
+import pytest
+
+import pqext.spark
+from pqext.spark import functions
+
+
+class Odd:
+    """An argument that no function takes."""
+
+
+def _functions() -> Iterator[Any]:
+    for module in (pqext.spark, functions):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and not isinstance(value, type):
+                yield value
+
+
+def _is_open(parameter: Parameter) -> bool:
+    return parameter.kind is Parameter.VAR_KEYWORD or "Any" in str(parameter.annotation).split(" | ")
+
+
+VALID: dict[str, Any] = {
+    "Any": "v", "ColumnOrName": "v", "ColumnOrName | Any": "v", "Mapping[str, Any]": {}, "Operation": "intersects",
+    "Sequence[Index]": [], "Steps": "$.a", "float": 1.0, "float | ColumnOrName": 1.0, "int": 1,
+    "int | str | Column": 4326, "str": "x", "str | Sequence[str]": "x", "str | Sequence[str | int]": "$.a",
+    "str | os.PathLike[str]": "x",
+}  # fmt: skip
+"""An argument for each annotation of a parameter that has no default."""
+
+
+@pytest.mark.spec("spark.arguments")
+def test_every_public_function_names_the_argument_of_a_wrong_type(spark: Any) -> None:
+    valid = VALID | {"SparkSession": spark, "DataFrame": spark.range(1)}
+    count = 0
+    for function in _functions():
+        parameters = inspect.signature(function).parameters.values()
+        single = [one for one in parameters if one.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
+        needed = {one.name: valid[str(one.annotation)] for one in single if one.default is Parameter.empty}
+        for parameter in parameters:
+            if _is_open(parameter):
+                continue
+            is_list = parameter.kind is Parameter.VAR_POSITIONAL
+            call = partial(function, *needed.values(), Odd()) if is_list else (
+                partial(function, **(needed | {parameter.name: Odd()}))
+            )
+            with pytest.raises(TypeError, match=f"^{parameter.name}: expected .*, not Odd"):
+                call()
+            count += 1
+    assert count > 200
+
+
+@pytest.mark.spec("spark.arguments")
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda spark, df: pqext.spark.read(spark, 5), r"path: expected str \| Sequence\[str\], not int"),
+        (lambda spark, df: pqext.spark.read(df, "a"), "spark: expected SparkSession, not DataFrame"),
+        (lambda spark, df: pqext.spark.where("id > 5", df), "df: expected DataFrame, not str"),
+        (lambda spark, df: pqext.spark.read(spark, "a", memory_bytes="1"), r"memory_bytes: expected int \| None"),
+        (lambda spark, df: functions.st_area(5), "geometry: expected a column or its name, not int: F.lit"),
+        (lambda spark, df: functions.variant_get("v", "$.a", 5), r"type: expected str \| T.DataType, not int"),
+        (lambda spark, df: functions.st_point("x", 2), "y: expected a column or its name, not int"),
+    ],
+)
+def test_messages_name_parameter_and_types(spark: Any, call: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=told):
+        call(spark, spark.range(1))

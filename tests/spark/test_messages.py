@@ -1,0 +1,81 @@
+"""Errors in Spark name what a user of Spark can change: its options, functions and types."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import pqext
+from pqext.spark import functions as PF
+from pqext.spark import ingest_json, read, read_json, write
+
+PYTHON = ("iter_batches", "Limits(", "--union", "pyarrow.schema")
+"""What errors say in Python and on the command line alone."""
+
+
+def _message(call: Any) -> str:
+    with pytest.raises((PySparkException, ValueError)) as caught:
+        call()
+    text = str(caught.value)
+    assert not [word for word in PYTHON if word in text], text
+    return text
+
+
+@pytest.mark.spec("spark.messages")
+def test_limits_and_schemas_name_the_options_of_spark(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "large.parquet")
+    pqext.write_table(pa.table({"a": ["x" * 1000] * 100}), path, dictionary=False)
+    assert "raise it with memory_bytes=" in _message(lambda: read(spark, path, memory_bytes=1000).collect())
+    folder = tmp_path / "differ"
+    folder.mkdir()
+    pqext.write_table(pa.table({"a": [1], "b": [1]}), folder / "1.parquet")
+    pqext.write_table(pa.table({"a": ["x"]}), folder / "2.parquet")
+    told = _message(lambda: read(spark, str(folder), schema="union").collect())
+    assert "2.parquet; cast it in one of the files" in told
+    told = _message(lambda: read(spark, str(folder), ["a"]).collect())
+    assert 'schema="union" reads files whose schemas differ' in told
+
+
+@pytest.mark.spec("spark.messages")
+def test_an_append_says_which_readers_could_read_both(spark: Any, tmp_path: Path) -> None:
+    target = str(tmp_path / "out")
+    write(spark.sql("select 1 as a").coalesce(1), target)
+    told = _message(lambda: write(spark.sql("select 1 as a, 2 as b").coalesce(1), target, "append"))
+    assert 'only readers with schema="union" could read both' in told
+    told = _message(lambda: write(spark.sql("select 'x' as a").coalesce(1), target, "append"))
+    assert "no reader could read both" in told
+    pqext.write_table(pa.table({"a": [1], "b": [2]}), Path(target) / "beside.parquet")
+    assert read(spark, target, schema="union").count() == 2
+
+
+@pytest.mark.spec("spark.messages")
+def test_a_strict_cast_names_value_path_type_and_remedy(spark: Any) -> None:
+    df = spark.sql("""select parse_json('{"a": "zz", "b": [1, "x"]}') as v""")
+    for path, type, told in (
+        ("$.a", "int", 'the value "zz" at $.a does not cast to INT'),
+        ("$.b", "array<int>", 'the value [1,"x"] at $.b does not cast to ARRAY<INT>'),
+    ):
+        told += "; try_variant_get gives null for it"
+        assert told in _message(lambda path=path, type=type: df.select(PF.variant_get("v", path, type)).collect())
+        assert df.select(PF.try_variant_get("v", path, type).isNotNull()).count() == 1
+
+
+@pytest.mark.spec("spark.messages")
+def test_documents_that_span_lines_name_the_forms(spark: Any, tmp_path: Path) -> None:
+    documents = [{"a": number} for number in range(5)]
+    path, target = tmp_path / "array.json", str(tmp_path / "out")
+    path.write_text(json.dumps(documents, indent=1))
+    for call in (lambda: read_json(spark, str(path)).collect(), lambda: ingest_json(spark, str(path), target)):
+        told = _message(call)
+        assert 'line 1, byte 1: the text ends within a value; an array or a document that spans lines needs' in told
+        assert 'ingest_json(form="array") or form="documents"' in told
+    assert ingest_json(spark, str(path), target, form="array").rows == 5
+    packed = tmp_path / "lines.ndjson.xz"
+    packed.write_bytes(lzma.compress("".join(json.dumps(one) + "\n" for one in documents).encode()))
+    assert read_json(spark, str(packed)).count() == 5

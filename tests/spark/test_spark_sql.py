@@ -1,0 +1,309 @@
+"""``where`` takes Spark SQL and ``Column``: rows and errors are those of Spark's own reader and filter."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+import pqext
+from pqext import col
+from pqext import variant as variants
+from pqext.dataset.evaluation.evaluate import evaluate
+from pqext.dataset.expressions.patterns import matches
+from pqext.spark import read, read_metrics, where
+from pqext.spark.pushdown.spark_sql import spark_condition
+from pqext.spark.pushdown.sql_clauses import clauses
+
+UTC = dt.UTC
+ROWS = 60
+TEXTS = ["A", "b", "a_b", "axb", "a\\b", "5", "\u00c9a", " ", "", "it's", "a\nb", "a%b"]
+DAYS = [dt.date(2023, 11, 1) + dt.timedelta(days=11 * row) for row in range(ROWS)]
+TIMES = [dt.datetime(2023, 11, 1, 5, 30) + dt.timedelta(hours=37 * row) for row in range(ROWS)]
+
+
+def _with_nulls(values: list[Any], every: int) -> list[Any]:
+    return [None if row % every == every - 1 else value for row, value in enumerate(values)]
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Values of each type with nulls between, and a VARIANT whose field is of several types."""
+    rows = range(ROWS)
+    columns = {
+        "id": pa.array(rows, pa.int64()),
+        "i": pa.array(_with_nulls([row - 20 for row in rows], 5), pa.int32()),
+        "l": pa.array(_with_nulls([(row - 20) * 10 ** (row % 17) for row in rows], 7), pa.int64()),
+        "f": pa.array(_with_nulls([math.nan if row == 3 else row / 4 for row in rows], 6), pa.float64()),
+        "g": pa.array(_with_nulls([row / 10 for row in rows], 6), pa.float32()),
+        "n": pa.array(_with_nulls([Decimal(row) / 10 for row in rows], 9), pa.decimal128(10, 2)),
+        "s": pa.array(_with_nulls([TEXTS[row % len(TEXTS)] for row in rows], 8)),
+        "b": pa.array(_with_nulls([row % 3 == 0 for row in rows], 4)),
+        "d": pa.array(_with_nulls(DAYS, 10)),
+        "t": pa.array(_with_nulls([time.replace(tzinfo=UTC) for time in TIMES], 10), pa.timestamp("us", "UTC")),
+        "w": pa.array(_with_nulls(TIMES, 10), pa.timestamp("us")),
+        "Mixed": pa.array(_with_nulls(list(rows), 3), pa.int32()),
+        "st": pa.array(_with_nulls([{"a": row, "B": str(row)} for row in rows], 4)),
+        "arr": pa.array(_with_nulls([[row, row + 1] for row in rows], 4), pa.list_(pa.int32())),
+        "x": pa.array(_with_nulls([bytes([row]) for row in rows], 4)),
+    }
+    values = ["1", '"z"', "2.5", "null", '{"q": 1}']
+    texts = [f'{{"a": {values[row % 5]}, "m": {row}, "s": "x{row % 4}"}}' for row in rows]
+    columns["v"] = variants.parse_json(pa.array(texts))
+    fields = [pa.field(name, array.type) for name, array in columns.items()]
+    fields[-1] = variants.types.variant_field("v")
+    return pa.table([*columns.values()], schema=pa.schema(fields))
+
+
+@pytest.fixture(scope="module")
+def path(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("spark_sql") / "rows.parquet")
+    pqext.write_table(table, path, row_group_rows=10)
+    return path
+
+
+@pytest.fixture
+def new_york(spark: Any) -> Iterator[None]:
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.unset("spark.sql.session.timeZone")
+
+
+def _ids(df: Any) -> list[int]:
+    return sorted(row[0] for row in df.select("id").collect())
+
+
+PATTERNS = [
+    (r"a\_b", "\\"), ("a_b", "\\"), (r"a\%b", "\\"), (r"a\\b", "\\"), (r"%\_%", "\\"), (r"\_", "\\"), ("%", "\\"),
+    ("a!_b", "!"), ("a!!%", "!"), (r"a\_b", "!"), (r"a\b", "!"), ("a%", "\\"), ("", "\\"), ("_", "\\"),
+    ("\u00e9_", "\\"), (r"a\b", "\\"), ("a\\", "\\"), ("!a", "!"), ("b!", "!"),
+]  # fmt: skip
+
+
+@pytest.mark.spec("querying.like")
+def test_patterns_escape_as_in_spark(spark: Any) -> None:
+    texts = [*TEXTS, "a\\_b", None]
+    df = spark.createDataFrame([(text,) for text in texts], "s string").coalesce(1)
+    functions = {"like": F.like, "ilike": F.ilike}
+    valid: list[tuple[Any, str, str]] = []
+    for pattern, escape in PATTERNS:
+        try:
+            col("s").like(pattern, escape)
+        except ValueError as error:
+            assert "must stand before %, _ or itself" in str(error)  # noqa: PT017
+            with pytest.raises(AnalysisException, match="The escape character"):
+                df.select(F.like("s", F.lit(pattern), F.lit(escape))).collect()
+            continue
+        valid += [(how, pattern, escape) for how in functions]
+    columns = [functions[how]("s", F.lit(pattern), F.lit(escape)) for how, pattern, escape in valid]
+    found = [row[0] for row in df.select(F.array(*columns)).collect()]
+    assert len(PATTERNS) > len(valid) / 2 > 10
+    for at, (how, pattern, escape) in enumerate(valid):
+        assert matches(pa.array(texts), how, pattern, escape).to_pylist() == [row[at] for row in found], (how, pattern)
+
+
+@pytest.mark.spec("querying.like")
+def test_an_escaped_wildcard_is_read_and_pruned_as_text(spark: Any, path: str, table: pa.Table) -> None:
+    texts = table["s"].to_pylist()
+    expected = [row for row, text in enumerate(texts) if text == "a_b"]
+    for question in (r"s like 'a\_b'", "s like 'a!_b' escape '!'", col("s").like(r"a\_b"), F.col("s").like(r"a\_b")):
+        assert _ids(read(spark, path, where=question)) == expected
+    for question in (r"s not like 'a\_%'", ~col("s").like(r"a\_%")):
+        found = [row for row, text in enumerate(texts) if text is not None and not text.startswith("a_")]
+        assert pqext.read_table(path, ["id"], question)["id"].to_pylist() == found
+
+
+LEAVES = {
+    "i": ["i > 5", "i <=> 5", "i <=> null", "i in (1, 2, 30)", "i not in (1, null)", "i between 0 and 9", "i = 2.0",
+          "i = '7'", "i + 1 > 10", "i - 3 <= 2", "-i = 4", "coalesce(i, 0) = 0", "i = l", "i > f", "i in ('3', 4)",
+          "nvl(i, 100) > 30", "case when i > 3 then 1 else 2 end = 2", "if(i > 3, b, false)", "i % 7 = 1", "I = 3L"],
+    "l": ["l = 1e10", "l > 9007199254740993", "l <> 0", "l < 1.5", "l = 10D", "l > -5BD", "l is null", "abs(l) > 100"],
+    "f": ["f > 5", "f = 0.25", "f <= 0.1D", "isnan(f)", "f = double('NaN')", "f * 2 > 9", "f in (1, 2.5)",
+          "f > 9007199254740993", "f > n", "round(f) = 2", "f <=> null", "not f > 3"],
+    "g": ["g = 0.1", "g > 0.5D", "g >= 1", "g < 16777217", "g = f", "g = cast(0.3 as float)"],
+    "n": ["n = 0.1D", "n = 0.1", "n > 1.55BD", "n in (0.5, 1)", "n = 3", "n + 0.05 > 2", "n * n < 4", "n < l"],
+    "s": ["s = 'A'", "upper(s) = 'A'", "lower(s) like 'a%'", r"s like 'a\_b'", r"s like 'a\\\\b'", "s rlike '^a.b$'",
+          "s || 'x' = 'bx'", "s > 'a'", "s ilike 'A%'", "s not like '%b'", "length(s) > 2", "s in ('A', 'b', null)",
+          "startswith(s, 'a')", "contains(s, '_')", 's = "A"', r"s = 'it\'s'", r"s = 'a\nb'", "trim(s) = ''",
+          "concat(s, s) = 'bb'", "substring(s, 1, 1) = 'a'", "s is not null", "s between 'A' and 'b'"],
+    "b": ["b", "not b", "b = true", "b is false", "b is not true", "b <=> null", "!b", "b or s = 'A'"],
+    "d": ["d >= '2024-01-01'", "d = date'2024-01-06'", "year(d) = 2024", "year(d) < 2024", "2024 <= year(d)",
+          "month(d) = 3", "day(d) > 20", "date_trunc('month', d) = '2024-02-01'", "trunc(d, 'year') > '2024-06-01'",
+          "date_add(d, 30) > date'2024-05-01'", "date_sub(d, 5) <= '2024-01-01'", "datediff(d, date'2024-01-01') > 40",
+          "to_date(d) between '2024-01-01' and '2024-03-01'", "d in ('2024-01-06', '2024-01-17')",
+          "d > timestamp'2024-03-01 00:00:00'", "d + interval 3 days > '2024-04-01'", "d > t", "dayofweek(d) = 4"],
+    "t": ["t > '2023-12-01'", "t <= timestamp'2023-12-01 00:00:00'", "t > date'2024-01-01'", "hour(t) = 3",
+          "to_date(t) = '2023-12-03'", "cast(t as date) > date'2024-01-10'", "year(t) = 2024",
+          "date_trunc('day', t) = '2023-12-03'",
+          "t between '2023-11-20' and '2023-12-20'", "date(t) < '2023-11-09'", "date_trunc('week', t) >= '2024-01-01'",
+          "t > '2023-12-01T00:00:00Z'", "t = timestamp'2023-11-03 02:30:00'", "t > timestamp'2023-12-01 00:00:00Z'"],
+    "w": ["w > '2023-12-01'", "w <= timestamp'2023-12-01 00:00:00'", "w > timestamp_ntz'2023-12-01 00:00:00'",
+          "to_date(w) = '2023-12-03'", "year(w) = 2024", "date_trunc('month', w) < '2023-12-01'"],
+    "Mixed": ["mixed > 30", "MIXED is null", "`mixed` = 4", "Mixed in (3, 6)"],
+    "st": ["st.a > 20", "ST.b = '5'", "st.B like '1%'", "st is null"],
+    "arr": ["arr[0] = 5", "size(arr) = 2", "array_contains(arr, 7)", "exists(arr, e -> e > 50)"],
+    "x": ["x = X'05'", "x > x'10'", "hex(x) = '0A'"],
+    "v": ["try_variant_get(v, '$.a', 'int') = 1", "try_variant_get(v, '$.a', 'string') = 'z'",
+          "try_variant_get(v, '$.a', 'double') > 2", "variant_get(v, '$.m', 'int') > 30", "v is null",
+          "try_variant_get(v, '$.a', 'int') is null", "variant_get(v, '$.s', 'string') in ('x1', 'x2')"],
+}  # fmt: skip
+
+
+def _conditions() -> list[str]:
+    """Every clause, and clauses joined by AND, OR and NOT."""
+    leaves = [leaf for group in LEAVES.values() for leaf in group]
+    choose = random.Random(41)
+    joined = []
+    for _ in range(130):
+        one, two, three = choose.sample(leaves, 3)
+        joined.append(choose.choice(["{} and {}", "{} or {}", "not ({}) and {}", "({} or {}) and {}", "{} or {} and {}",
+                                     "not ({} or {})", "(({}) and ({})) or ({})"]).format(one, two, three))  # fmt: skip
+    return leaves + joined
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_hundreds_of_conditions_select_the_rows_of_sparks_filter(
+    spark: Any, new_york: None, path: str, table: pa.Table
+) -> None:
+    """What pqext evaluates is exactly what Spark says, or no less where Spark evaluates the rest."""
+    df = read(spark, path)
+    conditions = _conditions()
+    assert len(conditions) > 240
+    native = spark.read.parquet(path)
+    truths = []
+    for start in range(0, len(conditions), 60):
+        chosen = [F.expr(text) for text in conditions[start : start + 60]]
+        rows = native.select("id", F.array(*chosen)).orderBy("id").collect()
+        truths += [[row[1][at] for row in rows] for at in range(len(chosen))]
+    alone = narrowed = 0
+    for text, truth in zip(conditions, truths, strict=True):
+        split = spark_condition(df, text)
+        found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
+        matching, read_rows = ([at for at, is_true in enumerate(each) if is_true] for each in (truth, found))
+        if split.rest is None:
+            assert read_rows == matching, text
+            alone += 1
+        else:
+            assert set(read_rows) >= set(matching), (text, str(split.tree))
+            narrowed += len(read_rows) < ROWS
+    assert alone > 60
+    assert narrowed > 60
+
+
+def _columns() -> list[Column]:
+    i, s, t = F.col("i"), F.col("s"), F.col("t")
+    plain = [
+        i > 5, (i > 5) & (s == "A"), ~F.col("b"), i.isin(1, 2, None), s.isNull(), i.between(0, 9), s.like(r"a\_b"),
+        s.startswith("a") | F.col("f").isNotNull(), F.col("f") == 0.25, F.col("d") >= dt.date(2024, 1, 6), i != 3,
+        F.col("MIXED") > 30, F.col("st.b") == "5", i.eqNullSafe(None), (s == "x) or (1 = 1") | (i == 4),
+        F.expr("i > 5 or b") & (i < 30), F.isnan("f"), F.col("Mixed").isNotNull() & (s != "A"),
+    ]  # fmt: skip
+    others = [
+        F.upper("s") == "A", s == "it's", s == "a\\b", F.col("n") == Decimal("0.50"), F.col("l") == 1e10,
+        F.year("d") == 2024, t > dt.datetime(2023, 12, 1), i + 1 > 10, F.col("arr")[0] == 5, F.col("f") > i, -i > 3,
+        F.expr("i > 5 and upper(s) = 'A'"), F.coalesce("i", F.lit(0)) == 0, F.when(i > 3, F.col("b")).otherwise(False),
+        F.try_variant_get("v", "$.m", "int") > 30, s.rlike("^a.b$"), F.to_date("t") == dt.date(2023, 12, 3),
+        F.date_trunc("month", "t") == "2023-12-01", F.lit(False), (F.year("t") == 2023) & (s == "b"),
+    ]  # fmt: skip
+    return plain + others
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_columns_select_the_rows_of_sparks_filter(spark: Any, new_york: None, path: str, table: pa.Table) -> None:
+    df, native, given = read(spark, path), spark.read.parquet(path), _columns()
+    rows = native.select("id", F.array(*given)).orderBy("id").collect()
+    alone = narrowed = 0
+    for at, column in enumerate(given):
+        matching = [row.id for row in rows if row[1][at]]
+        split = spark_condition(df, column)
+        found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
+        read_rows = [row for row, is_true in enumerate(found) if is_true]
+        if split.rest is None:
+            assert read_rows == matching, str(column)
+            alone += 1
+        else:
+            assert set(read_rows) >= set(matching), (str(column), str(split.tree))
+            narrowed += len(read_rows) < ROWS
+    assert alone > 10
+    assert narrowed > 8
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_a_read_is_narrowed_and_filtered_by_sql_and_columns(
+    spark: Any, path: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    native = spark.read.parquet(path)
+    metrics = str(tmp_path / "metrics")
+    text = "year(d) = 2023 and upper(s) in ('A', 'B') and Mixed >= 0"
+    df = read(spark, path, ["id"], text, metrics_path=metrics)
+    assert df.columns == ["id"]
+    assert _ids(df) == _ids(native.where(text))
+    assert read_metrics(metrics).row_groups == 1
+    df = read(spark, path)
+    for column in ((df.i > 5) & (F.upper(df.s) == "A"), df["i"] > 30, F.udf(lambda i: i == 7, "boolean")("i")):
+        assert _ids(where(df, column)) == _ids(type(df).where(df, column))
+    assert _ids(where(where(df, "upper(s) = 'A'"), "i > 20")) == _ids(native.where("upper(s) = 'A' and i > 20"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10 / i > 1", "i + 2147483630 > 5", "s = 5", "cast(s as int) = 5", "variant_get(v, '$.a', 'int') = 1", "i >> 5"],
+)
+@pytest.mark.spec("querying.spark-sql")
+def test_errors_of_ansi_mode_are_sparks(spark: Any, path: str, text: str) -> None:
+    df = read(spark, path)
+    raised = []
+    for make in (lambda: type(df).where(df, text), lambda: where(df, text)):
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            make().collect()
+        raised.append((type(caught.value), caught.value.getCondition()))  # type: ignore[attr-defined]
+    assert raised[0] == raised[1]
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_mistakes_are_shown_in_the_text(spark: Any, path: str) -> None:
+    df = read(spark, path)
+    for text, told in (("nosuch > 5", "no column 'nosuch'"), ("uper(s) = 'A'", "function 'uper'"), ("i >", "expected")):
+        with pytest.raises(ValueError, match=told):
+            where(df, text)
+    with pytest.raises(ValueError, match="use another name for it"):
+        read(spark, path, {"s": col("v").variant("$.m", "int")}, "upper(s) = 'A'")
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_case_of_names_counts_on_demand(spark: Any, path: str) -> None:
+    df = read(spark, path)
+    assert where(df, col("MIXED") > 30).count() == where(df, "st.b = '5' or mIXED > 30").count() - 1
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        for question in (col("MIXED") > 30, "mixed > 30"):
+            with pytest.raises(ValueError, match="no column"):
+                where(df, question)
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "expected"),
+    [
+        ("a = 1 and b or c", "and", ["a = 1 and b or c"]),
+        ("a = 1 and b or c", "or", ["a = 1 and b", "c"]),
+        ("d between 1 and 2 and case when a and b then 1 end = 1", "and",
+         ["d between 1 and 2", "case when a and b then 1 end = 1"]),
+        ("s = ' and ' and `x and y` > 1 -- and", "and", ["s = ' and '", "`x and y` > 1 -- and"]),
+        (r"s = 'it\' and ' and b", "and", [r"s = 'it\' and '", "b"]),
+        ("(a and b", "and", ["(a and b"]), ("a and b)", "and", ["a and b)"]), ("s = 'a and b", "and", ["s = 'a and b"]),
+    ],
+)  # fmt: skip
+def test_clauses_are_split_outside_of_brackets_and_quotes(text: str, word: Any, expected: list[str]) -> None:
+    assert clauses(text, word) == expected
