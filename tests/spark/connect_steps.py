@@ -57,8 +57,10 @@ def main() -> None:
         "variant_get(v, '$.a', 'int') AS a").sort("a").collect()]  # fmt: skip
     found["count"] = on_spark.read(spark, str(folder / "out"), where=[("id", "<", 2)]).count()
     quakes = on_spark.read(spark, str(folder / "out"))
-    a, conditions = "try_variant_get(v, '$.a', 'int')", [F.col("ID") > 2, F.expr("id in (1, 2)"), quakes["id"] == 4]
-    conditions += [(F.try_variant_get("v", "$.a", "int") > 2) & (F.col("id") != 3), f"{a} = 1 and cast(id as string) = '1'"]
+    a = "try_variant_get(v, '$.a', 'int')"
+    conditions: list[Any] = [F.col("ID") > 2, F.expr("id in (1, 2)"), quakes["id"] == 4]
+    conditions += [(F.try_variant_get("v", "$.a", "int") > 2) & (F.col("id") != 3)]
+    conditions += [f"{a} = 1 and cast(id as string) = '1'"]
     found["where"] = [[row.id for row in on_spark.where(quakes, one).sort("id").collect()] for one in conditions]
     found["pushed"] = [str(spark_condition(quakes, one).tree) for one in conditions]
     found["native"] = failure(lambda: on_spark.read(spark, str(folder / "out"), engine="native"))
