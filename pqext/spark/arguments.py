@@ -1,7 +1,7 @@
 """Types of arguments, checked where the public functions are called: Spark itself would report them far from the call.
 
 :func:`checked` compares arguments with the annotations of a function. What an annotation leaves open, ``Any`` and the
-values of ``Literal`` types, is for the function to check.
+values of ``Literal`` types, None among them, is for the function to check.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _fits(value: Any, type: Any) -> bool:
         return True
     origin = get_origin(type)
     if origin is Literal:
-        return any(_fits(value, kind) for kind in {option.__class__ for option in get_args(type)})
+        return value is None or any(_fits(value, kind) for kind in {option.__class__ for option in get_args(type)})
     if origin in (Mapping, Sequence, Iterable, Callable, tuple):
         return isinstance(value, _WIDER.get(origin, (origin,)))
     if origin is not None:

@@ -49,7 +49,7 @@ a, b, v, g = col("a"), col("b"), col("v"), col("g")
         ("a not ilike 'x'", ~a.ilike("x")), ("a <=> 5", (a == 5) & a.is_not_null()), ("a <=> null", a.is_null()),
         ("a is not distinct from 5", (a == 5) & a.is_not_null()), ("a is distinct from null", ~a.is_null()),
         ("a <=> b", ((a == b) & a.is_not_null() & b.is_not_null()) | (a.is_null() & b.is_null())),
-        ("a in (1L, 2S, 3Y)", a.isin([1, 2, 3])), ("a = 1.5D", a == 1.5), ("a = 1.50BD", a == Decimal("1.50")),
+        ("a in (1L, 2S, 3Y)", a.isin([1, 2, 3])), ("a = 1.5D", a == 1.5), ("a = 1.50BD", a == Decimal("1.5")),
         ("try_variant_get(v, '$.a', 'int') = 5", v.variant("$.a", "int") == 5),
         ("starts_with(a, 'x') and ENDS_WITH(a, 'y')", a.starts_with("x") & a.ends_with("y")),
         ("contains(a, 'x')", a.contains("x")), ("list_length(a) > 2", a.list_length() > 2), ("isnan(a)", a.is_nan()),
@@ -141,7 +141,7 @@ REFUSED = [
     ("list_length(a + 1) > 1", "column of lists", None), ("a like 'x!' escape '!'", "must stand before", 1),
     ("exists(select 1)", "not understood", None), ("a = '\ud800'", "surrogate", 1),
     ("st_within(g, st_geomfromwkb(9999999999))", "WKB is written", 14),
-    ("b = 2 and a not rlike 1", "operator is not under", 13),
+    ("b = 2 and a rlike 1", "operator is not under", 13),
     ("b = 2 and a in (1, b)", "no columns", 20), ("variant_get(a, '$.b', 'int') = 1", "try_variant_get", 1),
     ("a = 1e999", "beyond every double", None), ("a = '-1e999'::double", "beyond every double", 5),
 ]  # fmt: skip

@@ -200,7 +200,7 @@ def _counts_of(spark: SparkSession, paths: str | list[str], options: Mapping[str
 
 
 def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, condition: str | Column) -> DataFrame:
-    """Read with a condition of which Spark evaluates a part, on columns that ``columns`` need not have."""
+    """Read with a condition of which Spark evaluates a part."""
     if columns is None:
         return where(again(), condition)
     read_too = columns_read_too(columns, condition, again().schema.names)
@@ -318,12 +318,11 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     of a VARIANT (``event:$.mag::double > 5``), names in double quotes and functions that Spark does not know are
     pqext's own.
 
-    Expressions mean what they mean to ``pqext.scan``: three-valued logic, NaN equal to itself and
-    above all other numbers, numbers compared by their exact values, and no literal that would first have to be
-    cast, such as text for a date. Variant fields cast as Spark's ``try_variant_get`` casts; on a VARIANT column of
-    a data frame that is not read anew that very function does it, which differs from ``pqext.variant.get`` in the
-    cases that ``specs/variant-casts.md`` lists. Names of columns match in any case of their letters, unless
-    ``spark.sql.caseSensitive`` is true.
+    Expressions mean what they mean to ``pqext.scan``: three-valued logic, NaN equal to itself and above all other
+    numbers, numbers compared by their exact values, and no literal that would first have to be cast, such as text for a
+    date. Variant fields cast as Spark's ``try_variant_get`` casts; on a VARIANT column of a data frame that is not read
+    anew that very function does it (``specs/variant-casts.md`` lists what differs). Names of columns match in any case
+    of their letters, unless ``spark.sql.caseSensitive`` is true.
 
     Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals of expressions that do not
     compare.
