@@ -60,17 +60,21 @@ def test_every_public_function_names_the_argument_of_a_wrong_type(spark: Any) ->
     assert count > 200
 
 
+SPARK: Any = pqext.spark
+FUNCTIONS: Any = functions
+
+
 @pytest.mark.spec("spark.arguments")
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda spark, df: pqext.spark.read(spark, 5), r"path: expected str \| Sequence\[str\], not int"),
-        (lambda spark, df: pqext.spark.read(df, "a"), "spark: expected SparkSession, not DataFrame"),
-        (lambda spark, df: pqext.spark.where("id > 5", df), "df: expected DataFrame, not str"),
-        (lambda spark, df: pqext.spark.read(spark, "a", memory_bytes="1"), r"memory_bytes: expected int \| None"),
-        (lambda spark, df: functions.st_area(5), "geometry: expected a column or its name, not int: F.lit"),
-        (lambda spark, df: functions.variant_get("v", "$.a", 5), r"type: expected str \| T.DataType, not int"),
-        (lambda spark, df: functions.st_point("x", 2), "y: expected a column or its name, not int"),
+        (lambda spark, df: SPARK.read(spark, 5), r"path: expected str \| Sequence\[str\], not int"),
+        (lambda spark, df: SPARK.read(df, "a"), "spark: expected SparkSession, not DataFrame"),
+        (lambda spark, df: SPARK.where("id > 5", df), "df: expected DataFrame, not str"),
+        (lambda spark, df: SPARK.read(spark, "a", memory_bytes="1"), r"memory_bytes: expected int \| None"),
+        (lambda spark, df: FUNCTIONS.st_area(5), "geometry: expected a column or its name, not int: F.lit"),
+        (lambda spark, df: FUNCTIONS.variant_get("v", "$.a", 5), r"type: expected str \| T.DataType, not int"),
+        (lambda spark, df: FUNCTIONS.st_point("x", 2), "y: expected a column or its name, not int"),
     ],
 )
 def test_messages_name_parameter_and_types(spark: Any, call: Any, told: str) -> None:

@@ -116,7 +116,8 @@ def test_patterns_escape_as_in_spark(spark: Any) -> None:
 def test_an_escaped_wildcard_is_read_and_pruned_as_text(spark: Any, path: str, table: pa.Table) -> None:
     texts = table["s"].to_pylist()
     expected = [row for row, text in enumerate(texts) if text == "a_b"]
-    for question in (r"s like 'a\_b'", "s like 'a!_b' escape '!'", col("s").like(r"a\_b"), F.col("s").like(r"a\_b")):
+    given: list[Any] = [r"s like 'a\_b'", "s like 'a!_b' escape '!'", col("s").like(r"a\_b"), F.col("s").like(r"a\_b")]
+    for question in given:
         assert _ids(read(spark, path, where=question)) == expected
     for question in (r"s not like 'a\_%'", ~col("s").like(r"a\_%")):
         found = [row for row, text in enumerate(texts) if text is not None and not text.startswith("a_")]
@@ -202,10 +203,11 @@ def test_hundreds_of_conditions_select_the_rows_of_sparks_filter(
 
 def _columns() -> list[Column]:
     i, s, t = F.col("i"), F.col("s"), F.col("t")
+    null: Any = None
     plain = [
         i > 5, (i > 5) & (s == "A"), ~F.col("b"), i.isin(1, 2, None), s.isNull(), i.between(0, 9), s.like(r"a\_b"),
         s.startswith("a") | F.col("f").isNotNull(), F.col("f") == 0.25, F.col("d") >= dt.date(2024, 1, 6), i != 3,
-        F.col("MIXED") > 30, F.col("st.b") == "5", i.eqNullSafe(None), (s == "x) or (1 = 1") | (i == 4),
+        F.col("MIXED") > 30, F.col("st.b") == "5", i.eqNullSafe(null), (s == "x) or (1 = 1") | (i == 4),
         F.expr("i > 5 or b") & (i < 30), F.isnan("f"), F.col("Mixed").isNotNull() & (s != "A"),
     ]  # fmt: skip
     others = [
@@ -262,11 +264,13 @@ def test_a_read_is_narrowed_and_filtered_by_sql_and_columns(
 @pytest.mark.spec("querying.spark-sql")
 def test_errors_of_ansi_mode_are_sparks(spark: Any, path: str, text: str) -> None:
     df = read(spark, path)
-    raised = []
-    for make in (lambda: type(df).where(df, text), lambda: where(df, text)):
+    raised: list[Any] = []
+    makers: list[Any] = [lambda: type(df).where(df, text), lambda: where(df, text)]
+    for make in makers:
         with pytest.raises(Exception) as caught:  # noqa: PT011
             make().collect()
-        raised.append((type(caught.value), caught.value.getCondition()))  # type: ignore[attr-defined]
+        error: Any = caught.value
+        raised.append((type(error), error.getCondition()))
     assert raised[0] == raised[1]
 
 
