@@ -84,8 +84,8 @@ def needs_schema(where: Any) -> bool:
     return not all(map(_is_plain_of_any_type, visitors.leaves(tree)))
 
 
-def spark_condition(df: DataFrame, where: str | Column) -> SparkCondition:
-    """Split a condition on the columns of ``df``.
+def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) -> SparkCondition:
+    """Split a condition on the columns of ``df``, with bounds of what Spark evaluates if ``bounded``.
 
     Raises ``ValueError`` for text that neither pqext nor Spark understands, and Spark's error for other mistakes.
     """
@@ -93,9 +93,9 @@ def spark_condition(df: DataFrame, where: str | Column) -> SparkCondition:
         text = column_text(where, df.schema.names)
         if text is None:
             return SparkCondition(None, where)
-        split = _Splitter(df, is_column=True).split(text)
+        split = _Splitter(df, bounded, is_column=True).split(text)
         return SparkCondition(split.tree, where if split.rest else None)
-    split = _Splitter(df).split(where)
+    split = _Splitter(df, bounded).split(where)
     if not split.rest:
         return SparkCondition(split.tree, None)
     rest = F.expr(" AND ".join(f"({clause})" for clause in split.rest))
@@ -126,8 +126,8 @@ class _Split:
 
 
 class _Splitter:
-    def __init__(self, df: DataFrame, is_column: bool = False) -> None:
-        self.df = df
+    def __init__(self, df: DataFrame, bounded: bool, is_column: bool = False) -> None:
+        self.df, self.bounded = df, bounded
         self.timezone = session_timezone(df.sparkSession)
         self.is_column = is_column
         """Whether the text is that of a ``Column``, which does not tell doubles from decimals."""
@@ -145,7 +145,7 @@ class _Splitter:
             rest.append(clause)
             if not isinstance(tree, Expression):
                 first = first or tree
-            bound = self._bound(clause)
+            bound = self._bound(clause) if self.bounded else None
             if bound is not None:
                 trees.append(bound)
         return _Split(all_of(trees) if trees else None, rest, first)

@@ -328,7 +328,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     compare.
     """
     if is_spark_sql(expression):
-        asked = spark_condition(df, expression)
+        asked = spark_condition(df, expression, bounded=df in _reads)
         narrowed = df if asked.tree is None else _where(df, asked.tree)
         if asked.rest is None:
             return narrowed
