@@ -27,7 +27,10 @@ _WIDER: dict[Any, tuple[type, ...]] = {
     tuple: (Sequence,),
 }  # fmt: skip
 """Types whose values functions take in place of a type."""
-_LIKE_COLUMNS = ("ColumnOrName", "ColumnOrName | None")
+_WORDS = {"float | ColumnOrName": "a number or a column"}
+_HINTS = dict.fromkeys(("ColumnOrName", "ColumnOrName | None"), ": F.lit makes a column of a value")
+_OPEN = "Mapping[str, Any]"
+"""Arguments that functions check themselves, with an example of what they take."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -50,16 +53,14 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def _check(function: Callable[..., Any], parameters: Signature, name: str, value: Any) -> None:
     parameter = parameters.parameters[name]
-    if parameter.kind is Parameter.VAR_KEYWORD:
-        return
     annotation = str(parameter.annotation)
+    if parameter.kind is Parameter.VAR_KEYWORD or annotation == _OPEN:
+        return
     for one in value if parameter.kind is Parameter.VAR_POSITIONAL else (value,):
         if _fits(one, _type_of(function, annotation)):
             continue
-        kind = type(one).__name__
-        if annotation in _LIKE_COLUMNS:
-            raise TypeError(f"{name}: expected a column or its name, not {kind}: F.lit makes one of a value")
-        raise TypeError(f"{name}: expected {annotation.replace('ColumnOrName', 'a column or its name')}, not {kind}")
+        words = _WORDS.get(annotation, annotation.replace("ColumnOrName", "a column or its name"))
+        raise TypeError(f"{name} is {words}, not {type(one).__name__}{_HINTS.get(annotation, '')}")
 
 
 class _Names(dict[str, Any]):

@@ -409,9 +409,7 @@ def explain_read(
             raise TypeError("explain_read of a data frame takes no columns, where or bbox: use pqext.spark.where first")
         return _explained(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
-    if needs_schema(where):
-        if spark is None:
-            raise ValueError("where: give spark= for a condition that Spark evaluates in part")
+    if spark is not None and needs_schema(where):
         where = spark_condition(read(spark, path, schema=schema, partitioning=partitioning), where).tree
     if spark is not None:
         timezone = session_timezone(spark)
