@@ -395,8 +395,8 @@ def explain_read(
     As in :func:`read`, page indexes and Bloom filters are looked at of a few hundred row groups at most; of more the
     tasks look at them, and read less than the plan says. With ``all_indexes`` the plan tells what they will find.
     The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
-    which counts for ``engine="auto"``. With ``skipping``, ``tasks`` say which files the store drops, and why. Raises as
-    :func:`read` does.
+    which counts for ``engine="auto"`` and for conditions that Spark evaluates in part. With ``skipping``, ``tasks`` say
+    which files the store drops, and why. Raises as :func:`read` does.
 
     ``path`` can be a data frame that :func:`read` or :func:`where` returned: its own arguments count then, and of the
     others only ``all_indexes``. ``df.explain()`` prints this plan after Spark's, except on Spark Connect.
