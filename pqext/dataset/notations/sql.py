@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
@@ -40,7 +40,8 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.patterns import ESCAPE
 from pqext.dataset.expressions.untyped import type_beside, type_beside_all, type_to_write
 from pqext.dataset.notations import sql_literals as literals
-from pqext.dataset.notations.sql_durations import as_written, duration
+from pqext.dataset.notations.sql_dialect import Filter
+from pqext.dataset.notations.sql_durations import duration
 from pqext.dataset.notations.sql_functions import (
     FUNCTIONS,
     GEOMETRIES,
@@ -64,37 +65,6 @@ MAX_NESTED = 50
 
 Node: TypeAlias = Any
 """What sqlglot makes of a part of the text; the name of its class differs among versions."""
-
-
-class Filter(sqlglot.Dialect):
-    """SQL with both kinds of quotes around names, in which every function is but a name and arguments."""
-
-    class Tokenizer(sqlglot.Tokenizer):
-        """How text is cut."""
-
-        IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
-        HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
-        NUMERIC_LITERALS: ClassVar[dict[str, str]] = {
-            "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "D": "DOUBLE", "F": "FLOAT", "BD": "DECIMAL",
-        }  # fmt: skip
-
-    class Parser(sqlglot.Parser):
-        """How what is cut is put together."""
-
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
-        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
-        }
-        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: literals.null}
-
-        def _parse_interval(self, *arguments: Any, **keywords: Any) -> Any:
-            start = self._index
-            found = super()._parse_interval(*arguments, **keywords)
-            return as_written(found, self._tokens[start : self._index])
-
-        def _warn_unsupported(self) -> None:
-            self.raise_error("a statement")  # for which sqlglot would log the text and go on
 
 
 @dataclass(frozen=True, slots=True)

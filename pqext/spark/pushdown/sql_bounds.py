@@ -30,7 +30,8 @@ from pqext.dataset.expressions import (
     any_of,
     visitors,
 )
-from pqext.dataset.notations.sql import Filter, value_from_sql
+from pqext.dataset.notations.sql import value_from_sql
+from pqext.dataset.notations.sql_dialect import Filter
 from pqext.dataset.notations.sql_literals import COMPARE, SWAPPED
 from pqext.variant.access.targets import target_type
 

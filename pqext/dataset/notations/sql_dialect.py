@@ -1,0 +1,46 @@
+"""The dialect of SQL text of filters: how sqlglot cuts it into tokens, and what it makes of them.
+
+Both kinds of quotes around names are names, and numbers end as in Spark, ``1L`` and ``1.5BD``. Functions are but names
+and arguments, so that none is taken for another.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import TokenType
+
+from pqext.dataset.notations import sql_literals as literals
+from pqext.dataset.notations.sql_durations import as_written
+
+
+class Filter(sqlglot.Dialect):
+    """SQL with both kinds of quotes around names, in which every function is but a name and arguments."""
+
+    class Tokenizer(sqlglot.Tokenizer):
+        """How text is cut."""
+
+        IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
+        HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
+        NUMERIC_LITERALS: ClassVar[dict[str, str]] = {
+            "L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT", "D": "DOUBLE", "F": "FLOAT", "BD": "DECIMAL",
+        }  # fmt: skip
+
+    class Parser(sqlglot.Parser):
+        """How what is cut is put together."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
+        }
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: literals.null}
+
+        def _parse_interval(self, *arguments: Any, **keywords: Any) -> Any:
+            start = self._index
+            found = super()._parse_interval(*arguments, **keywords)
+            return as_written(found, self._tokens[start : self._index])
+
+        def _warn_unsupported(self) -> None:
+            self.raise_error("a statement")  # for which sqlglot would log the text and go on
