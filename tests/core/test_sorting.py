@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core.handlers import row_order
 from pqext.core.indexes.options import SortKey, sort_keys
 
 
@@ -156,3 +157,15 @@ def test_nan_sorts_behind_all_numbers_and_zeros_are_one() -> None:
     with pytest.raises(ValueError, match="not sorted"):
         write(pa.table({"a": [0.0, -0.0]}), ["a"], float_order="ieee754")
     write(pa.table({"a": [-0.0, 0.0]}), ["a"], float_order="ieee754")
+
+
+def test_column_is_picked_by_its_name_or_its_path_through_structs() -> None:
+    inner = pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int32())]))
+    table = pa.table({"s": pa.StructArray.from_arrays([inner], ["t"]), "s.t": [7, 8, 9]})
+    for name, expected in (("s.t", [7, 8, 9]), ("s.t.x", [1, None, None]), ("s", inner.to_pylist())):
+        field, values = row_order.pick(table, name)
+        found = values.to_pylist()
+        assert (field.type, found) == (values.type, [{"t": one} for one in expected] if name == "s" else expected)
+    for missing in ("s.x", "s.t.x.y", "t"):
+        with pytest.raises(KeyError, match="no column"):
+            row_order.pick(table, missing)

@@ -55,6 +55,18 @@ def test_pyarrow_sees_the_minimum_maximum_and_nulls_of_each_type(name: str) -> N
     assert values == [expected["min"].as_py(), expected["max"].as_py()]
 
 
+@pytest.mark.parametrize("rows", [5, 8, 13])
+def test_bounds_of_booleans_are_those_of_each_row_group(rows: int) -> None:
+    column = pa.chunked_array([[False] * 16 + [True] * 21 + [False] * 3, [True] * 9 + [False] * 30])
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"c": column}), out, row_group_rows=rows)
+    metadata, first = pq.ParquetFile(out).metadata, 0
+    for group in range(metadata.num_row_groups):
+        found, count = metadata.row_group(group).column(0).statistics, metadata.row_group(group).num_rows
+        assert {"min": found.min, "max": found.max} == pc.min_max(column.slice(first, count)).as_py()
+        first += count
+
+
 def test_nan_is_left_out_of_the_bounds_and_counted() -> None:
     bounds, theirs, _ = chunk(pa.array([1.0, math.nan, -3.0, None]))
     assert (bounds.minimum, bounds.maximum, bounds.has_nan, bounds.null_count) == (-3.0, 1.0, True, 1)
