@@ -212,7 +212,7 @@ def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, 
 def _time_hint() -> None:
     """Log once that Spark rejects TIME columns by default, in an error that does not name its setting."""
     logging.getLogger("pqext.spark").warning(
-        "Spark's count, filters and writes fail on TIME columns with UNSUPPORTED_TIME_TYPE unless %s is true",
+        "Spark's filters, groups and writes fail on TIME columns with UNSUPPORTED_TIME_TYPE unless %s is true",
         _TIME_TYPE,
     )
 
