@@ -20,7 +20,7 @@ _NARROWING = ("where", "filter", *_VIEWS)
 
 
 def replace_count(df: DataFrame, load_counts: Callable[[], DataFrame]) -> None:
-    """Count the rows of ``df`` as the sum of what ``load_counts`` loads, which reads no columns.
+    """Count the rows of ``df`` as the sum of the counts that ``load_counts`` loads.
 
     Counts are loaded once: like ``df``, they keep their plan, and report files that have changed since.
     """

@@ -193,9 +193,12 @@ def read(
 
 
 def _counts_of(spark: SparkSession, paths: str | list[str], options: Mapping[str, str]) -> DataFrame:
-    """Numbers of rows that tasks count, of a read with these options."""
+    """Numbers of rows that tasks count, of a read with these options.
+
+    The columns stay those of the read, so that files whose columns differ are refused like there.
+    """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
-    counting = {**options, **encode_options([], aggregation=aggregation)}
+    counting = {**options, **encode_options(aggregation=aggregation)}
     return spark.read.format("pqext").options(**counting).load(paths)
 
 
