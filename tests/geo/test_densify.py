@@ -134,3 +134,14 @@ def test_edges_that_are_taken_for_straight_are_so_by_pyproj(geod: Geod, toleranc
     x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)
     across = (np.asarray(x) - (x0 + x1) / 2 + 180) % 360 - 180
     assert np.hypot(across * np.cos(np.radians(y)), np.asarray(y) - (y0 + y1) / 2)[short].max() < tolerance
+
+
+@pytest.mark.parametrize(("west", "south"), [(0.0, 30.0), (0.0, 10.0), (-170.0, -60.0), (10.0, 89.0)])
+@pytest.mark.parametrize(("width", "rise"), [(1.0, 0.0), (90.0, -20.0), (-120.0, 0.5), (40.0, -25.0)])
+def test_area_below_an_edge_is_that_of_the_geodesic_polygon_on_the_unit_sphere(
+    west: float, south: float, width: float, rise: float
+) -> None:
+    x, y = np.array([west, west + width]), np.array([south, south + rise])
+    ring = [x[0], x[1], x[1], x[0]], [0.0, 0.0, y[1], y[0]]  # counterclockwise, positive, if eastward in the north
+    expected, _ = Geod(a=1, b=1).polygon_area_perimeter(*ring)
+    assert unrolled.area_below(x, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -102,3 +102,14 @@ def test_planar_columns_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         geo.intersects(ARRAY, shapely.box(-170, -10, 170, 10))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_box_of_all_longitudes_that_ends_at_a_pole_covers_caps_around_it(sign: int, edges: Any) -> None:
+    south, north = sorted((10.0 * sign, 90.0 * sign))
+    caps = [shapely.Polygon([(lon, lat * sign) for lon in range(-180, 180, 30)]) for lat in (80, 20, 5)]
+    array = geo.from_shapely(caps)
+    box = (-180, south, 180, north)
+    assert geo.covered_by(array, box, edges=edges).to_pylist() == [True, True, False]
+    assert geo.intersects(array, box, edges=edges).to_pylist() == [True] * 3
