@@ -23,8 +23,9 @@ _JOB = re.compile(r"[\w-]+", re.ASCII)
 class StoreJournal:
     """A job that is decided: the uploads and the small files that it adds, by names, and the names of the old files.
 
-    ``after`` is what ``_SUCCESS`` held when the old files were listed. Where another job has ended since, the list is
-    not true any more: the note is void, and its job makes another. None where nothing depends on it. ``batch`` is the
+    ``after`` is what ``_SUCCESS`` held when the old files were listed, or the notes of ingested files were read. Where
+    another job has ended since, that may have changed: the note is void, and its job makes another. None where nothing
+    depends on it. ``batch`` is the
     query and the number of a batch of a stream, whose note is void where another job has added the batch.
     """
 

@@ -15,6 +15,14 @@ import pyarrow as pa
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
+from pqext.spark.ingest.ingested_files import (
+    WRITER_DEFAULTS,
+    EarlierJobs,
+    IngestedByAnotherJob,
+    OnChangedArguments,
+    content_of,
+    text_of_arguments,
+)
 from pqext.spark.ingest.plan import Ingestion, made_columns, partition_columns
 from pqext.spark.ingest.progress import ShowProgress, described, told
 from pqext.spark.ingest.task import Attempt, IngestTask, Stopped
@@ -23,7 +31,7 @@ from pqext.spark.json.text_parts import Part, find_parts, share_out
 from pqext.spark.timezones import session_timezone
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import empty_file, without
-from pqext.spark.writing.ingest_notes import note_of
+from pqext.spark.writing.ingest_notes import Digest, note_of
 from pqext.spark.writing.part_files import Division, WrittenFile, check_division
 from pqext.spark.writing.save_options import with_profile
 from pqext.spark.writing.targets import Target, target_of
@@ -104,6 +112,7 @@ def ingest_json(
     form: Form | Literal["csv"] = "lines",
     csv: Mapping[str, Any] | None = None,
     again: bool = False,
+    on_changed_arguments: OnChangedArguments = "raise",
     numbers: Numbers = "decimal",
     duplicate_keys: DuplicateKeys = "error",
     max_bytes: int = DEFAULT_MAX_BYTES,
@@ -152,9 +161,14 @@ def ingest_json(
     numbers, booleans and dates can name folders. What is missing or does not cast is null there, as is the empty text.
     ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger.
 
-    The save happens whole or not at all, as that of data source ``pqext``. With ``mode="append"``, files from which
-    rows in ``dest`` already come are skipped while their size and time of change stay the same, so that a job can be
-    started again after a failure; ``again=True`` reads them once more. ``mode="overwrite"`` replaces the rows.
+    The save happens whole or not at all, as that of data source ``pqext``. With ``mode="append"``, a file whose rows
+    are in ``dest`` already is skipped, so that a job can be started again after a failure and several jobs can overlap:
+    each job checks again before it commits, and starts again without the files that another job has committed. A file
+    is the same file if its path, size and modification time are the same, or its path, size and content; in a store,
+    if its path, size and version are. A file that has changed is read in full, in addition to its earlier rows.
+    ``again=True`` reads all files once more, and ``mode="overwrite"`` replaces the rows. If the rows were written with
+    other arguments (schema, columns, options of the writer), nothing is written and ``ValueError`` names the
+    difference; ``on_changed_arguments="skip"`` keeps these rows and skips their files.
 
     ``task_bytes`` is the text that a task reads at most; by default every processor gets work, and a task at most
     256 MiB. ``progress`` is called with the number of tasks that are done and of all, by a thread of its own, and
@@ -163,7 +177,10 @@ def ingest_json(
     Raises ``VariantError``, ``CorruptFileError`` and other errors of pqext for what is wrong with a file,
     ``FileNotFoundError`` for paths without files, and ``ValueError`` or ``TypeError`` for wrong arguments.
     """
-    for name, given, words in (("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, _FORMS)):
+    for name, given, words in (
+        ("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, _FORMS),
+        ("on_changed_arguments", on_changed_arguments, OnChangedArguments),
+    ):
         allowed = words if isinstance(words, tuple) else get_args(words)
         if given not in allowed:
             raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, not {given!r}")
@@ -188,7 +205,7 @@ def ingest_json(
         raise TypeError("schema says how the column is shredded: leave out shredding")
     if task_bytes is not None and task_bytes < 1:
         raise ValueError(f"task_bytes must be positive, not {task_bytes}")
-    options = {"threads": 1, "encodings": "auto", **options, **({"geometry": choices} if choices else {})}
+    options = {**WRITER_DEFAULTS, **options, **({"geometry": choices} if choices else {})}
     from_keywords(WriteOptions, options)
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     how = Ingestion(
@@ -199,27 +216,38 @@ def ingest_json(
     check_division(division, how.schema(how.parsing()))  # wrong arguments are told now
     target = target_of(dest, storage_options)
     found = find_parts(paths, storage_options)
-    target.clean()
-    known = target.ingested() if mode == "append" and not again else set()
-    parts = [part for part in found if (part.name, part.stamp) not in known]
-    skipped = tuple(part.name for part in found if (part.name, part.stamp) in known)
-    if not parts:
-        return Ingested((), skipped, (), None)
+    arguments = text_of_arguments(how, csv)
+    while True:
+        target.clean()
+        earlier = EarlierJobs.of(target) if mode == "append" and not again else None
+        parts, ingested = (found, []) if earlier is None else earlier.divide(found, arguments, on_changed_arguments)
+        skipped = tuple(part.name for part in ingested)
+        if not parts:
+            return Ingested((), skipped, (), None)
+        decided = _with_schema(how, parts)
+        work = share_out(parts, task_bytes, form == "lines")
+        job = Job(spark, target, tuple(parts), decided, arguments, work, mode == "overwrite", earlier, progress)
+        try:
+            attempts, told = job.run()
+        except IngestedByAnotherJob:
+            continue  # each time, another job has committed some of the files
+        shredded = decided.parsing().schema
+        return Ingested(
+            tuple(_of_files(parts, attempts)),
+            skipped,
+            tuple(one.file for attempt in attempts for one in attempt.written),
+            None if shredded is None else str(decided.shredding.schema),
+            told,
+        )
+
+
+def _with_schema(how: Ingestion, parts: Sequence[Part]) -> Ingestion:
+    """The ingestion with its shredding schema, inferred from the files if it is not decided."""
     parsing = how.parsing()
-    if parsing.undecided is not None:
-        sample = pa.chunked_array(how.sample(parts), type=parsing.whole().type)
-        how = replace(how, shredding=replace(how.shredding, schema=parsing.undecided.schema_for(sample)))
-    work = share_out(parts, task_bytes, form == "lines")
-    job = Job(spark, target, tuple(parts), how, work, mode == "overwrite", progress)
-    attempts, told = job.run()
-    shredded = how.parsing().schema
-    return Ingested(
-        tuple(_of_files(parts, attempts)),
-        skipped,
-        tuple(one.file for attempt in attempts for one in attempt.written),
-        None if shredded is None else str(how.shredding.schema),
-        told,
-    )
+    if parsing.undecided is None:
+        return how
+    sample = pa.chunked_array(how.sample(parts), type=parsing.whole().type)
+    return replace(how, shredding=replace(how.shredding, schema=parsing.undecided.schema_for(sample)))
 
 
 @dataclass(frozen=True)
@@ -230,8 +258,11 @@ class Job:
     target: Target
     parts: tuple[Part, ...]
     how: Ingestion
+    arguments: Mapping[str, str]
     work: tuple[tuple[Part, ...], ...]
     overwrite: bool
+    earlier: EarlierJobs | None
+    """What other jobs had ingested when this one began; None if the files are read whatever others did."""
     progress: ShowProgress | None
 
     def run(self) -> tuple[list[Attempt], str | None]:
@@ -251,9 +282,14 @@ class Job:
             if told:
                 self.target.put(f"{commit.BAD_LINES}{job}.ndjson", told)
             entries = zip(self.parts, _of_files(self.parts, attempts), strict=True)
-            note = note_of([{"stamp": part.stamp, **asdict(file)} for part, file in entries])
-            self.target.put(f"{commit.LOG}{job}.json", note)
-            self.target.commit(written, self.overwrite)
+            digests = _digests(attempts)
+            files = [
+                {"stamp": part.stamp, "digest": digests.get(part.path), **asdict(file)} for part, file in entries
+            ]
+            self.target.put(f"{commit.LOG}{job}.json", note_of(files, self.arguments))
+            earlier = self.earlier
+            check = None if earlier is None else lambda: earlier.check(self.parts)
+            self.target.commit(written, self.overwrite, check=check)
         except BaseException:
             self.target.abort()
             raise
@@ -274,6 +310,15 @@ class Job:
             if errors:
                 raise min(errors, key=lambda error: isinstance(error, Stopped))
             return attempts
+
+
+def _digests(attempts: Sequence[Attempt]) -> dict[str, Digest | None]:
+    """The content of each file, by its path."""
+    ranges: dict[str, list[tuple[Part, str | None]]] = {}
+    for attempt in attempts:
+        for one in attempt.taken:
+            ranges.setdefault(one.part.path, []).append((one.part, one.digest))
+    return {path: content_of(found) for path, found in ranges.items()}
 
 
 def _of_files(parts: Sequence[Part], attempts: Sequence[Attempt]) -> list[IngestedFile]:

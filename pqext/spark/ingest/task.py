@@ -20,7 +20,7 @@ from pqext.dataset.made_columns import make, maker
 from pqext.spark.ingest.bad_lines import documents, told_of
 from pqext.spark.ingest.plan import Ingestion
 from pqext.spark.json.csv_documents import CsvPiece
-from pqext.spark.json.text_parts import Part, form_hint, lines_before, stamp_of
+from pqext.spark.json.text_parts import Part, digest_of, form_hint, lines_before, stamp_of
 from pqext.spark.writing.part_files import PartFiles, Staging
 from pqext.spark.writing.staging import Staged
 from pqext.variant.access.cast import extract
@@ -40,6 +40,8 @@ class Taken:
     bytes: int = 0
     bad: int = 0
     told: bytearray = field(default_factory=bytearray)
+    digest: str | None = None
+    """The hash of its bytes; None for files of stores, whose stamps are versions."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,10 @@ class IngestTask:
                 if len(batch):
                     yield batch
         taken.told += compress(b"".join(told))
-        if stamp_of(self.how.place(part))[0] != part.stamp:
+        place = self.how.place(part)
+        if isinstance(place, str):
+            taken.digest = digest_of(place, part.start, part.size if part.stop is None else part.stop)
+        if stamp_of(place)[0] != part.stamp:
             raise ChangedFileError("the file has changed since it was listed: ingest it again", path=part.name)
 
     def _batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import xxhash
+
 from pqext.core.local_paths import scheme_of
 from pqext.core.sources.locate import locate
 from pqext.core.sources.store import Location
@@ -45,8 +47,14 @@ def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | 
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         given = os.fspath(path)
         named = given if is_remote(given) else local_path(given)
-        found |= dict(list_sources([named], storage_options if is_remote(given) else None))
-    return parts_of(found.items())
+        sources = list_sources([named], storage_options if is_remote(given) else None)
+        found |= {_plain(file) if isinstance(place, str) else file: place for file, place in sources}
+    return parts_of((file, file if isinstance(place, str) else place) for file, place in found.items())
+
+
+def _plain(path: str) -> str:
+    """The path of a file without ``.`` and ``..``, by which it is known whatever path names it."""
+    return os.path.realpath(path) if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
 def parts_of(files: Iterable[tuple[str, Any]]) -> list[Part]:
@@ -63,6 +71,17 @@ def stamp_of(place: str | Location) -> tuple[str, int]:
         return f"{stat.st_size} {stat.st_mtime_ns}", stat.st_size
     with place.open() as source:
         return f"{source.size} {getattr(source, 'version', None) or ''}".strip(), source.size
+
+
+def digest_of(path: str, start: int, stop: int) -> str:
+    """The hash of a byte range of a local file."""
+    found = xxhash.xxh3_128()
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        while start < stop and (data := file.read(min(READ_BYTES, stop - start))):
+            found.update(data)
+            start += len(data)
+    return found.hexdigest()
 
 
 def share_out(

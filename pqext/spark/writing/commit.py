@@ -74,12 +74,13 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
 
 def commit(
     target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None,
-    was_done: Callable[[], bool] | None = None,
+    was_done: Callable[[], bool] | None = None, check: Callable[[], None] | None = None,
 ) -> None:
     """Make a job's files ``names`` part of ``target``, in place of all that readers see there when overwriting.
 
     With ``folders``, of which each is the path of a partition below ``target``, only what lies in these is replaced.
-    Nothing happens where ``was_done`` tells, under the lock, that another job has done the same.
+    Nothing happens where ``was_done`` tells, under the lock, that another job has done the same. ``check`` is called
+    under the lock too; what it raises ends the commit before anything has changed.
 
     Raises as :func:`replaceable`, and ``RuntimeError`` when a file is missing, before anything has changed; ``OSError``
     when the system refuses a step: its notes say whether the save has happened.
@@ -90,6 +91,8 @@ def commit(
         if was_done is not None and was_done():
             shutil.rmtree(waiting, ignore_errors=True)
             return
+        if check is not None:
+            check()
         missing = [name for name in names if not (waiting / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
@@ -210,7 +213,8 @@ def _relative(path: str, target: Path) -> str:
 def _locked(target: Path) -> Iterator[None]:
     """Hold the lock that all of pqext's saves into ``target`` take; it ends with the process.
 
-    File systems that know no locks go without: there, one of two overwrites at the same time may keep the other's rows.
+    File systems that know no locks go without: there, one of two overwrites at the same time may keep the other's rows,
+    and two jobs that ingest one file at the same time may both add its rows.
     """
     try:
         import fcntl

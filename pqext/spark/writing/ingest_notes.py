@@ -1,28 +1,60 @@
-"""Notes of which files the rows of a folder come from."""
+"""Notes that record which input files the rows of a folder come from."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.sources.pending import check_note
-from pqext.dataset.files.notes import parsed
+from pqext.dataset.files.notes import parsed, whole
+
+Digest = tuple[tuple[int, str], ...]
+"""Hashes of consecutive byte ranges of a file, each with the end of its range."""
 
 
-def noted(note: bytes, path: str) -> set[tuple[str, str]]:
-    """The names and stamps in the note of a job. Raises ``CorruptFileError`` for a note that is damaged."""
+@dataclass(frozen=True)
+class Noted:
+    """An input file as a job ingested it."""
+
+    stamp: str
+    """The size, and the modification time or the version in its store."""
+    digest: Digest | None = None
+    """The content; None for files of stores, and in notes of earlier versions."""
+    arguments: Mapping[str, str] | None = None
+    """The arguments of the job as text; None in notes of earlier versions."""
+
+
+Note = Mapping[str, Noted]
+"""The input files of one job by their paths."""
+
+
+def read_ingest_note(note: bytes, path: str) -> Note:
+    """Parse the note of a job. Raises ``CorruptFileError`` if it is damaged."""
     try:
-        return {(str(one["path"]), str(one["stamp"])) for one in parsed(note)["files"]}
-    except (ValueError, TypeError, KeyError) as error:
+        content = parsed(note)
+        arguments = content.get("arguments")
+        if arguments is not None:
+            arguments = {str(name): str(text) for name, text in arguments.items()}
+        return {
+            str(file["path"]): Noted(str(file["stamp"]), _digest(file.get("digest")), arguments)
+            for file in content["files"]
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptFileError(
             f"the note of what was ingested is damaged ({error}): remove it to ingest its files again", path=path
         ) from None
 
 
-def note_of(entries: Sequence[Mapping[str, Any]]) -> bytes:
+def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] | None = None) -> bytes:
     """The note of files that were ingested. Raises ``LimitError`` for more of them than a note may name."""
-    note = json.dumps({"version": 1, "files": [*entries]}).encode()
+    content = {"version": 1, "files": [*entries]} | ({} if arguments is None else {"arguments": {**arguments}})
+    note = json.dumps(content).encode()
     check_note(len(note), "the note of what is ingested")
     return note
+
+
+def _digest(ranges: Any) -> Digest | None:
+    return None if ranges is None else tuple((whole(stop), str(text)) for stop, text in ranges)

@@ -8,8 +8,9 @@
 
 The note is written only where there is none. A job that finds that of another one finishes that first. An overwrite
 lists the old files before its note, and if another job has ended between the two, which ``_SUCCESS`` tells, the note is
-void and the job lists them anew: so of two overwrites at once the later one replaces the other's files too. pqext's
-readers honour the note
+void and the job lists them anew: so of two overwrites at once the later one replaces the other's files too. In the same
+way a job that ingests files reads again, before its note, which files others have ingested. pqext's readers honour the
+note
 (:mod:`pqext.dataset.files.store_journal`): they see the old files until all new ones are there. Other readers may see
 some of the new files, and old ones beside them, in step 3. :func:`pqext.spark.clean` and the next job finish step 3.
 """
@@ -35,7 +36,7 @@ from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import check_append
 from pqext.spark.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
-from pqext.spark.writing.ingest_notes import noted
+from pqext.spark.writing.ingest_notes import Note, read_ingest_note
 from pqext.spark.writing.part_files import Staging
 from pqext.spark.writing.staging import Token
 from pqext.spark.writing.streamed_notes import Batch
@@ -118,9 +119,14 @@ class StoreTarget:
                 removed[ours[1]] = None
         return Cleaned(finished, tuple(removed))
 
-    def ingested(self) -> set[tuple[str, str]]:
-        logs = self._bucket.keys(self._inside + LOG)
-        return {one for key in logs for one in noted(self._bucket.get(key)[0], self._bucket.url(key))}
+    def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
+        found = {}
+        for key in self._bucket.keys(self._inside + LOG):
+            name = key[len(self._inside) :]
+            if name not in known and name not in self._put:
+                with suppress(FileNotFoundError):  # an overwrite has removed it since
+                    found[name] = read_ingest_note(self._bucket.get(key)[0], self._bucket.url(key))
+        return found
 
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
@@ -163,7 +169,7 @@ class StoreTarget:
 
     def commit(
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
-        batch: Batch | None = None,
+        batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
         if batch is not None:
             self.put(batch.name, batch.dump())
@@ -175,7 +181,9 @@ class StoreTarget:
             if was_done or (batch is not None and self.has(batch)):
                 self._give_up()
                 return
-            after = self._last_job() if overwrite else None
+            after = self._last_job() if overwrite or check is not None else None
+            if check is not None:
+                check()
             old = self._replaced(folders) if overwrite else ()
             journal = StoreJournal(
                 self._job, uploads, small, old, after, None if batch is None else (batch.query, batch.number)

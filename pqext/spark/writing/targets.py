@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +14,7 @@ from pqext.spark.files import is_remote, local_path
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import check_target
 from pqext.spark.writing.commit import ABANDONED_AFTER, Cleaned
-from pqext.spark.writing.ingest_notes import noted
+from pqext.spark.writing.ingest_notes import Note, read_ingest_note
 from pqext.spark.writing.part_files import Staging
 from pqext.spark.writing.staging import Staged, StagedFolder
 from pqext.spark.writing.streamed_notes import Batch
@@ -27,8 +28,8 @@ class Target(Protocol):
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
         """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
 
-    def ingested(self) -> set[tuple[str, str]]:
-        """The names and stamps of the files that the rows come from, as far as jobs noted them."""
+    def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
+        """The notes of jobs about their input files, by the names of the notes; without those that are ``known``."""
 
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         """Raise ``ValueError`` when files like ``empty`` cannot be written here."""
@@ -51,10 +52,13 @@ class Target(Protocol):
 
     def commit(
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
-        batch: Batch | None = None,
+        batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
         """Make the files visible, and those that were put, in place of the others when overwriting, or of those in the
         partitions ``folders``. They are a ``batch`` of a stream, perhaps: nothing happens where that is there already.
+
+        ``check`` is called before the decision, while no other job can commit unnoticed. What it raises ends the
+        commit, and nothing has changed then.
         """
 
     def abort(self) -> None:
@@ -73,18 +77,23 @@ class FolderTarget:
     def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
         return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else Cleaned((), ())
 
-    def ingested(self) -> set[tuple[str, str]]:
-        return {one for log in commit.logs(self._folder) for one in noted(read_note(str(log)), str(log))}
+    def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
+        found = {}
+        for log in commit.logs(self._folder):
+            if log.name not in known:
+                with suppress(FileNotFoundError):  # an overwrite has removed it since
+                    found[log.name] = read_ingest_note(read_note(str(log)), str(log))
+        return found
 
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         check_target(self._folder, overwrite, empty, partition_by)
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
-        self._job = job
+        self._job, self._put = job, []
         return StagedFolder(str(commit.begin(self._folder, job, owner)))
 
     def join(self, job: str) -> Staged:
-        self._job = job
+        self._job, self._put = job, []
         folder = commit.staged(self._folder, job)
         folder.mkdir(parents=True, exist_ok=True)
         return StagedFolder(str(folder))
@@ -105,13 +114,13 @@ class FolderTarget:
 
     def commit(
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
-        batch: Batch | None = None,
+        batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
         if batch is not None:
             self.put(batch.name, batch.dump())
         commit.commit(
             self._folder, self._job, [*(one.file.name for one in files), *self._put], overwrite=overwrite,
-            folders=folders, was_done=None if batch is None else lambda: bool(self.has(batch)),
+            folders=folders, was_done=None if batch is None else lambda: bool(self.has(batch)), check=check,
         )
 
     def abort(self) -> None:
