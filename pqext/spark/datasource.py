@@ -7,6 +7,7 @@ so must it be on the executors.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -30,6 +31,8 @@ class PqextSource(DataSource):
     :class:`pqext.core.options.WriteOptions`.
     """
 
+    _has_user_schema = True
+
     @classmethod
     def name(cls) -> str:
         """The format's name in Spark."""
@@ -41,6 +44,7 @@ class PqextSource(DataSource):
         _refuse_tables(self.options)
         from pqext.spark.streams.files import stream_options
 
+        self._has_user_schema = False  # Spark asks only where the user gives none, and pickles this object afterwards
         return Query.from_options(stream_options(self.options)[1]).schema()
 
     @brief
@@ -50,8 +54,8 @@ class PqextSource(DataSource):
         Raises ``ValueError`` for a column that the files have not, or have of another type.
         """
         _refuse_tables(self.options)
-        query = Query.from_options(self.options).resolved()
-        check_given(schema, query.schema())
+        query = replace(Query.from_options(self.options).resolved(), has_user_schema=self._has_user_schema)
+        check_given(schema, query.schema(), has_all=not self._has_user_schema)
         return Reader(query, schema)
 
     @brief
@@ -76,7 +80,7 @@ class PqextSource(DataSource):
         from pqext.spark.streams.source import ParquetStream
 
         _refuse_tables(self.options)
-        return ParquetStream(self.options, schema)
+        return ParquetStream(self.options, schema, self._has_user_schema)
 
 
 def _refuse_tables(options: Mapping[str, str]) -> None:

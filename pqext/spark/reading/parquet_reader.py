@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.core.errors import ParquetError
+from pqext.core.errors import ParquetError, SchemaMismatchError
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.reader import ParquetFile
 from pqext.dataset.planning.plan import Task
@@ -28,8 +28,17 @@ BATCH_BYTES = 64 << 20
 """A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
 
 
-def check_given(given: StructType, schema: StructType) -> None:
-    """Raise ``ValueError`` when a schema of the user's, ``given``, would show nulls or casts and not the files."""
+def check_given(given: StructType, schema: StructType, *, has_all: bool = False) -> None:
+    """Raise ``ValueError`` when a schema of the user's, ``given``, would show nulls or casts and not the files.
+
+    ``has_all``: ``given`` is the schema that the files had earlier, so that a column beyond it would be lost.
+    """
+    extra = [name for name in schema.names if name not in given.names] if has_all else []
+    if extra:
+        raise SchemaMismatchError(
+            f"schemas differ: files have {', '.join(extra)}, which files did not have when the schema was read: read "
+            "them with a new data frame or stream, or choose columns by schema() or option columns"
+        )
     types = {field.name: field.dataType.simpleString() for field in schema}
     for field in given:
         type = field.dataType.simpleString()

@@ -49,6 +49,8 @@ class Query:
     files: tuple[str, ...] = field(repr=False)
     """Paths and URLs."""
     columns: tuple[str | Computed, ...] | None = None
+    has_user_schema: bool = False
+    """Whether the user's schema chooses columns: files need not agree on the others."""
     where: Expression | None = None
     bbox: Box | None = None
     bbox_column: str | None = None
@@ -183,6 +185,8 @@ class Query:
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> FilesQuery:
         """What is asked of all files, of which the store drops some before they are opened."""
         query = self.query(self.files, names, filter)
+        if self.columns is None and not self.has_user_schema:
+            query = replace(query, result=None)  # so that a column that only later files have is an error
         if self.skipping is None:
             return query
         places = [

@@ -28,9 +28,12 @@ class StreamSlice(InputPartition):
 
 
 class ParquetStream(FileStream):
-    """Reads each file once, of the columns of ``schema``, by the options of reading that ``options`` are."""
+    """Reads each file once, of the columns of ``schema``, by the options of reading that ``options`` are.
 
-    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+    If the user has not given the schema, a file with further columns is an error.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:
         of_stream, self._given = stream_options(options)
         if "schema" in self._given:
             raise ValueError("a stream has one schema: leave option schema out, and give the columns to schema()")
@@ -42,6 +45,7 @@ class ParquetStream(FileStream):
         )
         Query.from_options(self._given, [])
         self._schema = schema
+        self._has_user_schema = has_user_schema
 
     @brief
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -51,8 +55,9 @@ class ParquetStream(FileStream):
             return []
         every = [(one.file, one.place) for one in there]
         query = Query.from_options(self._given, every)
-        query = replace(query, files=tuple(one.file for one in new)).resolved()
-        check_given(self._schema, query.schema())
+        files = tuple(one.file for one in new)
+        query = replace(query, files=files, has_user_schema=self._has_user_schema).resolved()
+        check_given(self._schema, query.schema(), has_all=not self._has_user_schema)
         slices = Reader(query, self._schema).partitions()
         named = query.named()
         return [
