@@ -35,6 +35,7 @@ from pqext.cli.outputs import Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
+from pqext.cli.scan_arguments import IgnoreTableFormat
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.cli.standard_input import STREAM, stored
 from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
@@ -196,6 +197,7 @@ def command(
         bool, option("--append", help="Add row groups to OUT, a local file, in its columns, shredding and CRS.")
     ] = False,
     force: Force = False,
+    ignore_table_format: IgnoreTableFormat = False,
     reading: Reading = DEFAULTS,
     storage: Storage = None,
     anonymous: Anonymous = False,
@@ -208,9 +210,7 @@ def command(
     Example: pqext convert 'logs/*.ndjson.gz' logs.parquet --geometry lon,lat --compression zstd
     """
     with refusals():
-        made = [
-            *_made("points", geometry), *_made("wkt", wkt), *_made("geojson", geojson_), *_made("json", json)
-        ]
+        made = [*_made("points", geometry), *_made("wkt", wkt), *_made("geojson", geojson_), *_made("json", json)]
         if not inputs:
             raise ValueError(f"OUT is missing: pqext convert {named(dest)} OUT, where OUT is the Parquet file to write")
         if append and force:
@@ -229,8 +229,8 @@ def command(
         chosen = stated(shredding)
         parsing: dict[str, Any] = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
         parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
-        if kind is Format.parquet and STREAM in places:
-            sources = [stored()]
+        if kind is Format.parquet:
+            sources = [stored()] if STREAM in places else _sources(places, ignore_table_format)
         nested = (variant or (there and there.variant) or _VARIANT) if kind is Format.json else None
         if nested is None and variant is not None:
             raise ValueError(f"--variant is for JSON input: --json {variant} makes a column of JSON text a VARIANT")
@@ -318,14 +318,14 @@ def _made(kind: Kind, given: list[str] | None) -> Iterator[Made]:
     return (parse_made(kind, text) for text in given or ())
 
 
-def _sources(given: list[Place]) -> list[Source]:
+def _sources(given: list[Place], ignore_table_format: bool = True) -> list[Source]:
     if STREAM in given:
         if len(given) > 1:
             raise ValueError("standard input is read alone, without other inputs")
         return [sys.stdin.buffer]
     from pqext.dataset.files.sources import find_sources
 
-    return list(find_sources(given))
+    return list(find_sources(given, ignore_table_format=ignore_table_format))
 
 
 def _destination(dest: Place, force: bool) -> Any:

@@ -61,7 +61,7 @@ def one_file(path: Place) -> Place:
     from pqext.core.suggest import listed
     from pqext.dataset.files.sources import find_sources
 
-    files = [name for name in map(str, find_sources(path)) if name.endswith(PARQUET)]
+    files = [name for name in map(str, find_sources(path, ignore_table_format=True)) if name.endswith(PARQUET)]
     if not files:
         raise _no_parquet(path)
     if len(files) > 1:
@@ -78,7 +78,7 @@ def every_file(given: Sequence[Place]) -> list[Place]:
 
     found: dict[Any, Place] = {}
     for path in given:
-        below: list[Place] = [*find_sources(path)]
+        below: list[Place] = [*find_sources(path, ignore_table_format=True)]  # files are looked at, not tables
         if isinstance(path, str) and os.path.isdir(path):
             below = [one for one in below if str(one).endswith(PARQUET)]
             if not below:
@@ -106,6 +106,7 @@ _OPTIONS = (
     ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
     ("pass overwrite=True", "pass --force"), ("leave out skipping=", "leave out --skipping"),
     (', or on_foreign="ignore" when opening it', ""),
+    ("pass ignore_table_format=True", "pass --ignore-table-format"),
     (ADVICE, "raise it with --memory-bytes"), ('read with int96="us"', "pass --int96 us"),
     ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
     ("than max_depth", "than --max-depth"),

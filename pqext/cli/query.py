@@ -21,6 +21,7 @@ from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
 from pqext.cli.scan_arguments import (
     Geometry,
+    IgnoreTableFormat,
     Invalid,
     Json,
     OnInvalid,
@@ -64,6 +65,7 @@ def query(
     on_invalid: Invalid = OnInvalid.stop,
     partition_types: PartitionTypes = None,
     skipping: Skipping = None,
+    ignore_table_format: IgnoreTableFormat = False,
     timezone: Timezone = "UTC",
     limit: Annotated[
         int | None,
@@ -110,7 +112,10 @@ def query(
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select, union, on_invalid, partition_types, store or None, timezone, reading)
+        found = asked(
+            places, where, select, union, on_invalid, partition_types, store or None, timezone, reading,
+            ignore_table_format,
+        )  # fmt: skip
         if explain:
             click.echo(without_path(found.limit(limit, offset).explain("json" if as_json else "text")))
             return
@@ -138,6 +143,7 @@ def head(
     on_invalid: Invalid = OnInvalid.stop,
     partition_types: PartitionTypes = None,
     skipping: Skipping = None,
+    ignore_table_format: IgnoreTableFormat = False,
     timezone: Timezone = "UTC",
     form: Annotated[
         Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
@@ -155,7 +161,10 @@ def head(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        found = asked(places, where, select, union, on_invalid, partition_types, store or None, timezone, reading)
+        found = asked(
+            places, where, select, union, on_invalid, partition_types, store or None, timezone, reading,
+            ignore_table_format,
+        )  # fmt: skip
         schema, batches = _started(found.limit(rows), BATCH_ROWS)
     formats = formats_of(variants, geometry, True)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None, formats)
@@ -168,6 +177,7 @@ def count(
     on_invalid: Invalid = OnInvalid.stop,
     partition_types: PartitionTypes = None,
     skipping: Skipping = None,
+    ignore_table_format: IgnoreTableFormat = False,
     timezone: Timezone = "UTC",
     as_json: Json = False,
     reading: Reading = DEFAULTS,
@@ -182,7 +192,11 @@ def count(
     """
     with refusals():
         *places, store = placed([*sources, skipping or ""], storage, anonymous)
-        rows = asked(places, where, None, union, on_invalid, partition_types, store or None, timezone, reading).count()
+        found = asked(
+            places, where, None, union, on_invalid, partition_types, store or None, timezone, reading,
+            ignore_table_format,
+        )  # fmt: skip
+        rows = found.count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

@@ -82,6 +82,13 @@ Skipping = Annotated[
         help="A data-skipping store of these files (pqext skipping build): those that it refuses are not opened.",
     ),
 ]
+IgnoreTableFormat = Annotated[
+    bool,
+    Option(
+        "--ignore-table-format",
+        help="Read every file of the folder of a Delta, Iceberg or Hudi table, also those that the table has removed.",
+    ),
+]
 Timezone = Annotated[
     str,
     Option(
@@ -106,6 +113,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 def asked(
     sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool,
     on_invalid: OnInvalid, partition_types: str | None, skipping: Place | None, timezone: str, reading: Reading,
+    ignore_table_format: bool,
 ) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.dataset.notations.dnf import from_text
@@ -120,6 +128,7 @@ def asked(
     found = scan(
         sources, schema="union" if union else None, limits=reading.limits, on_invalid=on_invalid.value,
         partition_types=_types_of(partition_types), skipping=store, timezone=timezone, options=reading.options,
+        ignore_table_format=ignore_table_format,
     )  # fmt: skip
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])

@@ -51,6 +51,7 @@ class ScanKeywords(ReadKeywords, total=False):
     include_file_paths: str | None
     include_row_numbers: str | None
     skipping: Any
+    ignore_table_format: bool
     timezone: str
     limits: Limits
     options: ReadOptions | None

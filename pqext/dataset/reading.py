@@ -37,6 +37,7 @@ def scan(
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
     skipping: Any = None,
+    ignore_table_format: bool = False,
     timezone: str = DEFAULT,
     limits: Limits = DEFAULT_LIMITS,
     options: ReadOptions | None = None,
@@ -77,6 +78,9 @@ def scan(
             filter. Filters cannot ask about it.
         skipping: A data-skipping store (:func:`pqext.skipping.open_store`), or its path or URL. Files that it refuses
             are not opened; those that have changed since it was made are read.
+        ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, also those that
+            the table has removed. By default such a folder is an error; files of the table that are named one by one
+            are read.
         timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
             an offset (``"+02:00"``): of text without a zone, dates and timestamps without a time zone as instants,
             and of instants as text, dates, times and timestamps without a time zone.
@@ -93,7 +97,7 @@ def scan(
     Raises:
         FileNotFoundError: For sources that do not exist.
         ValueError: For SQL text or arguments that are not understood.
-        UnsupportedError: For a URL that nothing installed opens.
+        UnsupportedError: For a URL that nothing installed opens, and for the folder of a table.
 
     Example:
         >>> import pqext, pyarrow
@@ -106,7 +110,7 @@ def scan(
     read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
     if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
-    found = find_sources(sources, filesystem, storage_options)
+    found = find_sources(sources, filesystem, storage_options, ignore_table_format=ignore_table_format)
     files, summaries = expanded([*located(sources, filesystem, storage_options)], found, read, limits)
     partitions = partitions_of(
         sources, files, partitioning, types=partition_types, filesystem=filesystem, storage_options=storage_options

@@ -76,20 +76,22 @@ def local_path(path: str) -> str:
     raise UnsupportedError(f"{path} is {reason}: {advice}", feature=f"{scheme} paths")
 
 
-def list_files(paths: Iterable[str]) -> list[str]:
+def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> list[str]:
     """All files that ``paths`` name: files, folders with all below them, and patterns; hidden ones left out."""
-    return [str(found) for found in find_sources(list(paths))]
+    return [str(found) for found in find_sources(list(paths), ignore_table_format=ignore_table_format)]
 
 
 def list_sources(
-    paths: Sequence[str], storage_options: Mapping[str, Any] | None, name_filter: str | None = None
+    paths: Sequence[str], storage_options: Mapping[str, Any] | None, name_filter: str | None = None,
+    *, ignore_table_format: bool = False,
 ) -> Iterator[tuple[str, Any]]:
     """All files that ``paths`` and URLs name: the path or URL that opens each, and where it lies.
 
     Of folders' and patterns' files only those whose own name matches ``name_filter``, where that is given. Raises
-    ``ValueError`` for options with nothing that they apply to, ``FileNotFoundError`` where no name matches.
+    ``ValueError`` for options with nothing that they apply to, ``FileNotFoundError`` where no name matches, and
+    ``TableFormatError`` for the folder of a table, unless ``ignore_table_format``.
     """
-    found = _sources(paths, storage_options)
+    found = _sources(paths, storage_options, ignore_table_format)
     if name_filter is not None:
         several = [re.compile(fnmatch.translate(one)).fullmatch for one in alternatives(name_filter)]
         named = ((one, source_name(one[1]).replace(os.sep, "/").rpartition("/")[2]) for one in found)
@@ -100,15 +102,17 @@ def list_sources(
     yield from found
 
 
-def _sources(paths: Sequence[str], storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
+def _sources(
+    paths: Sequence[str], storage_options: Mapping[str, Any] | None, ignore_table_format: bool
+) -> Iterator[tuple[str, Any]]:
     if not any(map(is_remote, paths)):
         if storage_options:
             raise ValueError("storage_options are for URLs, such as s3://bucket/key")
-        yield from ((path, path) for path in list_files(paths))
+        yield from ((path, path) for path in list_files(paths, ignore_table_format=ignore_table_format))
         return
     for given in paths:
         options = storage_options if is_remote(given) else None
-        for place in find_sources(given, None, options):
+        for place in find_sources(given, None, options, ignore_table_format=ignore_table_format):
             if isinstance(place, str):
                 yield place, place
                 continue

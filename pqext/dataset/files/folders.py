@@ -28,6 +28,7 @@ from pqext.core import local_paths
 from pqext.core.errors import CorruptFileError
 from pqext.dataset.files.notes import parsed, read_note
 from pqext.dataset.files.spark_metadata import SinkLog
+from pqext.dataset.files.table_formats import TableFormatError, format_of_entry
 
 COMMIT = "_pqext_commit-"
 """How the name of a folder begins whose save is decided and not finished."""
@@ -129,19 +130,21 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def files_below(directory: str, pattern: Sequence[str] = ()) -> dict[str, str]:
+def files_below(
+    directory: str, pattern: Sequence[str] = (), *, ignore_table_format: bool = False
+) -> dict[str, str]:
     """The visible files of ``directory`` and the folders in it, in order, and for each the path where it is now.
 
     With a ``pattern``, one part a level (``**`` for any number of levels), only the files that match and those in
     matching folders; hidden names match nothing. Keys are the paths at which the files will be when every save is
     finished; values differ from them for files of an unfinished one.
 
-    Raises ``OSError`` for a folder that cannot be read or never stops changing, and ``CorruptFileError`` for a journal
-    that cannot be understood.
+    Raises ``OSError`` for a folder that cannot be read or never stops changing, ``CorruptFileError`` for a journal that
+    cannot be understood, and ``TableFormatError`` for the folder of a table unless ``ignore_table_format``.
     """
     before: _Walk | None = None
     for _ in range(_WALKS):
-        walk = _Walk(directory, tuple(pattern))
+        walk = _Walk(directory, tuple(pattern), ignore_table_format)
         if walk.settled or (before is not None and walk.agrees(before)):
             return walk.found
         before = walk
@@ -171,6 +174,7 @@ class _Folder:
             self.folders: list[str] = []
             self.links: list[str] = []
             self.commits: list[str] = []
+            self.format: str | None = None  # of the table that is here
             self.old: set[str] = set()
             self._scan()
             journals = {commit: Journal.load(commit) for commit in self.commits}
@@ -200,6 +204,7 @@ class _Folder:
                     files[path] = path
 
     def _sort(self, entry: os.DirEntry[str], path: str) -> None:
+        self.format = self.format or format_of_entry(entry)
         if entry.name.startswith(COMMIT) and entry.is_dir():
             self.commits.append(path)
         elif is_hidden(entry.name):
@@ -224,7 +229,8 @@ class _Folder:
 class _Walk:
     """One walk over a folder and those in it, as far as a pattern goes."""
 
-    def __init__(self, directory: str, pattern: tuple[str, ...]) -> None:
+    def __init__(self, directory: str, pattern: tuple[str, ...], ignore_table_format: bool) -> None:
+        self._ignore_table_format = ignore_table_format
         self.commits: set[str] = set()
         self.stamps: dict[str, int] = {}
         self.complete = True
@@ -254,6 +260,8 @@ class _Walk:
                 raise
             self.complete = False
             return []
+        if folder.format is not None and not self._ignore_table_format:
+            raise TableFormatError(folder.format, directory)
         self.stamps.setdefault(directory, stamp)
         self.commits.update(folder.commits)
         self._old |= folder.old

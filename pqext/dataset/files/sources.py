@@ -16,10 +16,12 @@ from pqext.core.suggest import nearest
 from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.folders import files_below, is_hidden, matches
 from pqext.dataset.files.store_journal import settled
+from pqext.dataset.files.table_formats import check_folder, check_listing, check_parents
 
 
 def find_sources(
-    sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+    sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None,
+    *, ignore_table_format: bool = False,
 ) -> tuple[Any, ...]:
     """The files that ``sources`` names, in order; what is not a path is passed on as it is.
 
@@ -29,13 +31,14 @@ def find_sources(
     is not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not
     within a directory, which might hold itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as
     in :func:`pqext.core.sources.locate.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a
-    file that is not there.
+    file that is not there, and ``TableFormatError`` for a folder or pattern at, within or above a table of Delta,
+    Iceberg or Hudi, unless ``ignore_table_format``.
     """
     several = [*located(sources, filesystem, storage_options)]
     if not several:
         raise ValueError("the list of sources is empty")
     is_one = len(several) == 1
-    return tuple(found for source in several for found in _find(source, is_one))
+    return tuple(found for source in several for found in _find(source, is_one, ignore_table_format))
 
 
 def common_root(
@@ -82,31 +85,33 @@ def located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | 
         yield source if isinstance(source, Location) else locate(source, filesystem, storage_options)
 
 
-def _find(path: Any, is_one: bool) -> Iterable[Any]:
+def _find(path: Any, is_one: bool, ignore_table_format: bool) -> Iterable[Any]:
     if isinstance(path, Location):
-        return _find_remote(path, is_one)
+        return _find_remote(path, is_one, ignore_table_format)
     if not isinstance(path, str):
         return [path]
     if os.path.isdir(path):
-        found = [*files_below(path).values()]
+        if not ignore_table_format:
+            check_folder(path)
+        found = [*files_below(path, ignore_table_format=ignore_table_format).values()]
         reason = "No file in this folder but hidden ones" if os.listdir(path) else "The folder is empty"
     elif os.path.exists(path):
         return [path]
     elif (several := alternatives(path)) != [path]:
-        found = sorted({one for alternative in several for one in _found(alternative)})
+        found = sorted({one for alternative in several for one in _found(alternative, ignore_table_format)})
         reason = "No file matches this pattern"
     else:
-        found = _matching(path)
+        found = _matching(path, ignore_table_format)
         reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT) + _near(path)
     if not found:
         raise FileNotFoundError(errno.ENOENT, reason, path)
     return found
 
 
-def _found(alternative: Any) -> Iterable[Any]:
+def _found(alternative: Any, ignore_table_format: bool) -> Iterable[Any]:
     """What one of several alternatives names, which may be nothing."""
     try:
-        return _find(alternative, False)
+        return _find(alternative, False, ignore_table_format)
     except FileNotFoundError:
         return ()
 
@@ -127,13 +132,13 @@ _ALIKE = 0.85
 """How alike paths must be, whose ends are the same anyway."""
 
 
-def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
+def _find_remote(place: Location, is_one: bool, ignore_table_format: bool) -> Sequence[Location]:
     """A file, the visible ones below a folder, or those that match a pattern.
 
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
     if (several := alternatives(place.key)) != [place.key] and not (is_one and place.is_file()):
-        named = {one.key: one for key in several for one in _found(place.at(key))}
+        named = {one.key: one for key in several for one in _found(place.at(key), ignore_table_format)}
         if not named:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
         return [named[key] for key in sorted(named)]
@@ -143,19 +148,29 @@ def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
         root, pattern = place.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
         start = len(_parts(root))
-        found = [one for one in settled(root) if matches(_parts(one)[start:], pattern)]
+        every = _listed(root, ignore_table_format)
+        found = [one for one in every if matches(_parts(one)[start:], pattern)]
         if not found:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
         return found
     if ("." in name and not is_one) or place.is_file():
         return [place]
     start = len(_parts(place))
-    every = settled(place)
+    every = _listed(place, ignore_table_format)
     found = [one for one in every if not any(map(is_hidden, _parts(one)[start:]))]
     if not found:
         reason = "No file in this folder but hidden ones" if every else os.strerror(errno.ENOENT)
         raise FileNotFoundError(errno.ENOENT, reason, place.path)
     return found
+
+
+def _listed(folder: Location, ignore_table_format: bool) -> Sequence[Location]:
+    every = settled(folder)
+    if not ignore_table_format:
+        start = len(folder.key.rstrip("/"))
+        check_listing(folder, (one.key[start:] for one in every))
+        check_parents(folder)
+    return every
 
 
 def _parts(place: Location) -> list[str]:
@@ -170,13 +185,17 @@ def _remote_root(place: Location) -> str:
     return "/" + "/".join(parts[:fixed])
 
 
-def _matching(pattern: str) -> list[str]:
+def _matching(pattern: str, ignore_table_format: bool) -> list[str]:
     parts, fixed = Path(pattern).parts, _fixed_parts(pattern)
     if fixed == len(parts):
         return []
     only_folders = ["**"] if pattern.endswith((os.sep, os.altsep or os.sep)) else []
+    root = os.path.join("", *parts[:fixed])
+    if not ignore_table_format:
+        check_folder(root)
     try:
-        return [*files_below(os.path.join("", *parts[:fixed]), [*parts[fixed:], *only_folders]).values()]
+        below = files_below(root, [*parts[fixed:], *only_folders], ignore_table_format=ignore_table_format)
+        return [*below.values()]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -47,7 +47,8 @@ def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | 
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         given = os.fspath(path)
         named = given if is_remote(given) else local_path(given)
-        sources = list_sources([named], storage_options if is_remote(given) else None)
+        storage = storage_options if is_remote(given) else None
+        sources = list_sources([named], storage, ignore_table_format=True)  # files of text are no table's
         found |= {_plain(file) if isinstance(place, str) else file: place for file, place in sources}
     return parts_of((file, file if isinstance(place, str) else place) for file, place in found.items())
 

@@ -83,6 +83,7 @@ def read(
     engine: Engine = "python",
     skipping: Any = None,
     partition_types: PartitionTypes | None = None,
+    ignore_table_format: bool = False,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
 
@@ -109,7 +110,8 @@ def read(
     file that asks for more is refused. ``schema="union"`` matches the columns of files by name, as :func:`pqext.scan`
     does; all files must agree by default. ``include_file_paths`` and ``include_row_numbers`` name columns for the file
     of each row and its number there. ``path_glob_filter``, Spark's ``pathGlobFilter``, leaves out files whose own name
-    does not match a pattern.
+    does not match a pattern. The folder of a Delta, Iceberg or Hudi table is an error unless
+    ``ignore_table_format=True``, which reads every file, also those that the table has removed.
 
     ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
     that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
@@ -148,6 +150,7 @@ def read(
         engine=engine,
         skipping=skipping,
         partition_types=partition_types,
+        ignore_table_format=ignore_table_format,
     )
     if needs_schema(where):
         return _read_where(again, columns, where)
@@ -171,6 +174,7 @@ def read(
         path_glob_filter=path_glob_filter,
         skipping=skipping,
         partition_types=partition_types,
+        ignore_table_format=ignore_table_format,
     )
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
@@ -249,8 +253,8 @@ def query(
         where: Which rows count: an expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext's own
             (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it holds no functions of Spark.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter`` and
-            ``skipping``, as :func:`read` has them.
+            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter``, ``skipping``
+            and ``ignore_table_format``, as :func:`read` has them.
 
     Returns:
         A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
@@ -392,6 +396,7 @@ def explain_read(
     all_indexes: bool = False,
     skipping: Any = None,
     partition_types: PartitionTypes | None = None,
+    ignore_table_format: bool = False,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
 
@@ -431,6 +436,7 @@ def explain_read(
         path_glob_filter=path_glob_filter,
         skipping=skipping,
         partition_types=partition_types,
+        ignore_table_format=ignore_table_format,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     return _explained(spark, lambda: query, engine, all_indexes)

@@ -96,7 +96,10 @@ class Query:
                     raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
         paths, storage = option_paths(options, remote=True), values.get("storage_options")
         name_filter = values.pop("path_glob_filter", None)
-        listed = [*list_sources(paths, storage, name_filter)] if found is None else found
+        ignored = values.pop("ignore_table_format", False)
+        if found is None:
+            found = [*list_sources(paths, storage, name_filter, ignore_table_format=ignored)]
+        listed = found
         files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
@@ -256,6 +259,7 @@ def encode_options(
     path_glob_filter: str | None = None,
     skipping: Any = None,
     partition_types: PartitionTypes | None = None,
+    ignore_table_format: bool = False,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -280,6 +284,7 @@ def encode_options(
         "include_row_numbers": include_row_numbers,
         "path_glob_filter": path_glob_filter,
         "skipping": None if skipping is None else StoreGiven.of(skipping).as_text(),
+        "ignore_table_format": "true" if ignore_table_format else None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -382,4 +387,5 @@ _PARSERS: dict[str, Any] = {
     "path_glob_filter": _file_pattern,
     "skipping": StoreGiven.from_text,
     "timezone": _timezone,
+    "ignore_table_format": _flag,
 }

@@ -76,7 +76,11 @@ def read_with_skipping(
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "false":
         expression = replace_columns(expression, lambda column: _in_schema(column, frame.schema))
     rows = where(frame, expression)  # which tells what is wrong with the filter
-    sources = [place for one in paths for place in find_sources(one, None, storage if is_remote(one) else None)]
+    sources = [
+        place
+        for one in paths
+        for place in find_sources(one, None, storage if is_remote(one) else None, ignore_table_format=True)
+    ]
     store = StoreGiven.of(skipping).open(storage)
     found = store.refusals(sources, expression, _trusting(files, frame.schema))
     names = objects_of(sources).paths

@@ -81,11 +81,13 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """What the streams of all kinds of files share: which files a batch has."""
 
     def __init__(
-        self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions
+        self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions,
+        *, ignore_table_format: bool = True,
     ) -> None:
         self._paths = paths
         self._storage = storage_options
         self._options = options
+        self._ignore_table_format = ignore_table_format
         self._until: frozenset[bytes] | None = None
 
     @abstractmethod
@@ -118,7 +120,7 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def listed(self) -> list[StreamedFile]:
         """All files that are there: local ones by their times and names, those of stores by their names."""
         try:
-            found = [*list_sources(self._paths, self._storage)]
+            found = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
         except FileNotFoundError:
             return []
         files = [StreamedFile(file, place, _final(source_name(place))) for file, place in found]

@@ -40,8 +40,10 @@ class ParquetStream(FileStream):
         if any(name.lower().replace("_", "") == "pathglobfilter" for name in self._given):
             raise ValueError("a stream reads what its path names: give path/*.parquet in place of path_glob_filter")
         storage = self._given.get("storage_options")
+        flag = next((text for name, text in self._given.items() if name.lower() == "ignore_table_format"), "false")
         super().__init__(
-            option_paths(options, remote=True), None if storage is None else storage_options(storage), of_stream
+            option_paths(options, remote=True), None if storage is None else storage_options(storage), of_stream,
+            ignore_table_format=flag.lower() == "true",
         )
         Query.from_options(self._given, [])
         self._schema = schema

@@ -65,6 +65,7 @@ def write(
     if storage_options is None and is_remote(path):
         storage_options = from_hadoop(df.sparkSession, path)
     target = target_of(path, storage_options)
+    target.check_no_table()
     if mode in ("error", "ignore") and target.has_files:
         if mode == "ignore":
             return Saved(target.path, ())

@@ -54,6 +54,7 @@ class Work:
         if self.choices.storage_options and not is_remote(paths[0]):
             raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
         self.target: Target = target_of(paths[0], self.choices.storage_options)
+        self.target.check_no_table()
         self.options = self.choices.writer
         self.division = self.choices.division
         self.schema = file_schema(schema)

@@ -33,6 +33,7 @@ from pqext.core.sources.pending_stores import pending_store
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
+from pqext.dataset.files.table_formats import check_listing, check_parents, writing
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import check_append
 from pqext.spark.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
@@ -128,12 +129,17 @@ class StoreTarget:
                     found[name] = read_ingest_note(self._bucket.get(key)[0], self._bucket.url(key))
         return found
 
+    def check_no_table(self) -> None:
+        with writing():
+            check_parents(self._bucket.place(self._bucket.prefix))
+
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
             raise ValueError(
                 f"{self.path} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
                 "the new files from all readers: save to another folder"
             )
+        self.check_no_table()
         present = self._visible()
         strange = next((key for key in present if not key.endswith(".parquet")), None)
         if overwrite and strange is not None:
@@ -237,6 +243,8 @@ class StoreTarget:
     def _visible(self) -> list[str]:
         inside = len(self._inside)
         found = self._bucket.keys(self._inside)
+        with writing():
+            check_listing(self._bucket.place(self._bucket.prefix), (key[inside:] for key in found))
         return [key for key in found if not any(map(is_hidden, key[inside:].split("/")))]
 
     def _replaced(self, folders: Collection[str] | None) -> tuple[str, ...]:

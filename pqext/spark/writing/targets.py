@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.notes import read_note
+from pqext.dataset.files.table_formats import check_folder, writing
 from pqext.spark.files import is_remote, local_path
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import check_target
@@ -30,6 +31,9 @@ class Target(Protocol):
 
     def ingested(self, known: Collection[str] = ()) -> dict[str, Note]:
         """The notes of jobs about their input files, by the names of the notes; without those that are ``known``."""
+
+    def check_no_table(self) -> None:
+        """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""
 
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         """Raise ``ValueError`` when files like ``empty`` cannot be written here."""
@@ -85,8 +89,14 @@ class FolderTarget:
                     found[log.name] = read_ingest_note(read_note(str(log)), str(log))
         return found
 
+    def check_no_table(self) -> None:
+        with writing():
+            check_folder(self.path)
+
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
-        check_target(self._folder, overwrite, empty, partition_by)
+        self.check_no_table()
+        with writing():  # of tables below the folder
+            check_target(self._folder, overwrite, empty, partition_by)
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
         self._job, self._put = job, []
@@ -106,7 +116,8 @@ class FolderTarget:
 
     @property
     def has_files(self) -> bool:
-        return self._folder.is_dir() and bool(files_below(self.path))
+        with writing():
+            return self._folder.is_dir() and bool(files_below(self.path))
 
     def has(self, batch: Batch) -> bool | None:
         note = self._folder / batch.name

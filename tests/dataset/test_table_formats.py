@@ -1,0 +1,163 @@
+"""Folders of Delta, Iceberg and Hudi tables: an error for readers and writers, while named files are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from fsspec.implementations.memory import MemoryFileSystem
+
+import pqext
+from pqext.cli.app import app
+from pqext.cli.files import describe
+from pqext.core.errors import UnsupportedError
+from pqext.dataset.files.folders import files_below
+
+deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (extra 'delta')")
+
+
+@pytest.fixture
+def delta(tmp_path: Path) -> Path:
+    """A table of which a file was removed that is still there."""
+    folder = tmp_path / "lake" / "delta"
+    table = pa.table({"id": [1, 2], "day": ["a", "b"]})
+    deltalake.write_deltalake(folder, table, partition_by=["day"])
+    deltalake.write_deltalake(folder, pa.table({"id": [3], "day": ["a"]}), mode="overwrite")
+    return folder
+
+
+@pytest.fixture
+def iceberg(tmp_path: Path) -> Path:
+    """The folder of a table in the layout of Iceberg, of which the newest snapshot has one of two files."""
+    folder = tmp_path / "warehouse" / "t"
+    touch(folder, "metadata/v1.metadata.json")
+    touch(folder, "metadata/snap-1.avro")
+    (folder / "data" / "k=1").mkdir(parents=True)
+    for place, value in (("data/a", 1), ("data/k=1/b", 2)):
+        pqext.write_table(pa.table({"id": [value]}), folder / f"{place}.parquet")
+    return folder
+
+
+def touch(folder: Path, name: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).touch()
+
+
+@pytest.mark.spec("spark.tables.refused")
+def test_a_delta_folder_is_an_error_and_the_files_of_its_log_are_read(delta: Path) -> None:
+    for source in (
+        delta, delta / "day=a", delta.parent, f"{delta}/*.parquet", f"{delta}/**/*.parquet", f"{delta}/day={{a,b}}/*",
+        [str(delta / "day=a"), str(delta / "day=b")],
+    ):
+        message = r"a Delta table, .*file_uris\(\).*ignore_table_format=True"
+        with pytest.raises(UnsupportedError, match=message) as caught:
+            pqext.scan(source)
+        assert (caught.value.path, caught.value.feature) == (str(delta), "Delta tables")
+        with pytest.raises(UnsupportedError, match="Delta"):
+            pqext.read_table(source)
+    found = deltalake.DeltaTable(delta)
+    ours = pqext.read_table(found.file_uris(), ["id"])["id"].to_pylist()
+    assert ours == found.to_pyarrow_table()["id"].to_pylist() == [3]
+    every = pqext.read_table(delta, ["id"], ignore_table_format=True)
+    assert sorted(every["id"].to_pylist()) == [1, 2, 3]
+    assert list(files_below(str(delta / "_delta_log")))  # the log itself can be listed
+
+
+@pytest.mark.spec("spark.tables.refused")
+def test_an_iceberg_folder_is_an_error_and_named_files_are_read(iceberg: Path) -> None:
+    for source in (iceberg, iceberg / "data", iceberg / "data" / "k=1", iceberg.parent, f"{iceberg}/data/**/*.parquet"):
+        with pytest.raises(UnsupportedError, match=r"an Iceberg table, .*plan_files\(\)") as caught:
+            pqext.scan(source)
+        assert caught.value.path == str(iceberg)
+    assert pqext.read_table([f"{iceberg}/data/a.parquet"])["id"].to_pylist() == [1]
+    every = pqext.read_table(iceberg / "data", ["id"], ignore_table_format=True)
+    assert sorted(every["id"].to_pylist()) == [1, 2]
+
+
+@pytest.mark.spec("spark.tables.refused")
+def test_a_hudi_folder_and_a_partition_of_it_are_errors(tmp_path: Path) -> None:
+    touch(tmp_path / "t", ".hoodie/hoodie.properties")
+    touch(tmp_path / "t", "2020/01/.hoodie_partition_metadata")
+    pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / "2020" / "01" / "a.parquet")
+    for source in (tmp_path / "t", tmp_path / "t" / "2020", tmp_path / "t" / "2020" / "01"):
+        with pytest.raises(UnsupportedError, match="a Hudi table"):
+            pqext.scan(source)
+    assert pqext.scan(tmp_path / "t" / "2020" / "01" / "a.parquet").count() == 1
+
+
+@pytest.mark.spec("spark.tables.others")
+def test_folders_that_are_no_tables_are_read(tmp_path: Path) -> None:
+    for name in ("metadata/_a.json", "_delta_logs/x", "_delta_log", ".hoodies/x", "data/_x.metadata.json"):
+        touch(tmp_path / "t", name)
+    for name in ("metadata", "data"):
+        pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / name / "a.parquet")
+    assert pqext.read_table(tmp_path / "t")["id"].to_pylist() == [1, 1]
+
+
+@pytest.mark.spec("spark.tables.refused", "spark.tables.others")
+def test_tables_in_stores_are_errors_by_the_listing_and_partitions_by_one_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryFileSystem(skip_instance_cache=True)
+    store.store, store.pseudo_dirs = {}, [""]
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(pa.table({"id": [1]}), sink)
+    data = sink.getvalue().to_pybytes()
+    for name in ("d/day=1", "i/data", "i/data/k=1", "p/k=1", "h/2020"):
+        store.pipe(f"/lake/{name}/a.parquet", data)
+    for name in ("d/_delta_log/0.json", "i/metadata/1.metadata.json", "h/2020/.hoodie_partition_metadata"):
+        store.pipe(f"/lake/{name}", b"{}")
+
+    def scan(path: str, **options: Any) -> pqext.Scan:
+        return pqext.scan(path, filesystem=store, partitioning=None, **options)
+
+    for path, table in (
+        ("lake/d", "lake/d"), ("lake/d/day=1", "lake/d"), ("lake/d/day=*/*.parquet", "lake/d"), ("lake/i", "lake/i"),
+        ("lake/i/data", "lake/i"), ("lake/i/data/k=1", "lake/i"), ("lake/h", "lake/h/2020"), ("lake", "lake/d"),
+    ):
+        with pytest.raises(UnsupportedError, match="table") as caught:
+            scan(path)
+        assert str(caught.value.path).endswith(table), path
+        scan(path, ignore_table_format=True)
+    assert scan("lake/d/day=1/a.parquet").count() == scan("lake/p").count() == scan("lake/p/k=1").count() == 1
+    listings: list[str] = []
+    find = MemoryFileSystem.find
+    monkeypatch.setattr(MemoryFileSystem, "find", lambda self, *a, **k: listings.append(str(a)) or find(self, *a, **k))
+    counts = []
+    for path in ("lake/p", "lake/p/k=1"):
+        listings.clear()
+        scan(path)
+        counts.append(len(listings))
+    assert counts[1] - counts[0] <= 1
+
+
+@pytest.mark.spec("spark.tables.refused")
+def test_commands_that_read_rows_refuse_the_folder_of_a_table(delta: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "out.parquet")
+    run = CliRunner().invoke
+    for arguments in (["query", str(delta)], ["head", str(delta)], ["count", str(delta)], ["convert", str(delta), out]):
+        result = run(app, arguments)
+        assert result.exit_code != 0
+        assert isinstance(result.exception, UnsupportedError), result.output
+        told = describe(result.exception)
+        assert "Delta table" in told
+        assert "--ignore-table-format" in told
+    assert run(app, ["count", str(delta), "--ignore-table-format"]).output.strip() == "3"
+    assert run(app, ["convert", str(delta), out, "--ignore-table-format"]).exit_code == 0
+    assert pqext.scan(out).count() == 3
+    assert run(app, ["verify", str(delta)]).exit_code == 0  # of files, whatever table they belong to
+
+
+@pytest.mark.spec("spark.tables.others")
+def test_inputs_of_text_are_not_taken_for_tables(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "metadata").mkdir(parents=True)
+    (folder / "a.json").write_text('{"id": 1}\n')
+    (folder / "metadata" / "a.metadata.json").write_text('{"id": 2}\n')
+    result = CliRunner().invoke(app, ["convert", str(folder), str(tmp_path / "out.parquet"), "--from", "json"])
+    assert result.exit_code == 0, result.output
+    assert pqext.scan(tmp_path / "out.parquet").count() == 2
