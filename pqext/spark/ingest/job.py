@@ -107,6 +107,7 @@ def ingest_json(
     error_column: str | None = None,
     bad_lines_file: bool = False,
     partition_by: Mapping[str, Any] | Sequence[str] | None = None,
+    merge_schema: bool = False,
     max_records_per_file: int | None = None,
     target_file_bytes: int | None = None,
     form: Form | Literal["csv"] = "lines",
@@ -160,6 +161,8 @@ def ingest_json(
     "date"), "kind": "$.kind"}``. Types are those of :func:`pqext.variant.get`, STRING unless one is given; text, whole
     numbers, booleans and dates can name folders. What is missing or does not cast is null there, as is the empty text.
     ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger.
+
+    ``merge_schema=True`` lets the rows have other columns than ``dest``, as in :func:`write`.
 
     The save happens whole or not at all, as that of data source ``pqext``. With ``mode="append"``, a file whose rows
     are in ``dest`` already is skipped, so that a job can be started again after a failure and several jobs can overlap:
@@ -226,7 +229,9 @@ def ingest_json(
             return Ingested((), skipped, (), None)
         decided = _with_schema(how, parts)
         work = share_out(parts, task_bytes, form == "lines")
-        job = Job(spark, target, tuple(parts), decided, arguments, work, mode == "overwrite", earlier, progress)
+        job = Job(
+            spark, target, tuple(parts), decided, arguments, work, mode == "overwrite", merge_schema, earlier, progress
+        )
         try:
             attempts, told = job.run()
         except IngestedByAnotherJob:
@@ -261,6 +266,7 @@ class Job:
     arguments: Mapping[str, str]
     work: tuple[tuple[Part, ...], ...]
     overwrite: bool
+    merge_schema: bool
     earlier: EarlierJobs | None
     """What other jobs had ingested when this one began; None if the files are read whatever others did."""
     progress: ShowProgress | None
@@ -270,7 +276,7 @@ class Job:
         division = self.how.division
         schema = without(self.how.schema(self.how.parsing()), division.partition_by)
         empty = empty_file(schema, self.how.options)  # which tells options that do not suit the columns
-        self.target.check(self.overwrite, lambda: empty, division.partition_by)
+        self.target.check(self.overwrite, lambda: empty, division.partition_by, self.merge_schema)
         job = uuid.uuid4().hex
         staged = self.target.begin(job, os.getpid())
         try:

@@ -110,8 +110,7 @@ def read(
     file that asks for more is refused. ``schema="union"`` matches the columns of files by name, as :func:`pqext.scan`
     does; all files must agree by default. ``include_file_paths`` and ``include_row_numbers`` name columns for the file
     of each row and its number there. ``path_glob_filter``, Spark's ``pathGlobFilter``, leaves out files whose own name
-    does not match a pattern. The folder of a Delta, Iceberg or Hudi table is an error unless
-    ``ignore_table_format=True``, which reads every file, also those that the table has removed.
+    does not match a pattern. ``ignore_table_format=True`` reads every file of a Delta, Iceberg or Hudi table's folder.
 
     ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
     that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
@@ -424,11 +423,7 @@ def explain_read(
         where = _in_timezone(where, timezone)
         columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     options = encode_options(
-        columns,
-        where,
-        bbox,
-        bbox_column,
-        shredded,
+        columns, where, bbox, bbox_column, shredded,
         partitioning=partitioning,
         trust_statistics=trust_statistics,
         storage_options=storage_options,

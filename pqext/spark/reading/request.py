@@ -38,6 +38,8 @@ from pqext.spark.writing.save_options import is_of_saves, storage_options
 from pqext.variant.timezones import DEFAULT, find_timezone
 
 PARTITION_BYTES = 64 << 20
+_OF_SPARK = {"pathglobfilter": "path_glob_filter", "mergeschema": "merge_schema"}
+"""Options of Spark's own source that mean the same."""
 
 Box = tuple[float, float, float, float]
 
@@ -77,7 +79,7 @@ class Query:
 
         ``found`` are the files of the paths and their places, where these are known.
         """
-        known = {"path", "paths", "pathglobfilter", *_PARSERS}
+        known = {"path", "paths", *_OF_SPARK, *_PARSERS}
         for name in options:
             if is_of_saves(name):
                 continue  # a view of SQL has options for both
@@ -87,7 +89,9 @@ class Query:
                 meant = meant if elsewhere is None else f"; {elsewhere}"
                 raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
-        given = {name.lower().replace("pathglobfilter", "path_glob_filter"): options[name] for name in options}
+        given = {_OF_SPARK.get(name.lower(), name.lower()): options[name] for name in options}
+        if _flag(given.get("merge_schema") or "false"):
+            given["schema"] = "union"
         for name, parse in _PARSERS.items():
             if given.get(name) is not None:
                 try:

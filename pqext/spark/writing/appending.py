@@ -18,7 +18,8 @@ from pqext.dataset.files.folders import files_below
 from pqext.dataset.one_table.agreement import check_agreement
 from pqext.dataset.one_table.partitions import partitions_of
 from pqext.dataset.one_table.unified import Unifier
-from pqext.spark.instants import file_schema_in_spark
+from pqext.dataset.one_table.widening import widened
+from pqext.spark.instants import file_schema_in_spark, unified
 from pqext.spark.reading.request import Query
 from pqext.spark.writing import commit
 
@@ -37,7 +38,8 @@ def without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
 
 
 def check_target(
-    target: Path, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...] = ()
+    target: Path, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...] = (),
+    merge_schema: bool = False,
 ) -> None:
     """Raise ``ValueError`` for a folder that files like ``empty`` cannot be saved to, before any task runs."""
     if target.is_file():
@@ -51,14 +53,16 @@ def check_target(
         if overwrite:
             commit.replaceable(target)
         else:
-            check_append(str(target), str(target), files_below(str(target)), empty(), partition_by)
+            check_append(str(target), str(target), files_below(str(target)), empty(), partition_by, merge_schema)
 
 
 def check_append(
-    target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...] = ()
+    target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...] = (),
+    merge_schema: bool = False,
 ) -> None:
-    """Raise ``ValueError`` where a file like ``appended`` would make ``target`` unreadable by another schema.
+    """Raise ``SchemaMismatchError`` if a file like ``appended`` has another schema than ``target``.
 
+    With ``merge_schema``, the file may have other columns and other types, if one schema holds all values of all files.
     ``sources`` is what a reader of it names, and ``present`` its files by their paths. A file that is there and cannot
     be read, such as an encrypted one, is compared with nothing.
     """
@@ -83,17 +87,28 @@ def check_append(
         )
     path, at = next(iter(present.items()))
     try:
-        there = file_schema_in_spark(at, options, limits)
+        there = (
+            unified([*present.values()], options, limits)[1] if merge_schema
+            else file_schema_in_spark(at, options, limits)
+        )  # fmt: skip
+    except SchemaMismatchError:
+        raise
     except ParquetError:
         return
     first, other = (_nullable(partitions.complete_schema(schema)) for schema in (there, new))
+    advice = f'select and cast the columns that {target} has, or save to another folder or with mode("overwrite")'
     try:
-        check_agreement(first, other, path, "the data frame")
-    except ValueError as error:
+        if merge_schema:
+            widened(first, other, target, "the data frame")
+        else:
+            check_agreement(first, other, path, "the data frame")
+    except SchemaMismatchError as error:
+        if merge_schema:
+            raise SchemaMismatchError(f"{error}; nothing was written: {advice}") from None
         readers = 'only readers with schema="union" could' if _are_unifiable(first, other) else "no reader could"
-        raise ValueError(
-            f"{error}; {readers} read both, so nothing was written: select and cast the columns that {target} "
-            'has, or save to another folder or with mode("overwrite")'
+        raise SchemaMismatchError(
+            f"{error}; {readers} read both, so nothing was written: merge_schema=True adds columns and widens types; "
+            f"or {advice}"
         ) from None
 
 

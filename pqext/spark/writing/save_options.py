@@ -18,10 +18,14 @@ from pqext.spark.writing.part_files import UNDIVIDED, Division
 PartitionOverwrite = Literal["static", "dynamic"]
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
-    "max_records_per_file", "partition_by", "partition_overwrite", "storage_options", "summary_path",
+    "max_records_per_file", "merge_schema", "partition_by", "partition_overwrite", "storage_options", "summary_path",
     "target_file_bytes",
 )
-_SPARKS = {"maxrecordsperfile": "max_records_per_file", "partitionoverwritemode": "partition_overwrite"}
+_SPARKS = {
+    "maxrecordsperfile": "max_records_per_file",
+    "mergeschema": "merge_schema",
+    "partitionoverwritemode": "partition_overwrite",
+}
 """Options of Spark's own sources that mean the same."""
 
 
@@ -33,6 +37,8 @@ class SaveOptions:
     """The fields of :class:`pqext.core.options.WriteOptions` that are given."""
     division: Division = UNDIVIDED
     partition_overwrite: PartitionOverwrite = "static"
+    merge_schema: bool = False
+    """Whether an append may add columns to the folder and widen types."""
     summary_path: str | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """Credentials and the like of a store."""
@@ -62,8 +68,12 @@ def save_options(schema: StructType, options: Mapping[str, str]) -> SaveOptions:
         by, _number(of_save, "max_records_per_file", zero=None), _number(of_save, "target_file_bytes")
     )
     storage = storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
+    merge_schema = str(of_save.get("merge_schema", "false")).lower()
+    if merge_schema not in ("true", "false"):
+        raise ValueError(f"option merge_schema is true or false, not {merge_schema!r}")
     return SaveOptions(
-        parsed, division, "dynamic" if mode == "dynamic" else "static", of_save.get("summary_path"), storage, by_option
+        parsed, division, "dynamic" if mode == "dynamic" else "static", merge_schema == "true",
+        of_save.get("summary_path"), storage, by_option,
     )
 
 

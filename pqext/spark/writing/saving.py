@@ -32,6 +32,7 @@ def write(
     *,
     partition_by: str | Sequence[str] = (),
     partition_overwrite: PartitionOverwrite = "static",
+    merge_schema: bool = False,
     max_records_per_file: int | None = None,
     target_file_bytes: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -48,6 +49,10 @@ def write(
 
     ``partition_by`` names columns whose values name folders, as Spark does: text, whole numbers, booleans and dates.
     With ``partition_overwrite="dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows of.
+    An append of other columns or types is a ``SchemaMismatchError`` that names the difference. With
+    ``merge_schema=True`` (option ``mergeSchema``) it may add columns and struct fields, lack some, and have other types
+    if a wider type holds all values of both. ``read(..., schema="union")`` then reads the folder, with nulls for
+    columns that a file lacks.
     ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger; the latter is
     met to within some tens of percent. ``options`` are those of :class:`pqext.WriteOptions`.
 
@@ -76,6 +81,7 @@ def write(
     given = {name: as_text(value) for name, value in options.items()}
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     given |= {"partition_by": json.dumps(by)} if by else {}
+    given |= {"merge_schema": "true"} if merge_schema else {}
     given |= {} if partition_overwrite == "static" else {"partition_overwrite": partition_overwrite}
     for name, number in (("max_records_per_file", max_records_per_file), ("target_file_bytes", target_file_bytes)):
         if number is not None:

@@ -64,7 +64,7 @@ class Work:
 
     def check(self, overwrite: bool) -> None:
         """Raise ``ValueError`` for a target that these files do not suit."""
-        self.target.check(overwrite, lambda: self.empty, self.division.partition_by)
+        self.target.check(overwrite, lambda: self.empty, self.division.partition_by, self.choices.merge_schema)
 
     def write(self, begin: Callable[[], Staged], job: str, iterator: Iterator[pa.RecordBatch]) -> tuple[Staging, ...]:
         """Write one task's batches, where ``begin`` tells; what is written is deleted when anything fails."""

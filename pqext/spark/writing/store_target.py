@@ -133,7 +133,9 @@ class StoreTarget:
         with writing():
             check_parents(self._bucket.place(self._bucket.prefix))
 
-    def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
+    def check(
+        self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
+    ) -> None:
         if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
             raise ValueError(
                 f"{self.path} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
@@ -149,7 +151,8 @@ class StoreTarget:
             )
         if not overwrite and present:
             places = {self._bucket.url(key): self._bucket.place(key) for key in present}
-            check_append(self.path, self._bucket.place(self._bucket.prefix), places, empty(), partition_by)
+            folder = self._bucket.place(self._bucket.prefix)
+            check_append(self.path, folder, places, empty(), partition_by, merge_schema)
 
     def begin(self, job: str, owner: int | None = None) -> StagedStore:
         self._job = job

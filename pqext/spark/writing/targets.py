@@ -35,8 +35,10 @@ class Target(Protocol):
     def check_no_table(self) -> None:
         """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""
 
-    def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
-        """Raise ``ValueError`` when files like ``empty`` cannot be written here."""
+    def check(
+        self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
+    ) -> None:
+        """Raise ``ValueError`` if files like ``empty`` cannot be written here; ``merge_schema`` lets schemas differ."""
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
         """Make the place where files of a job wait, which process ``owner`` runs, by default Spark's driver."""
@@ -93,10 +95,12 @@ class FolderTarget:
         with writing():
             check_folder(self.path)
 
-    def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
+    def check(
+        self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
+    ) -> None:
         self.check_no_table()
         with writing():  # of tables below the folder
-            check_target(self._folder, overwrite, empty, partition_by)
+            check_target(self._folder, overwrite, empty, partition_by, merge_schema)
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
         self._job, self._put = job, []
