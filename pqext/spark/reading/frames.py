@@ -426,12 +426,8 @@ def explain_read(
         columns, where, bbox, bbox_column, shredded,
         partitioning=partitioning,
         trust_statistics=trust_statistics,
-        storage_options=storage_options,
-        schema=schema,
-        path_glob_filter=path_glob_filter,
-        skipping=skipping,
-        partition_types=partition_types,
-        ignore_table_format=ignore_table_format,
+        storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,
+        partition_types=partition_types, ignore_table_format=ignore_table_format,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     return _explained(spark, lambda: query, engine, all_indexes)
