@@ -69,7 +69,8 @@ def scan(
         on_invalid: ``"raise"`` makes one error of all files that are no Parquet or have a damaged footer; ``"skip"``
             leaves them out with a ``CorruptDataWarning``.
         partitioning: ``"hive"`` makes columns of folders such as ``year=2020``; None takes them for plain folders.
-        partition_types: Types of these columns by name, as Arrow types or their names, such as ``{"day": "string"}``.
+        partition_types: Types of these columns by name, as Arrow types or their names, such as ``{"day": "string"}``;
+            ``"*"`` stands for the columns that are not named.
             By default a column has integers or dates if all its folders name these, and text otherwise, also for
             numbers with leading zeros (``zip=01234``).
         include_file_paths: The name of a further column, which holds the path of each row's file as it was given or

@@ -39,6 +39,8 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 PartitionTypes = Mapping[str, str | pa.DataType]
 """Types of the columns that folders name, by column; see :func:`partitions_of`."""
+_OTHERS = "*"
+"""The name that stands for all other columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,8 @@ def partitions_of(
     The root is the folder that is read, what stands before the first folder with ``*`` of a pattern, or what all
     roots of a list have in common, where a file's is its folder. A column is int32, or int64, if all folders name whole
     numbers of that range without leading zeros, date32 if all name dates such as ``2024-01-31``, and text otherwise;
-    ``types`` states others, as Arrow types or their names. ``%20`` is the byte 0x20, and
-    ``__HIVE_DEFAULT_PARTITION__`` is null.
+    ``types`` states others, as Arrow types or their names, ``"*"`` for all columns that it does not name. ``%20`` is
+    the byte 0x20, and ``__HIVE_DEFAULT_PARTITION__`` is null.
 
     Raises ``UnsupportedError`` for names that are not UTF-8 and for folders that name a column twice, ``ValueError``
     for types of columns that no folder names.
@@ -217,6 +219,9 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
         kind = types.__class__.__name__
         raise TypeError(f"partition_types must map names to types, as in {{'zip': 'string'}}, not {kind}")
     fields = []
+    if _OTHERS in types:
+        every = dict.fromkeys(partitions.names, types[_OTHERS])
+        types = every | {name: type for name, type in types.items() if name != _OTHERS}
     for name, type in types.items():
         if name not in partitions.names:
             named = ", ".join(map(visible, partitions.names)) or "no column"
