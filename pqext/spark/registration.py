@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _registered: WeakSet[SparkSession] = WeakSet()
+_with_functions: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
@@ -30,10 +31,14 @@ def register(spark: SparkSession) -> None:
     _make_active(spark)
     _register_sources(spark)
     register_functions(spark)
+    _with_functions.add(spark)
 
 
-def ensure_registered(spark: SparkSession) -> None:
-    """The data sources once a session: Spark logs a warning when a source is registered again."""
+def ensure_registered(spark: SparkSession, functions: bool = False) -> None:
+    """Register once a session: Spark logs a warning when a source is registered again."""
+    if functions and spark not in _with_functions:
+        register(spark)
+        return
     _make_active(spark)
     if spark not in _registered:
         _register_sources(spark)

