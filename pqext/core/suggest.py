@@ -99,10 +99,15 @@ OF_OTHERS: dict[str, dict[str, str]] = {
     "spark": {
         "filter": "it is where here",
         "filters": "it is where here",
+        "basePath": "it is base_path here",
+        "ignoreCorruptFiles": "it is on_invalid=\"skip\" here",
+        "ignoreMissingFiles": "it is ignore_missing_files here",
         "mergeSchema": _UNION,
         "merge_schema": _UNION,
-        "on_invalid": "pqext.scan has it; in Spark all files must be Parquet: path_glob_filter chooses them by name",
+        "modifiedAfter": "it is modified_after here",
+        "modifiedBefore": "it is modified_before here",
         "pathGlobFilter": "it is path_glob_filter here",
+        "recursiveFileLookup": "folders are read with all below them; partitioning=None makes no columns of names",
     },
 }
 """What to use for the options that pyarrow, pandas, polars and DuckDB have and pqext calls otherwise."""
@@ -192,13 +197,17 @@ def answering_with(*kinds: str) -> Callable[[Callable[_P, _Result]], Callable[_P
     ``TypeError``, by the first of those ``kinds`` of :data:`OF_OTHERS` that knows the name."""
 
     def decorated(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
-        known = list(signature(function).parameters)
+        parameters = signature(function).parameters
+        known = list(parameters)
+        takes_more = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
         @wraps(function)
         def answered(*args: _P.args, **keywords: _P.kwargs) -> _Result:
             for name in keywords:
                 if name not in known:
                     elsewhere = next((OF_OTHERS[kind][name] for kind in kinds if name in OF_OTHERS[kind]), None)
+                    if elsewhere is None and takes_more:
+                        continue
                     meant = f"; {elsewhere}" if elsewhere else did_you_mean(name, known[1:])
                     raise TypeError(f"{function.__qualname__} has no argument {name!r}{meant}")
             return function(*args, **keywords)

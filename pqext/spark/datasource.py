@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from pqext.core.errors import UnsupportedError
 from pqext.spark.brief import brief
+from pqext.spark.hadoop_files import with_settings_of_cluster
 from pqext.spark.reading.parquet_reader import Reader, check_given
 from pqext.spark.reading.request import Query
 
@@ -41,11 +42,10 @@ class PqextSource(DataSource):
     @brief
     def schema(self) -> StructType:
         """The schema of the files, by Spark's types."""
-        _refuse_tables(self.options)
         from pqext.spark.streams.files import stream_options
 
         self._has_user_schema = False  # Spark asks only where the user gives none, and pickles this object afterwards
-        return Query.from_options(stream_options(self.options)[1]).schema()
+        return Query.from_options(stream_options(self._options())[1]).resolved().schema()
 
     @brief
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -53,8 +53,7 @@ class PqextSource(DataSource):
 
         Raises ``ValueError`` for a column that the files have not, or have of another type.
         """
-        _refuse_tables(self.options)
-        query = replace(Query.from_options(self.options).resolved(), has_user_schema=self._has_user_schema)
+        query = replace(Query.from_options(self._options()).resolved(), has_user_schema=self._has_user_schema)
         check_given(schema, query.schema(), has_all=not self._has_user_schema)
         return Reader(query, schema)
 
@@ -63,24 +62,26 @@ class PqextSource(DataSource):
         """A writer of files with ``schema``."""
         from pqext.spark.writing.sink import Sink
 
-        _refuse_tables(self.options)
-        return Sink(self.options, schema, overwrite)
+        return Sink(self._options(), schema, overwrite)
 
     @brief
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A writer of the batches of a stream with ``schema``."""
         from pqext.spark.streams.sink import StreamSink
 
-        _refuse_tables(self.options)
-        return StreamSink(self.options, schema, overwrite)
+        return StreamSink(self._options(), schema, overwrite)
 
     @brief
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of the files that come into the folders, of the columns of ``schema``."""
         from pqext.spark.streams.source import ParquetStream
 
+        return ParquetStream(self._options(), schema, self._has_user_schema)
+
+    def _options(self) -> Mapping[str, str]:
+        """The options, for which the configuration files of the cluster state credentials."""
         _refuse_tables(self.options)
-        return ParquetStream(self.options, schema, self._has_user_schema)
+        return with_settings_of_cluster(self.options)
 
 
 def _refuse_tables(options: Mapping[str, str]) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-import fnmatch
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,8 +13,7 @@ from pqext.core import local_paths
 from pqext.core.errors import UnsupportedError
 from pqext.core.local_paths import scheme_of
 from pqext.core.sources.locate import locate
-from pqext.dataset.files.braces import alternatives
-from pqext.dataset.files.sources import find_sources, source_name
+from pqext.dataset.files.sources import find_sources
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")
@@ -82,29 +78,13 @@ def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> li
 
 
 def list_sources(
-    paths: Sequence[str], storage_options: Mapping[str, Any] | None, name_filter: str | None = None,
-    *, ignore_table_format: bool = False,
+    paths: Sequence[str], storage_options: Mapping[str, Any] | None, *, ignore_table_format: bool = False
 ) -> Iterator[tuple[str, Any]]:
     """All files that ``paths`` and URLs name: the path or URL that opens each, and where it lies.
 
-    Of folders' and patterns' files only those whose own name matches ``name_filter``, where that is given. Raises
-    ``ValueError`` for options with nothing that they apply to, ``FileNotFoundError`` where no name matches, and
-    ``TableFormatError`` for the folder of a table, unless ``ignore_table_format``.
+    Raises ``ValueError`` for options with nothing that they apply to, and ``TableFormatError`` for the folder of a
+    table, unless ``ignore_table_format``.
     """
-    found = _sources(paths, storage_options, ignore_table_format)
-    if name_filter is not None:
-        several = [re.compile(fnmatch.translate(one)).fullmatch for one in alternatives(name_filter)]
-        named = ((one, source_name(one[1]).replace(os.sep, "/").rpartition("/")[2]) for one in found)
-        found = iter([one for one, name in named if any(match(name) for match in several)])
-        if (first := next(found, None)) is None:
-            raise FileNotFoundError(errno.ENOENT, f"No file's name matches {name_filter!r}", ", ".join(paths))
-        found = chain([first], found)
-    yield from found
-
-
-def _sources(
-    paths: Sequence[str], storage_options: Mapping[str, Any] | None, ignore_table_format: bool
-) -> Iterator[tuple[str, Any]]:
     if not any(map(is_remote, paths)):
         if storage_options:
             raise ValueError("storage_options are for URLs, such as s3://bucket/key")

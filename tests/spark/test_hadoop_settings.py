@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pqext.core.sources.locate import locate
 from pqext.core.sources.uris import obstore_arguments
 from pqext.spark.hadoop import storage_options_of
+from pqext.spark.hadoop_files import with_settings_of_cluster
 
 SECRET = "c2VjcmV0LXNlY3JldA=="
 ACCOUNT = "acc.dfs.core.windows.net"
@@ -133,3 +136,27 @@ def test_places_with_other_settings_are_refused_together() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert options(["gs://a/t", "s3://a/t", "/local"]) is None
+
+
+@pytest.mark.spec("spark.hadoop.files")
+def test_data_sources_have_the_settings_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_HOME", "HADOOP_CONF_DIR", "SPARK_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "none"))
+    url = {"path": "s3a://b/t"}
+    assert with_settings_of_cluster(url) is url
+    (tmp_path / "core-site.xml").write_text(
+        "<configuration><property><name>fs.s3a.access.key</name><value>OTHER</value></property>"
+        f"<property><name> fs.s3a.secret.key </name><value>{SECRET}</value></property></configuration>"
+    )
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# cluster\nspark.master local\nspark.hadoop.fs.s3a.access.key\tAKEY\nspark.hadoop.fs.s3a.endpoint=http://h:1\n"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    found = {**KEYS, "endpoint_override": "http://h:1"}
+    assert json.loads(with_settings_of_cluster(url)["storage_options"]) == found
+    several = with_settings_of_cluster({"paths": '["s3://b/t", "s3://b/u"]'})
+    assert json.loads(several["storage_options"]) == found
+    for options in ({**url, "storage_options": "{}"}, {"path": "/local"}, {"path": "https://h/x"}):
+        assert with_settings_of_cluster(options) == options

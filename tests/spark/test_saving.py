@@ -74,6 +74,31 @@ def test_a_partitioned_save_that_is_killed_is_seen_whole_and_finished(
     assert (tmp_path / "k=c").is_dir()
 
 
+@pytest.mark.spec("spark.settings.overwrite")
+@pytest.mark.parametrize("step", ["_write", "_finish"])
+def test_dynamic_overwrite_by_the_session_is_killed_before_or_after_it_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    save(tmp_path, {"k": ["a", "b"], "n": [1, 2]}, partition_by="k")
+    session = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
+    monkeypatch.setattr("pqext.spark.writing.sink.task_setting", lambda: session.get)
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr(commit, step, killed)
+        changed.setattr("pqext.spark.writing.targets.commit.abort", lambda *_: None)  # the process is gone
+        with pytest.raises(KeyboardInterrupt):
+            save(tmp_path, {"k": ["a", "c"], "n": [3, 4]}, True, partition_by="k")
+    before, after = {1: "a", 2: "b"}, {3: "a", 2: "b", 4: "c"}
+    assert found(tmp_path) == (before if step == "_write" else after)
+    commit.clean(tmp_path)
+    assert found(tmp_path) == (before if step == "_write" else after)
+    save(tmp_path, {"k": ["a"], "n": [5]}, True, partition_by="k")
+    assert found(tmp_path) == ({5: "a", 2: "b"} if step == "_write" else {5: "a", 2: "b", 4: "c"})
+
+
 def test_rows_per_file_are_limited_by_the_option_that_spark_has_too(tmp_path: Path) -> None:
     sink = Sink({"path": str(tmp_path), "maxRecordsPerFile": "3"}, SCHEMA, False)
     batch = pa.record_batch({"k": ["a"] * 8, "n": range(8)})

@@ -28,6 +28,7 @@ from pqext.spark.ingest.progress import ShowProgress, described, told
 from pqext.spark.ingest.task import Attempt, IngestTask, Stopped
 from pqext.spark.json.csv_documents import CsvForm
 from pqext.spark.json.text_parts import Part, find_parts, share_out
+from pqext.spark.settings import codec_of, save_settings, session_setting
 from pqext.spark.timezones import session_timezone
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import empty_file, without
@@ -160,7 +161,8 @@ def ingest_json(
     and so become columns, here ``kind`` and ``year``. A mapping gives other names and types: ``{"day": ("$.time",
     "date"), "kind": "$.kind"}``. Types are those of :func:`pqext.variant.get`, STRING unless one is given; text, whole
     numbers, booleans and dates can name folders. What is missing or does not cast is null there, as is the empty text.
-    ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger.
+    ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger. Settings of the
+    session count as in :func:`pqext.spark.write`, but an overwrite replaces all partitions.
 
     ``merge_schema=True`` lets the rows have other columns than ``dest``, as in :func:`write`.
 
@@ -208,6 +210,16 @@ def ingest_json(
         raise TypeError("schema says how the column is shredded: leave out shredding")
     if task_bytes is not None and task_bytes < 1:
         raise ValueError(f"task_bytes must be positive, not {task_bytes}")
+    settings = save_settings(session_setting(spark))
+    if mode == "overwrite" and partitions and settings.get("partition_overwrite") == "dynamic":
+        raise ValueError(
+            'mode="overwrite" replaces all rows of dest, and spark.sql.sources.partitionOverwriteMode is dynamic, '
+            "which keeps partitions without new rows: set it to static, or write the rows by pqext.spark.write"
+        )
+    if max_records_per_file is None and (records := int(settings.get("max_records_per_file", 0))):
+        max_records_per_file = records
+    if "compression" in settings and "compression" not in options:
+        options["compression"] = codec_of(settings["compression"])
     options = {**WRITER_DEFAULTS, **options, **({"geometry": choices} if choices else {})}
     from_keywords(WriteOptions, options)
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)

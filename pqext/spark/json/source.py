@@ -10,6 +10,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceRe
 from pqext.core.suggest import did_you_mean
 from pqext.spark.brief import brief
 from pqext.spark.files import option_paths
+from pqext.spark.hadoop_files import with_settings_of_cluster
 from pqext.spark.json.reader import JsonLinesReader
 from pqext.spark.streams.files import stream_options
 from pqext.spark.streams.json_source import JsonLinesStream
@@ -44,12 +45,12 @@ class JsonLinesSource(DataSource):
     @brief
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """A reader with these options; a ``schema`` of the user's may name the columns, and leave one out."""
-        return self._reader(self.options, schema)
+        return self._reader(with_settings_of_cluster(self.options), schema)
 
     @brief
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
         """A reader of the files that come into the folders, with these options and those of streams."""
-        of_stream, others = stream_options(self.options)
+        of_stream, others = stream_options(with_settings_of_cluster(self.options))
         return JsonLinesStream(self._reader(CaseInsensitiveDict(others), schema), of_stream)
 
     def _reader(self, options: Mapping[str, str], schema: T.StructType) -> JsonLinesReader:

@@ -34,11 +34,10 @@ from pqext.dataset.expressions import (
     all_of,
     visitors,
 )
-from pqext.dataset.expressions.dotted_names import exact
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import Computed
-from pqext.spark.pushdown.column_names import resolve_case
+from pqext.spark.column_names import resolve_case
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
@@ -161,7 +160,7 @@ class _Splitter:
             return error
 
     def _on_columns(self, tree: Expression) -> Expression:
-        tree = resolve_case(exact(in_timezone(tree, self.timezone), self.df.schema.names), self.df)
+        tree = resolve_case(in_timezone(tree, self.timezone), self.df)
         condition(self.df, tree)  # raises if a column is missing or a literal does not compare
         return tree
 

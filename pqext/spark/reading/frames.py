@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -18,24 +18,26 @@ from pyspark.sql import types as T
 
 from pqext.core.suggest import answering_with
 from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
-from pqext.dataset.expressions.dotted_names import exact
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.column_names import resolve_case
 from pqext.spark.functions.udf import quoted
 from pqext.spark.hadoop import from_hadoop
-from pqext.spark.pushdown.column_names import resolve_case
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.reading.file_options import FileOptions, as_options
 from pqext.spark.reading.frame_methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.reading.here import few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
 from pqext.spark.registration import ensure_registered
+from pqext.spark.settings import session_setting, with_settings
 from pqext.spark.timezones import session_timezone
+from pqext.variant.timezones import DEFAULT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +86,7 @@ def read(
     skipping: Any = None,
     partition_types: PartitionTypes | None = None,
     ignore_table_format: bool = False,
+    **file_options: Unpack[FileOptions],
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
 
@@ -109,8 +112,14 @@ def read(
     ``memory_bytes`` is what a task may hold decoded of a file, by default what ``pqext.Limits.untrusted()`` allows: a
     file that asks for more is refused. ``schema="union"`` matches the columns of files by name, as :func:`pqext.scan`
     does; all files must agree by default. ``include_file_paths`` and ``include_row_numbers`` name columns for the file
-    of each row and its number there. ``path_glob_filter``, Spark's ``pathGlobFilter``, leaves out files whose own name
-    does not match a pattern. ``ignore_table_format=True`` reads every file of a Delta, Iceberg or Hudi table's folder.
+    of each row and its number there; Spark's ``input_file_name()`` is empty. ``path_glob_filter``, Spark's
+    ``pathGlobFilter``, leaves out files whose own name does not match a pattern, and ``modified_after`` and
+    ``modified_before`` those of other times, local times in the session's time zone. ``base_path`` is the folder from
+    which folders name columns. ``on_invalid="skip"``, Spark's ``ignoreCorruptFiles``, leaves out files that cannot be
+    opened and the rest of a file from a fault on; ``ignore_missing_files`` leaves out those that were removed since.
+    Names of columns are found in any case unless ``spark.sql.caseSensitive`` is true. Other settings of the session
+    that count are listed under "Settings of Spark" in the reference. ``ignore_table_format=True`` reads every file of a
+    Delta, Iceberg or Hudi table's folder.
 
     ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
     that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
@@ -130,51 +139,24 @@ def read(
     columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     storage = storage_options or from_hadoop(spark, paths)
     again = partial(
-        read,
-        spark,
-        paths,
-        bbox=bbox,
-        shredded=shredded,
-        bbox_column=bbox_column,
-        metrics_path=metrics_path,
-        partition_bytes=partition_bytes,
-        partitioning=partitioning,
-        trust_statistics=trust_statistics,
-        memory_bytes=memory_bytes,
-        storage_options=storage,
-        schema=schema,
-        include_file_paths=include_file_paths,
-        include_row_numbers=include_row_numbers,
-        path_glob_filter=path_glob_filter,
-        engine=engine,
-        skipping=skipping,
-        partition_types=partition_types,
-        ignore_table_format=ignore_table_format,
+        read, spark, paths, bbox=bbox, shredded=shredded, bbox_column=bbox_column, metrics_path=metrics_path,
+        partition_bytes=partition_bytes, partitioning=partitioning, trust_statistics=trust_statistics,
+        memory_bytes=memory_bytes, storage_options=storage, schema=schema, include_file_paths=include_file_paths,
+        include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, engine=engine, skipping=skipping,
+        partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
     )
     if needs_schema(where):
         return _read_where(again, columns, where)
     where = _in_timezone(where, timezone)
     expression = as_expression(where)
     options = encode_options(
-        columns,
-        where,
-        bbox,
-        bbox_column,
-        shredded,
-        metrics_path,
-        partition_bytes,
-        partitioning,
-        trust_statistics,
-        memory_bytes,
-        storage_options=storage,
-        schema=schema,
-        include_file_paths=include_file_paths,
-        include_row_numbers=include_row_numbers,
-        path_glob_filter=path_glob_filter,
-        skipping=skipping,
-        partition_types=partition_types,
-        ignore_table_format=ignore_table_format,
+        columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning, trust_statistics,
+        memory_bytes, storage_options=storage, schema=schema, include_file_paths=include_file_paths,
+        include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, skipping=skipping,
+        partition_types=partition_types, ignore_table_format=ignore_table_format,
+        file_options=as_options(file_options, timezone),
     )
+    options = with_settings(options, session_setting(spark))
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -253,7 +235,7 @@ def query(
             (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it holds no functions of Spark.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
             ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter``, ``skipping``
-            and ``ignore_table_format``, as :func:`read` has them.
+            ``ignore_table_format`` and those that choose files, as :func:`read` has them.
 
     Returns:
         A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
@@ -283,7 +265,12 @@ def query(
     aggregation = Aggregation(len(groups), tuple(wanted))
     paths = path if isinstance(path, str) else list(path)
     options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
-    encoded = encode_options(asked, where=_in_timezone(where, timezone), aggregation=aggregation, **options)
+    chosen = {name: options.pop(name) for name in FileOptions.__annotations__ if name in options}
+    encoded = encode_options(
+        asked, where=_in_timezone(where, timezone), aggregation=aggregation, **options,
+        file_options=as_options(chosen, timezone),
+    )
+    encoded = with_settings(encoded, session_setting(spark))
     ensure_registered(spark)
     made = spark.read.format("pqext").options(**encoded).load(paths)
     return aggregation.result(made, list(map(_name, groups)))
@@ -345,7 +332,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
             return _filter(df, expression)
         return found
     tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
-    return df if tree is None else _where(df, resolve_case(exact(tree, df.schema.names), df))
+    return df if tree is None else _where(df, resolve_case(tree, df))
 
 
 def _where(df: DataFrame, tree: Expression) -> DataFrame:
@@ -396,14 +383,15 @@ def explain_read(
     skipping: Any = None,
     partition_types: PartitionTypes | None = None,
     ignore_table_format: bool = False,
+    **file_options: Unpack[FileOptions],
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
 
     As in :func:`read`, page indexes and Bloom filters are looked at of a few hundred row groups at most; of more the
     tasks look at them, and read less than the plan says. With ``all_indexes`` the plan tells what they will find.
     The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
-    which counts for ``engine="auto"`` and for conditions that Spark evaluates in part. With ``skipping``, ``tasks`` say
-    which files the store drops, and why. Raises as :func:`read` does.
+    whose settings count, and which counts for ``engine="auto"`` and for conditions that Spark evaluates in part. With
+    ``skipping``, ``tasks`` say which files the store drops, and why. Raises as :func:`read` does.
 
     ``path`` can be a data frame that :func:`read` or :func:`where` returned: its own arguments count then, and of the
     others only ``all_indexes``. ``df.explain()`` prints this plan after Spark's, except on Spark Connect.
@@ -417,18 +405,20 @@ def explain_read(
         return _explained(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
     if spark is not None and needs_schema(where):
-        where = spark_condition(read(spark, path, schema=schema, partitioning=partitioning), where).tree
+        where = spark_condition(read(spark, path, schema=schema, partitioning=partitioning, **file_options), where).tree
+    timezone = DEFAULT
     if spark is not None:
         timezone = session_timezone(spark)
         where = _in_timezone(where, timezone)
         columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     options = encode_options(
-        columns, where, bbox, bbox_column, shredded,
-        partitioning=partitioning,
-        trust_statistics=trust_statistics,
+        columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
         storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,
         partition_types=partition_types, ignore_table_format=ignore_table_format,
+        file_options=as_options(file_options, timezone),
     )
+    if spark is not None:
+        options = with_settings(options, session_setting(spark))
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     return _explained(spark, lambda: query, engine, all_indexes)
 

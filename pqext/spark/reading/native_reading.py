@@ -184,6 +184,8 @@ class NativeRead:
         rows = _no_rows(spark, schema)
         if self.files:
             reader = _session(spark, self._settings(spark)).read.schema(schema).options(**_OPTIONS)
+            reader = reader.option("ignoreCorruptFiles", self.query.on_invalid == "skip")
+            reader = reader.option("ignoreMissingFiles", self.query.ignore_missing_files)
             if folders:
                 reader = reader.option("basePath", _uri(str(self.query.partitions.root)))
             found = reader.parquet(*map(_uri, self.files))
@@ -267,7 +269,7 @@ class NativeRead:
 
 
 _UPPER = "spark.sql.files.maxPartitionBytes"
-_OPTIONS = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "datetimeRebaseMode": "CORRECTED"}
+_OPTIONS = {"datetimeRebaseMode": "CORRECTED"}
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] = WeakKeyDictionary()
 
 

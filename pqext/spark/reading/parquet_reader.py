@@ -10,14 +10,16 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.core.errors import ParquetError, SchemaMismatchError
+from pqext.core.errors import CorruptDataWarning, CorruptFileError, ParquetError, SchemaMismatchError
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.reader import ParquetFile
+from pqext.core.warn import warn
 from pqext.dataset.planning.plan import Task
 from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief, spark_words
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
+from pqext.spark.settings import check_assumed
 from pqext.spark.stopped import end_quietly
 from pqext.spark.types import exchange_schema
 
@@ -75,13 +77,22 @@ class Reader(DataSourceReader):
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
         end_quietly()
+        check_assumed(self.query.assumed)
         with spark_words():
             yield from self.rows(partition)
 
     def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
         """The matching rows of a slice, in whatever process."""
         for number, task in enumerate(slice.tasks):
-            yield from self._run(task, number)
+            try:
+                yield from self._run(task, number)
+            except FileNotFoundError:
+                if not self.query.ignore_missing_files:
+                    raise
+            except CorruptFileError as error:
+                if self.query.on_invalid == "raise":
+                    raise
+                warn(f"the rows from the fault on are left out: {error}", CorruptDataWarning)
 
     def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
         """The matching rows of one file, by the plan that the driver has made."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -18,7 +19,6 @@ from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import Location, locate
 from pqext.core.suggest import OF_OTHERS, did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
-from pqext.dataset.expressions.dotted_names import dotted_columns, exact
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
@@ -29,17 +29,18 @@ from pqext.dataset.notations.dnf import as_expression, from_text
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
+from pqext.spark.column_names import Names
 from pqext.spark.files import is_remote, list_sources, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark, unified
 from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
+from pqext.spark.reading.file_options import FileFilter, by_own_names, check_base_path, instant, readable
+from pqext.spark.settings import CASE_SENSITIVE, PARTITION_TYPES
 from pqext.spark.skipping.given import StoreGiven
 from pqext.spark.types import spark_schema
 from pqext.spark.writing.save_options import is_of_saves, storage_options
 from pqext.variant.timezones import DEFAULT, find_timezone
 
 PARTITION_BYTES = 64 << 20
-_OF_SPARK = {"pathglobfilter": "path_glob_filter", "mergeschema": "merge_schema"}
-"""Options of Spark's own source that mean the same."""
 
 Box = tuple[float, float, float, float]
 
@@ -70,6 +71,14 @@ class Query:
     """The schema to which the files conform, and as Spark has it; None where all must agree."""
     skipping: StoreGiven | None = None
     """The data-skipping store that is asked which files need not be opened."""
+    case_sensitive: bool = False
+    on_invalid: Literal["raise", "skip"] = "raise"
+    """What a task does with a file in which it finds a fault: raise, or end the file there."""
+    ignore_missing_files: bool = False
+    settings_known: bool = False
+    """Whether the options hold the settings of the session, which Spark does not pass to a data source."""
+    assumed: tuple[tuple[str, str], ...] = ()
+    """Unknown settings on which the result depends, with the values for which it holds: tasks compare them."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """What listing told of the files of stores of objects, which a data-skipping store compares with what it knows."""
 
@@ -79,17 +88,17 @@ class Query:
 
         ``found`` are the files of the paths and their places, where these are known.
         """
-        known = {"path", "paths", *_OF_SPARK, *_PARSERS}
-        for name in options:
+        given = by_own_names(options)
+        known = {"path", "paths", *_PARSERS}
+        for name in given:
             if is_of_saves(name):
                 continue  # a view of SQL has options for both
-            if name.lower() not in known:
+            if name not in known:
                 elsewhere = OF_OTHERS["spark"].get(name)
                 meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
                 meant = meant if elsewhere is None else f"; {elsewhere}"
                 raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
-        given = {_OF_SPARK.get(name.lower(), name.lower()): options[name] for name in options}
         if _flag(given.get("merge_schema") or "false"):
             given["schema"] = "union"
         for name, parse in _PARSERS.items():
@@ -99,18 +108,31 @@ class Query:
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
         paths, storage = option_paths(options, remote=True), values.get("storage_options")
-        name_filter = values.pop("path_glob_filter", None)
         ignored = values.pop("ignore_table_format", False)
+        timezone, times = values.get("timezone"), ("modified_after", "modified_before")
+        chosen = FileFilter(
+            values.pop("path_glob_filter", None),
+            *(instant(values.pop(name), timezone) if name in values else None for name in times),
+        )
         if found is None:
-            found = [*list_sources(paths, storage, name_filter, ignore_table_format=ignored)]
+            found = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
         listed = found
+        if values.get("on_invalid") == "skip":
+            listed = readable(listed, ReadOptions(threads=1), Limits.untrusted())
         files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
+        values.pop("engine", None)
+        roots, types = values.pop("base_path", paths), values.pop("partition_types", None)
         partitions = partitions_of(
-            paths, places, values.pop("partitioning", "hive"), types=values.pop("partition_types", None),
-            storage_options=storage,
+            roots, places, values.pop("partitioning", "hive"), types=types, storage_options=storage
         )
+        if "base_path" in given:
+            check_base_path(roots, partitions.root, places)
+        stated = types or {}
+        is_inferred = any(one.type != pa.string() and one.name not in stated for one in partitions.schema)
+        if is_inferred and not values.get("settings_known"):
+            values["assumed"] = ((PARTITION_TYPES, "true"),)
         included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
         if any(included):
             partitions = partitions.including(*included)
@@ -213,19 +235,22 @@ class Query:
         return all_of(parts) if parts else None
 
     def resolved(self) -> Query:
-        """The query with the columns of dotted names and of ``bbox`` known.
+        """The query with the columns of dotted names and of ``bbox`` known, in the case that the files have.
 
-        Raises ``ValueError`` if the files have several geometry columns or none and ``bbox_column`` is not set.
+        Raises ``ValueError`` for a name that several columns have in other cases, and if the files have several
+        geometry columns or none and ``bbox_column`` is not set.
         """
-        computed = tuple(one.field for one in self.columns or () if isinstance(one, Computed))
-        if any(dotted_columns(node) for node in (self.where, *computed)):
-            names = self.arrow_schema().names
-            columns = self.columns and tuple(
-                replace(one, field=exact(one.field, names)) if isinstance(one, Computed) else one
-                for one in self.columns
-            )
-            return replace(self, where=exact(self.where, names), columns=columns)._with_box()
-        return self._with_box()
+        if self.where is None and self.columns is None and self.bbox_column is None:
+            return self._with_box()
+        names = Names.of(self.arrow_schema(), self.case_sensitive)
+        box, by_folders = self.bbox_column, self.partitions.schema.names
+        columns = self.columns and tuple(names.resolve_result(column, by_folders) for column in self.columns)
+        query = replace(
+            self, where=names.resolve(self.where), columns=columns, bbox_column=box and names.find(box)
+        )
+        if names.has_folded and not self.settings_known:
+            query = replace(query, assumed=(*self.assumed, (CASE_SENSITIVE, "false")))
+        return query._with_box()
 
     def _with_box(self) -> Query:
         if self.bbox is None or self.bbox_column is not None:
@@ -264,6 +289,7 @@ def encode_options(
     skipping: Any = None,
     partition_types: PartitionTypes | None = None,
     ignore_table_format: bool = False,
+    file_options: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -290,7 +316,7 @@ def encode_options(
         "skipping": None if skipping is None else StoreGiven.of(skipping).as_text(),
         "ignore_table_format": "true" if ignore_table_format else None,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None} | dict(file_options)
     for name, value in given.items():
         _PARSERS[name](value)
     return given
@@ -365,6 +391,21 @@ def _timezone(text: str) -> str:
     return text
 
 
+def _on_invalid(text: str) -> str:
+    if text.lower() not in ("raise", "skip"):
+        raise ValueError(f"expected raise or skip, not {text!r}")
+    return text.lower()
+
+
+def _engine(text: str) -> None:
+    """The data source is the engine ``python``, which ``auto`` chooses here."""
+    if text.lower() not in ("python", "auto"):
+        raise ValueError(
+            f"the data source reads with engine python, not {text!r}: pqext.spark.read(spark, path, engine=...) "
+            "chooses between the engines"
+        )
+
+
 def _file_pattern(text: str) -> str:
     if not isinstance(text, str) or not text or "/" in text:
         raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
@@ -392,4 +433,12 @@ _PARSERS: dict[str, Any] = {
     "skipping": StoreGiven.from_text,
     "timezone": _timezone,
     "ignore_table_format": _flag,
+    "base_path": lambda text: option_paths({"path": text}, remote=True)[0],
+    "modified_after": str,
+    "modified_before": str,
+    "on_invalid": _on_invalid,
+    "ignore_missing_files": _flag,
+    "case_sensitive": _flag,
+    "engine": _engine,
+    "settings_known": _flag,
 }

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from pqext.spark.brief import brief
 from pqext.spark.files import option_paths
+from pqext.spark.reading.file_options import by_own_names
 from pqext.spark.reading.parquet_reader import Reader, check_given
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query
@@ -37,8 +38,9 @@ class ParquetStream(FileStream):
         of_stream, self._given = stream_options(options)
         if "schema" in self._given:
             raise ValueError("a stream has one schema: leave option schema out, and give the columns to schema()")
-        if any(name.lower().replace("_", "") == "pathglobfilter" for name in self._given):
-            raise ValueError("a stream reads what its path names: give path/*.parquet in place of path_glob_filter")
+        for name in ("path_glob_filter", "modified_after", "modified_before", "on_invalid"):
+            if name in by_own_names(self._given):
+                raise ValueError(f"a stream reads what its path names: give path/*.parquet in place of {name}")
         storage = self._given.get("storage_options")
         flag = next((text for name, text in self._given.items() if name.lower() == "ignore_table_format"), "false")
         super().__init__(

@@ -5,25 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal, cast, get_args
 
 from pyspark.sql.types import StructType
 
 from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
 from pqext.core.options import WriteOptions
 from pqext.core.suggest import OF_OTHERS, around, did_you_mean
+from pqext.spark.column_names import Names
+from pqext.spark.settings import codec_of
 from pqext.spark.writing.carried import carried
 from pqext.spark.writing.part_files import UNDIVIDED, Division
 
 PartitionOverwrite = Literal["static", "dynamic"]
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
-    "max_records_per_file", "merge_schema", "partition_by", "partition_overwrite", "storage_options", "summary_path",
-    "target_file_bytes",
+    "case_sensitive", "max_records_per_file", "merge_schema", "partition_by", "partition_overwrite", "storage_options",
+    "summary_path", "target_file_bytes",
 )
 _SPARKS = {
+    "casesensitive": "case_sensitive",
     "maxrecordsperfile": "max_records_per_file",
     "mergeschema": "merge_schema",
+    "parquet.compression": "compression",
     "partitionoverwritemode": "partition_overwrite",
 }
 """Options of Spark's own sources that mean the same."""
@@ -36,7 +41,8 @@ class SaveOptions:
     writer: Mapping[str, Any]
     """The fields of :class:`pqext.core.options.WriteOptions` that are given."""
     division: Division = UNDIVIDED
-    partition_overwrite: PartitionOverwrite = "static"
+    partition_overwrite: PartitionOverwrite | None = None
+    """None if neither an option nor a setting states it."""
     merge_schema: bool = False
     """Whether an append may add columns to the folder and widen types."""
     summary_path: str | None = None
@@ -46,34 +52,41 @@ class SaveOptions:
     """The part of the writer's ``shredding`` that is given as an option, not carried by columns."""
 
 
-def save_options(schema: StructType, options: Mapping[str, str]) -> SaveOptions:
+def save_options(
+    schema: StructType, options: Mapping[str, str], settings: Mapping[str, str] = MappingProxyType({})
+) -> SaveOptions:
     """The options of a save of a data frame of ``schema``: those that are given, and what its columns carry.
 
-    Where both say how a column is shredded, the option takes precedence. Raises ``ValueError`` for an unknown name or
-    an unsuitable value, and ``VariantError`` as :func:`pqext.spark.writing.carried.carried` does.
+    Where both say how a column is shredded, the option takes precedence, as it does over ``settings``, which
+    :func:`pqext.spark.settings.save_settings` reads. Raises ``ValueError`` for an unknown name or an unsuitable value,
+    and ``VariantError`` as :func:`pqext.spark.writing.carried.carried` does.
     """
     of_save, of_writer = _told_apart(options)
+    is_case_sensitive = {**settings, **of_save}.get("case_sensitive", "false").lower() == "true"
+    by = tuple(map(Names.of(schema, is_case_sensitive).find, _names(of_save.get("partition_by", ()))))
+    is_by_option = "partition_overwrite" in of_save
+    for name, value in settings.items():
+        (of_save if name in _OF_SAVES else of_writer).setdefault(name, value)
     parsed = write_options(of_writer)
     by_option = parsed.get("shredding", {})
     choices = {path: choice.options() for path, choice in carried(schema).items()}
     if choices:
         parsed["shredding"] = {**choices, **by_option}
-    mode = str(of_save.get("partition_overwrite", "static")).lower()
-    if mode not in get_args(PartitionOverwrite):
+    mode = of_save["partition_overwrite"].lower() if "partition_overwrite" in of_save else None
+    if mode not in (None, *get_args(PartitionOverwrite)):
         raise ValueError(f"option partition_overwrite is static or dynamic, not {mode!r}")
-    by = _names(of_save.get("partition_by", ()))
-    if mode == "dynamic" and not by:
+    if mode == "dynamic" and not by and is_by_option:
         raise ValueError("option partition_overwrite=dynamic replaces partitions: name their columns in partition_by")
     division = Division(
         by, _number(of_save, "max_records_per_file", zero=None), _number(of_save, "target_file_bytes")
     )
     storage = storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
-    merge_schema = str(of_save.get("merge_schema", "false")).lower()
+    merge_schema = of_save.get("merge_schema", "false").lower()
     if merge_schema not in ("true", "false"):
         raise ValueError(f"option merge_schema is true or false, not {merge_schema!r}")
+    overwrite = cast("PartitionOverwrite | None", mode if by else "static")
     return SaveOptions(
-        parsed, division, "dynamic" if mode == "dynamic" else "static", merge_schema == "true",
-        of_save.get("summary_path"), storage, by_option,
+        parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option
     )
 
 
@@ -96,6 +109,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             ours = OF_OTHERS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
         parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
+        if name == "compression" and isinstance(parsed[name], str):
+            parsed[name] = codec_of(parsed[name])
         if name == "shredding" and not isinstance(parsed[name], dict):
             raise ValueError(f'option shredding is JSON text, as in {{"column": "infer"}}, not {around(text)!r}')
     if parsed.get("durable"):
@@ -132,7 +147,7 @@ def storage_options(text: str) -> dict[str, Any]:
 def is_of_saves(name: str) -> bool:
     """Is ``name`` an option of saves?"""
     plain = name.lower()
-    of_both = plain == "storage_options"
+    of_both = plain in ("storage_options", "case_sensitive")
     is_known = plain in _OF_SAVES or plain in _SPARKS or any(one.name == plain for one in fields(WriteOptions))
     return is_known and not of_both
 
@@ -142,12 +157,10 @@ def _told_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, s
     of_writer: dict[str, str] = {}
     for key, text in options.items():
         name = _SPARKS.get(key.lower(), key.lower())
-        if name in _OF_SAVES:
-            if name in of_save and of_save[name] != text:
-                raise ValueError(f"option {name} is given twice")
-            of_save[name] = text
-        else:
-            of_writer[key] = text
+        known = of_save if name in _OF_SAVES else of_writer
+        if known.get(name, text) != text:
+            raise ValueError(f"option {name} is given twice")
+        known[name] = text
     return of_save, of_writer
 
 

@@ -14,6 +14,7 @@ from pqext.core.suggest import did_you_mean
 from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.registration import ensure_registered
+from pqext.spark.settings import save_settings, session_setting
 from pqext.spark.writing import summary
 from pqext.spark.writing.save_options import PartitionOverwrite, as_text
 from pqext.spark.writing.summary import Saved
@@ -31,7 +32,7 @@ def write(
     mode: SaveMode = "error",
     *,
     partition_by: str | Sequence[str] = (),
-    partition_overwrite: PartitionOverwrite = "static",
+    partition_overwrite: PartitionOverwrite | None = None,
     merge_schema: bool = False,
     max_records_per_file: int | None = None,
     target_file_bytes: int | None = None,
@@ -48,13 +49,17 @@ def write(
     nothing there, ``"append"`` adds files, and ``"overwrite"`` replaces those that readers see.
 
     ``partition_by`` names columns whose values name folders, as Spark does: text, whole numbers, booleans and dates.
-    With ``partition_overwrite="dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows of.
+    With ``partition_overwrite="dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows of;
+    with ``"static"`` it replaces all. ``max_records_per_file`` and ``target_file_bytes`` begin another file where one
+    would become larger; the latter is met to within some tens of percent. ``options`` are those of
+    :class:`pqext.WriteOptions`. The settings of the session count for what is not given, as in Spark:
+    ``spark.sql.sources.partitionOverwriteMode``, ``spark.sql.files.maxRecordsPerFile`` and
+    ``spark.sql.parquet.compression.codec``.
+
     An append of other columns or types is a ``SchemaMismatchError`` that names the difference. With
     ``merge_schema=True`` (option ``mergeSchema``) it may add columns and struct fields, lack some, and have other types
     if a wider type holds all values of both. ``read(..., schema="union")`` then reads the folder, with nulls for
     columns that a file lacks.
-    ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger; the latter is
-    met to within some tens of percent. ``options`` are those of :class:`pqext.WriteOptions`.
 
     The save happens whole or not at all. The process that calls this reaches the file system or the store of ``path``
     as the driver does. Raises ``ValueError`` or ``TypeError`` for wrong arguments, and Spark's own errors, with pqext's
@@ -82,10 +87,17 @@ def write(
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
     given |= {"partition_by": json.dumps(by)} if by else {}
     given |= {"merge_schema": "true"} if merge_schema else {}
-    given |= {} if partition_overwrite == "static" else {"partition_overwrite": partition_overwrite}
-    for name, number in (("max_records_per_file", max_records_per_file), ("target_file_bytes", target_file_bytes)):
-        if number is not None:
-            given[name] = str(number)
+    named = {
+        "partition_overwrite": partition_overwrite, "max_records_per_file": max_records_per_file,
+        "target_file_bytes": target_file_bytes,
+    }
+    given |= {name: str(value) for name, value in named.items() if value is not None}
+    if by:
+        # The tasks would apply these as well, but what does not suit is refused before any of them runs.
+        settings = {"partition_overwrite": "static"} | save_settings(session_setting(df.sparkSession))
+        for name in ("partition_overwrite", "case_sensitive"):
+            if name in settings:
+                given.setdefault(name, settings[name])
     if storage_options:
         given["storage_options"] = json.dumps(dict(storage_options))
     told = Path(tempfile.mkdtemp(prefix="pqext-save-"))

@@ -24,20 +24,22 @@ from pyspark.sql.types import StructType
 
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import is_remote, option_paths
+from pqext.spark.settings import save_settings, task_setting
 from pqext.spark.types import file_schema
 from pqext.spark.writing import summary
 from pqext.spark.writing.appending import empty_file, without
 from pqext.spark.writing.part_files import PartFiles, Staging, check_division
-from pqext.spark.writing.save_options import save_options
+from pqext.spark.writing.save_options import PartitionOverwrite, SaveOptions, save_options
 from pqext.spark.writing.staging import Staged
 from pqext.spark.writing.targets import Target, target_of
 
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task reports: its files, none when it had no rows."""
+    """What a task reports: its files, none when it had no rows, and which partitions its session overwrites."""
 
     files: tuple[Staging, ...]
+    partition_overwrite: PartitionOverwrite | None = None
 
 
 class Work:
@@ -55,16 +57,23 @@ class Work:
             raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
         self.target: Target = target_of(paths[0], self.choices.storage_options)
         self.target.check_no_table()
-        self.options = self.choices.writer
-        self.division = self.choices.division
+        self._given = dict(options), schema
+        self.partition_by = self.choices.division.partition_by
         self.schema = file_schema(schema)
-        check_division(self.division, self.schema)
+        check_division(self.choices.division, self.schema)
         # Options that do not suit the columns are refused before any task runs.
-        self.empty = empty_file(without(self.schema, self.division.partition_by), self.options)
+        self.empty = empty_file(without(self.schema, self.partition_by), self.choices.writer)
+
+    def task_choices(self) -> SaveOptions:
+        """The options of the save completed by the settings of the session, which only its tasks see."""
+        options, schema = self._given
+        choices = save_options(schema, options, save_settings(task_setting()))
+        check_division(choices.division, self.schema)
+        return choices
 
     def check(self, overwrite: bool) -> None:
         """Raise ``ValueError`` for a target that these files do not suit."""
-        self.target.check(overwrite, lambda: self.empty, self.division.partition_by, self.choices.merge_schema)
+        self.target.check(overwrite, lambda: self.empty, self.partition_by, self.choices.merge_schema)
 
     def write(self, begin: Callable[[], Staged], job: str, iterator: Iterator[pa.RecordBatch]) -> tuple[Staging, ...]:
         """Write one task's batches, where ``begin`` tells; what is written is deleted when anything fails."""
@@ -76,7 +85,8 @@ class Work:
         staged = begin()
         staged.check()
         name = f"part-{part:05d}-{job}-{attempt}"
-        with PartFiles(staged, name, self.schema, self.options, self.division) as files:
+        choices = self.task_choices()
+        with PartFiles(staged, name, self.schema, choices.writer, choices.division) as files:
             for batch in chain([first], iterator):
                 if batch.num_rows:
                     files.write(conform_batch(batch, self.schema))
@@ -84,7 +94,7 @@ class Work:
 
     def put_empty(self, job: str) -> None:
         """A data frame without rows still has a schema, which needs a file to stand in, but in no partition."""
-        if not self.division.partition_by:
+        if not self.partition_by:
             self.target.put(f"part-00000-{job}-empty.parquet", self.empty)
 
 
@@ -94,24 +104,33 @@ class Sink(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self.work = Work(options, schema)
         self.overwrite = overwrite
-        self.is_dynamic = overwrite and self.work.choices.partition_overwrite == "dynamic"
-        self.work.check(overwrite and not self.is_dynamic)
+        # Without an option the setting of the session counts, which the tasks report.
+        self.partition_overwrite = self.work.choices.partition_overwrite if overwrite else "static"
+        if self.partition_overwrite is not None:
+            self.work.check(overwrite and self.partition_overwrite == "static")
         self.job = uuid.uuid4().hex
         # A task that starts after the job was aborted finds it gone.
         self.staged = self.work.target.begin(self.job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's batches; what it has written is deleted when anything fails."""
-        return Written(self.work.write(lambda: self.staged, self.job, iterator))
+        files = self.work.write(lambda: self.staged, self.job, iterator)
+        return Written(files, self.work.task_choices().partition_overwrite)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks the target's: see :class:`pqext.spark.writing.targets.Target`."""
         target = self.work.target
         try:
-            files = [one for message in messages if isinstance(message, Written) for one in message.files]
+            written = [message for message in messages if isinstance(message, Written)]
+            files = [one for message in written for one in message.files]
             if not files:
                 self.work.put_empty(self.job)
-            folders = {one.file.name.rpartition("/")[0] for one in files} if self.is_dynamic else None
+            mode = self.partition_overwrite
+            if mode is None:
+                mode = next(filter(None, (message.partition_overwrite for message in written)), "static")
+                self.work.check(mode == "static")
+            is_dynamic = self.overwrite and mode == "dynamic"
+            folders = {one.file.name.rpartition("/")[0] for one in files} if is_dynamic else None
             target.commit(files, self.overwrite, folders)
         except BaseException:
             target.abort()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.spark.settings import save_settings, session_setting
 from pqext.spark.types import file_schema, is_marked_struct
 from pqext.spark.writing.appending import empty_file, without
 from pqext.spark.writing.carried import walk
@@ -70,7 +71,8 @@ class WritePlan:
 def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     """What ``df.write.format("pqext").options(**options).save(path)`` writes; no job is run.
 
-    ``options`` are those of :class:`pqext.WriteOptions`, as text, as the sink takes them, or as Python's values. Raises
+    ``options`` are those of :class:`pqext.WriteOptions`, as text, as the sink takes them, or as Python's values. The
+    settings of the session count for what is not given, as in :func:`write`. Raises
     what the save would raise for its options and columns, such as ``UnsupportedError`` for a type that Parquet has not
     and ``VariantError`` for a column whose metadata names a shredding that cannot be followed.
 
@@ -85,7 +87,7 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     """
     given = {name: as_text(value) for name, value in options.items()}
     schema = df.schema
-    save = save_options(schema, given)
+    save = save_options(schema, given, save_settings(session_setting(df.sparkSession)))
     chosen = dict(save.writer)
     stored = file_schema(schema)
     check_division(save.division, stored)

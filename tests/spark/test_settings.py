@@ -1,0 +1,160 @@
+"""Settings of the session mean to pqext what they mean to Spark's own reader and writer of Parquet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from spark.sessions import SPARK_4_1
+
+from pqext.spark import explain_write, ingest_json, write
+
+OVERWRITE = "spark.sql.sources.partitionOverwriteMode"
+CODEC = "spark.sql.parquet.compression.codec"
+MAX_RECORDS = "spark.sql.files.maxRecordsPerFile"
+
+
+@contextmanager
+def settings(spark: Any, **values: str) -> Iterator[None]:
+    """Settings, whose names are written with ``__`` for a full stop, for a while."""
+    named = {name.replace("__", "."): value for name, value in values.items()}
+    for name, value in named.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in named:
+            spark.conf.unset(name)
+
+
+def spark_sink(df: Any, path: str) -> None:
+    df.write.mode("overwrite").partitionBy("day").parquet(path)
+
+
+def data_source(df: Any, path: str) -> None:
+    df.write.format("pqext").mode("overwrite").option("partition_by", "day").save(path)
+
+
+def front(df: Any, path: str) -> None:
+    write(df, path, "overwrite", partition_by="day")
+
+
+SINKS: dict[str, Callable[[Any, str], None]] = {"spark": spark_sink, "pqext": data_source, "write": front}
+
+
+def counts(spark: Any, path: str) -> dict[int, int]:
+    return {row["day"]: row["count"] for row in spark.read.parquet(path).groupBy("day").count().collect()}
+
+
+@pytest.mark.spec("spark.settings.overwrite")
+@pytest.mark.parametrize("mode", ["dynamic", "STATIC", None])
+def test_overwrite_mode_of_session_replaces_the_partitions_that_spark_replaces(
+    spark: Any, tmp_path: Path, mode: str | None
+) -> None:
+    days = spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS day")
+    part, none = days.where("day = 1").limit(3), days.where("day = 2")
+    results = {}
+    for name, sink in SINKS.items():
+        path = str(tmp_path / name)
+        sink(days, path)
+        with settings(spark, **{} if mode is None else {OVERWRITE: mode}):
+            sink(part, path)
+            results[name] = [counts(spark, path)]
+            if mode == "dynamic":
+                sink(none, path)
+                results[name].append(counts(spark, path))
+    assert results["pqext"] == results["write"] == results["spark"]
+    assert (results["spark"][0] == {0: 10, 1: 3}) == (mode == "dynamic")
+
+
+@pytest.mark.spec("spark.settings.overwrite")
+def test_option_takes_precedence_over_the_overwrite_mode_of_the_session(spark: Any, tmp_path: Path) -> None:
+    days = spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS day")
+    part = days.where("day = 1").limit(3)
+    modes: Any = (("static", "dynamic"), ("dynamic", "static"))
+    for mode, other in modes:
+        with settings(spark, **{OVERWRITE: other}):
+            results = []
+            for source in ("parquet", "pqext"):
+                path = str(tmp_path / f"{mode} {source}")
+                spark_sink(days, path)
+                writer = part.write.format(source).mode("overwrite").option("partitionOverwriteMode", mode)
+                (writer.partitionBy("day") if source == "parquet" else writer.option("partition_by", "day")).save(path)
+                results.append(counts(spark, path))
+            assert results[0] == results[1]
+            write(days, path, "overwrite", partition_by="day", partition_overwrite="static")
+            write(part, path, "overwrite", partition_by="day", partition_overwrite=mode)
+            assert counts(spark, path) == results[0]
+            write(part, path, "overwrite")  # without partitions all is replaced, as in Spark
+            assert spark.read.parquet(path).count() == 3
+
+
+@pytest.mark.spec("spark.settings.write")
+@pytest.mark.parametrize("codec", ["GZIP", "none"])
+def test_codec_and_rows_per_file_of_session(spark: Any, tmp_path: Path, codec: str) -> None:
+    rows = spark.range(0, 25, 1, 2)
+    with settings(spark, **{CODEC: codec, MAX_RECORDS: "4"}):
+        rows.write.parquet(str(tmp_path / "spark"))
+        rows.write.format("pqext").mode("append").save(str(tmp_path / "pqext"))
+        write(rows, str(tmp_path / "write"))
+        plan = explain_write(rows)
+        assert plan.division.max_records_per_file == 4
+        write(rows, str(tmp_path / "given"), compression="snappy", max_records_per_file=1000)
+    described = {}
+    for name in ("spark", "pqext", "write", "given"):
+        metadata = [pq.read_metadata(path) for path in (tmp_path / name).glob("*.parquet")]
+        codecs = {one.row_group(0).column(0).compression for one in metadata}
+        described[name] = codecs, sorted(one.num_rows for one in metadata)
+    assert described["pqext"] == described["write"] == described["spark"]
+    assert described["given"] == ({"SNAPPY"}, [12, 13])
+    with settings(spark, **{MAX_RECORDS: "-1"}):
+        assert explain_write(rows).division.max_records_per_file is None
+
+
+@pytest.mark.spec("spark.settings.write")
+def test_ingest_writes_as_the_session_states_and_keeps_partitions(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("".join(f'{{"day": {number % 2}}}\n' for number in range(6)))
+    arguments = spark, str(tmp_path / "a.ndjson"), str(tmp_path / "t")
+    by: Any = {"partition_by": {"day": ("$.day", "int")}}
+    with settings(spark, **{CODEC: "zstd", MAX_RECORDS: "2", OVERWRITE: "dynamic"}):
+        files = ingest_json(*arguments, **by).written
+        assert sorted(file.rows for file in files) == [1, 1, 2, 2]
+        metadata = pq.read_metadata(tmp_path / "t" / files[0].name)
+        assert metadata.row_group(0).column(0).compression == "ZSTD"
+        with pytest.raises(ValueError, match="partitionOverwriteMode is dynamic"):
+            ingest_json(*arguments, mode="overwrite", **by)
+    assert counts(spark, str(tmp_path / "t")) == {0: 3, 1: 3}
+
+
+@pytest.mark.spec("spark.settings.write")
+def test_codecs_that_pqext_does_not_write_are_refused(spark: Any, tmp_path: Path) -> None:
+    for codec, advice in (("lzo", "=zstd"), ("lz4", "=lz4_raw"), ("brotli", "profile=none lifts it")):
+        with settings(spark, **{CODEC: codec}):
+            for sink in (data_source, front):
+                with pytest.raises(Exception, match=advice):
+                    sink(spark.range(3).selectExpr("id", "id AS day"), str(tmp_path / "t"))
+            assert not (tmp_path / "t").exists()
+            write(spark.range(3), str(tmp_path / codec), compression="zstd")
+    for option in ("compression", "parquet.compression"):
+        spark.range(0, 3, 1, 1).write.format("pqext").mode("append").option(option, "none").save(str(tmp_path / option))
+        (file,) = (tmp_path / option).glob("*.parquet")
+        assert pq.read_metadata(file).row_group(0).column(0).compression == "UNCOMPRESSED"
+
+
+def test_every_setting_of_spark_for_files_is_documented(spark: Any) -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "spark-settings.md"
+    named = re.findall(r"`(spark\.[\w.*]+)`", page.read_text("utf-8"))
+    families = tuple(name.removesuffix("*") for name in named if name.endswith(".*"))
+    listed = {row["key"] for row in spark.sql("SET -v").collect()}
+    of_files = {
+        name for name in listed if name.startswith(("spark.sql.parquet.", "spark.sql.files.", "spark.sql.sources."))
+    }
+    assert of_files
+    assert {name for name in of_files if name not in named and not name.startswith(families)} == set()
+    known = {name for name in named if name.startswith(("spark.sql.parquet.", "spark.sql.files."))}
+    assert SPARK_4_1 or known <= listed
