@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from pqext.core.options import ReadOptions
 
 
+class InvalidUtf8(StrEnum):
+    """Result of strings that are not UTF-8."""
+
+    stop = "raise"
+    replacement = "replace"
+    binary = "binary"
+
+
 class Int96(StrEnum):
     """Unit in which INT96 timestamps are read."""
 
@@ -50,6 +58,20 @@ class Reading:
             help="Unit in which INT96 timestamps are read; auto is us for files of Spark, else ns.",
         ),
     ] = Int96.auto
+    invalid_utf8: Annotated[
+        InvalidUtf8,
+        Option(
+            "--invalid-utf8", panel=READING,
+            help="Result of strings that are not UTF-8: an error, U+FFFD for what is not UTF-8, or binary columns.",
+        ),
+    ] = InvalidUtf8.stop
+    legacy_timezone: Annotated[
+        str | None,
+        Option(
+            "--legacy-timezone", metavar="ZONE", show_default=False, panel=READING,
+            help="Time zone of the writer of files of Spark 2, which do not state it, for timestamps before 1900.",
+        ),
+    ] = None
     strict: Annotated[
         bool,
         Option(
@@ -80,7 +102,14 @@ class Reading:
         """The options of the reader."""
         from pqext.core.options import ReadOptions
 
-        return ReadOptions(strict=self.strict, int96=self.int96.value, decryption=self.decryption)
+        return ReadOptions(
+            strict=self.strict, int96=self.int96.value, decryption=self.decryption, **self.text_and_calendar
+        )
+
+    @property
+    def text_and_calendar(self) -> dict[str, Any]:
+        """The options of strings that are not UTF-8 and of Spark's legacy calendar, for functions that take both."""
+        return {"invalid_utf8": self.invalid_utf8.value, "legacy_timezone": self.legacy_timezone}
 
     @property
     def decryption(self) -> FileDecryption | None:

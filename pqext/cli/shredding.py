@@ -113,7 +113,7 @@ def reshred(
     with _keeping(), _quiet(), progress() as show:
         done = reshred_file(
             read, out, wanted, coerce=coerce.value, strict=reading.strict, limits=reading.limits, decryption=decryption,
-            int96=reading.int96.value, on_invalid=on_invalid.value,
+            int96=reading.int96.value, **reading.text_and_calendar, on_invalid=on_invalid.value,
             on_corrupt=on_corrupt.value, progress=show, overwrite=force,
         )
     _tell(out, done, form)
@@ -139,7 +139,8 @@ def unshred(
         decryption = reading.decryption
     with _keeping(), _quiet(), progress() as show:
         done = unshred_file(
-            read, out, strict=reading.strict, limits=reading.limits, decryption=decryption, int96=reading.int96.value,
+            read, out, strict=reading.strict, limits=reading.limits, decryption=decryption,
+            int96=reading.int96.value, **reading.text_and_calendar,
             on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show,
             overwrite=force,
         )
@@ -166,7 +167,7 @@ def repair(
     with _keeping(), progress() as show:
         done = repair_file(
             read, out, on_invalid=on_invalid.value, progress=show, overwrite=force, limits=reading.limits,
-            decryption=decryption, int96=reading.int96.value,
+            decryption=decryption, int96=reading.int96.value, **reading.text_and_calendar,
         )  # fmt: skip
     _tell(out, done, form)
 

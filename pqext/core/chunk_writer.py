@@ -32,6 +32,7 @@ from pqext.core.kernels.page_encode import EncodedPages, Levels, PageValues, enc
 from pqext.core.leaf_recipe import LeafRecipe
 from pqext.core.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageType
 from pqext.core.page_writer import TOO_LARGE, PageWriter, WrittenPages
+from pqext.core.text import visible
 from pqext.core.types import leaf, profile
 from pqext.core.types.stored import normal
 
@@ -65,7 +66,11 @@ def encode_chunk(
     ``page_starts``: rows at which pages begin, 0 first; too large ones are cut further.
     """
     options = recipe.options
-    physical = leaf.to_physical(column.values, recipe.leaf_type)
+    try:
+        physical = leaf.to_physical(column.values, recipe.leaf_type)
+    except leaf.NotUtf8Error as error:
+        row = column.row_of_value(error.position)
+        raise ValueError(f"column {visible(recipe.dotted)!r}, row {row} of the row group: {error}") from None
     size = size_of(physical, len(physical))
     indexed = _dictionary(column, physical, size, recipe) if recipe.dictionary else None
     name = recipe.encoding

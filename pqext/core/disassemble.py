@@ -34,6 +34,15 @@ class DenseColumn:
     notes: Notes = field(default_factory=Notes)
     encoded: pa.Array | None = None
 
+    def row_of_value(self, position: int) -> int:
+        """The row of one of the ``values``."""
+        entry = position
+        if not isinstance(self.definition, int):
+            entry = int(np.flatnonzero(self.definition == self.shape.node.max_definition_level)[position])
+        if isinstance(self.repetition, int):
+            return entry
+        return int(np.count_nonzero(self.repetition[: entry + 1] == 0)) - 1
+
 
 @dataclass(slots=True)
 class _Entries:

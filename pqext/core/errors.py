@@ -84,9 +84,10 @@ class CorruptFileError(ParquetError):
 
 
 class InvalidValueError(CorruptFileError):
-    """A value lies outside the range of its column's type. ``leaf`` is the column index."""
+    """A value lies outside the range of its column's type: ``slot`` of those that were converted of column ``leaf``."""
 
     leaf: int | None = None
+    slot: int | None = None
 
 
 class OffsetIndexError(CorruptFileError):

@@ -38,6 +38,9 @@ class ReadKeywords(TypedDict, total=False):
     arrow_schema: bool
     strings: Literal["string", "view", "dictionary"]
     invalid_values: Literal["raise", "null"]
+    invalid_utf8: Literal["raise", "replace", "binary"]
+    legacy_calendar: Literal["rebase", "stored"]
+    legacy_timezone: str | None
     properties: Mapping[str, str]
 
 

@@ -79,6 +79,11 @@ class LeafColumn:
         """Is its first entry that of a row?"""
         return self.repetition is None or (len(self.repetition) > 0 and bool(self.repetition[0] == 0))
 
+    def row_of_slot(self, slot: int, slot_level: int) -> int:
+        """The row, counted in the run, of the value in a slot of ``array``."""
+        entry = slot if self.definition is None else int(np.flatnonzero(self.definition >= slot_level)[slot])
+        return entry if self.repetition is None else level_kernel.count_rows(self.repetition[: entry + 1]) - 1
+
     def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
         """What lies between two places, each an entry and the slot that it has or that comes next."""
         entries = slice(start[0], stop[0])

@@ -20,6 +20,7 @@ from pqext.core.indexes.options import (
     sort_keys,
 )
 from pqext.core.limits import ROW_GROUP_ROWS
+from pqext.core.option_checks import check_flags, check_level, check_pairs
 from pqext.core.suggest import OF_OTHERS, did_you_mean, listed, not_a_leaf
 
 Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"]
@@ -31,6 +32,7 @@ EncodingName = Literal[
 ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 TimestampUnit = Literal["s", "ms", "us", "ns"]
 StringForm = Literal["string", "view", "dictionary"]
+InvalidUtf8 = Literal["raise", "replace", "binary"]
 
 
 @with_field_docs
@@ -84,6 +86,15 @@ class ReadOptions:
     and keep all of it. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow extension types keep their types."""
     invalid_values: Literal["raise", "null"] = "raise"
     """Result of values outside their type, such as a TIME beyond the day: an error when their row is read, or null."""
+    invalid_utf8: InvalidUtf8 = "raise"
+    """Result of strings that are not UTF-8, which Spark and others write: an error when their row is read, the string
+    with U+FFFD for what is not UTF-8, or all columns of strings as binary. What is replaced prunes nothing."""
+    legacy_calendar: Literal["rebase", "stored"] = "rebase"
+    """Dates and instants that Spark stored in its legacy calendar (Julian before 15 October 1582), as the file's
+    metadata states: converted to the proleptic Gregorian calendar, as Spark does, or as they are stored."""
+    legacy_timezone: str | None = None
+    """Time zone of the writer of a file in the legacy calendar that does not state one (Spark before 3.0). Without it,
+    instants before 1900 in such a file are an error."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up. The file's
     own key-value metadata comes first."""
@@ -94,13 +105,15 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        _check_flags(self, "shredded", "strict", "checksums", "recover", "second_copies", "trust_statistics",
+        check_flags(self, "shredded", "strict", "checksums", "recover", "second_copies", "trust_statistics",
                      "geoparquet", "arrow_schema")
         if not isinstance(self.properties, Mapping):
             raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
             kind = type(self.decryption).__name__
             raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, not a {kind}")
+        if not isinstance(self.legacy_timezone, str | None):
+            raise TypeError(f"legacy_timezone must be the name of a time zone, not {self.legacy_timezone!r}")
         for name, (*others, last) in _READ_CHOICES.items():
             if (found := getattr(self, name)) not in (*others, last):
                 raise ValueError(f"""{name} must be "{'", "'.join(others)}" or "{last}", not {found!r}""")
@@ -108,6 +121,7 @@ class ReadOptions:
 
 _READ_CHOICES = {
     "on_corrupt": ("raise", "skip"), "invalid_values": ("raise", "null"), "external_files": ("folder", "any", "refuse"),
+    "legacy_calendar": ("rebase", "stored"), "invalid_utf8": get_args(InvalidUtf8),
     "strings": get_args(StringForm), "int96": ("auto", *get_args(TimestampUnit)),
 }
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -235,7 +249,7 @@ class WriteOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
-        _check_flags(self, "checksums", "arrow_schema", "durable")
+        check_flags(self, "checksums", "arrow_schema", "durable")
         if self.checkpoint is not None and self.encryption is not None:
             raise ValueError("a checkpoint would show what is encrypted: leave out checkpoint or encryption")
         as_checkpoint(self.checkpoint)
@@ -266,7 +280,7 @@ class WriteOptions:
                 raise ValueError(f"second_encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
         if self.second_encodings and self.encryption is not None:
             raise ValueError("second_encodings cannot be encrypted: leave out encryption or second_encodings")
-        _check_pairs(self.key_value_metadata)
+        check_pairs(self.key_value_metadata)
         if self.geoparquet and "geo" in self.key_value_metadata:
             raise ValueError("key_value_metadata has the key 'geo', which geoparquet is to write: give one of them")
         for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
@@ -287,7 +301,7 @@ class WriteOptions:
         if self.compression_level is not None and isinstance(chosen, str):
             level = self.compression_level
             for one in level.values() if isinstance(level, Mapping) else [level]:
-                _check_level(chosen, one, strict=True)
+                check_level(chosen, one, strict=True)
 
     def check_leaves(self, paths: Collection[str]) -> None:
         """Raise ``ValueError`` when a choice for one leaf names none of the dotted ``paths``."""
@@ -312,9 +326,9 @@ class WriteOptions:
             for path in paths:
                 level = self.compression_level
                 if not isinstance(level, Mapping):
-                    _check_level(self.compression_of(path), level, strict=False)
+                    check_level(self.compression_of(path), level, strict=False)
                 elif path in level:
-                    _check_level(self.compression_of(path), level[path], strict=True)
+                    check_level(self.compression_of(path), level[path], strict=True)
 
     def compression_of(self, path: str) -> Compression:
         """The codec of the leaf at dotted ``path``."""
@@ -416,35 +430,3 @@ def _from_keywords(
             meant = did_you_mean(name, [*known, *others])
             raise TypeError(f"there is no option {name!r}{meant or '; there are ' + ', '.join([*others, *known])}")
     return kind(**keywords) if base is None else replace(base, **keywords)
-
-
-def _check_flags(options: ReadOptions | WriteOptions, *flags: str) -> None:
-    """Raise for flags that are no bools and for ``threads`` that are no number of them."""
-    for name in flags:
-        if not isinstance(getattr(options, name), bool):
-            raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
-    threads = options.threads
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-        raise ValueError(f"threads must be 0, for one a processor, or a positive number, not {threads!r}")
-
-
-def _check_pairs(pairs: Mapping[Any, Any]) -> None:
-    """Raise for key-value metadata that is no text."""
-    for text in (part for pair in pairs.items() for part in pair):
-        if not isinstance(text, str):
-            raise TypeError(f"key_value_metadata maps text to text, not {text!r}")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"key_value_metadata holds {text!r}, which is not Unicode text") from None
-
-
-def _check_level(codec: str, level: Any, *, strict: bool) -> None:
-    """Raise for a level that the codec does not have; ``strict``: for a codec without levels too."""
-    if not isinstance(level, int) or isinstance(level, bool):
-        raise TypeError(f"compression_level must be a number, not {level!r}")
-    allowed = levels(codec)
-    if allowed is None and strict:
-        raise ValueError(f"compression {codec!r} has no levels, so compression_level must be None")
-    if allowed is not None and not allowed[0] <= level <= allowed[1]:
-        raise ValueError(f"compression {codec!r} has levels {allowed[0]} to {allowed[1]}, not {level}")

@@ -57,7 +57,8 @@ class BoundOrder:
     def numbers(self) -> np.dtype[Any] | None:
         """How bounds that are numbers in this order are stored; ``None`` for others."""
         leaf = self.leaf
-        if self.kind != "type" or leaf.member not in _AS_STORED or leaf.physical not in _WIDTHS:
+        is_number = leaf.member in _AS_STORED and leaf.physical in _WIDTHS and leaf.calendar is None
+        if self.kind != "type" or not is_number:
             return None
         return np.dtype("<" + _NUMBERS[leaf.physical][leaf.order == "unsigned"])
 

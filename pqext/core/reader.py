@@ -8,7 +8,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Unpack
 
@@ -29,9 +28,9 @@ from pqext.core.display import as_html
 from pqext.core.enums import DICTIONARY_ENCODINGS
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
 from pqext.core.extension.places import listed
+from pqext.core.file_calendar import carried
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer
-from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexed.footer import open_indexed
 from pqext.core.indexes.gathering import Gathering
 from pqext.core.indexes.kept_filters import KeptFilters
@@ -41,6 +40,7 @@ from pqext.core.known_schemas import KnownColumns, KnownSchema
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.page_index_of_group import PageIndex
+from pqext.core.read_schema import options_to_read, schema_to_read
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.row_group_reader import RowGroupReader
 from pqext.core.row_groups import RowGroups, total_rows
@@ -50,7 +50,6 @@ from pqext.core.small_chunks import SmallLeaves
 from pqext.core.source import Source
 from pqext.core.suggest import Suggesting, answering, not_a_column, not_a_list
 from pqext.core.text import counted, visible
-from pqext.core.types import int96
 from pqext.core.warn import warn, warn_of_file
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
@@ -62,13 +61,11 @@ class ParquetFile(Suggesting):
     """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
 
     A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
-    ``storage_options``, which hold credentials and the like. With a ``filesystem`` of pyarrow, fsspec or obstore the
-    source is a path there. :func:`pqext.core.sources.locate.locate` tells more. Raises ``FileNotFoundError`` and
-    ``PermissionError`` where a store says so, ``SourceError`` when it cannot be reached, and ``ChangedFileError`` when
-    the file is replaced while it is open.
-    How it is read says ``options``, or fields of ``ReadOptions`` by their names: ``open(path, on_corrupt="skip")``.
-    Raises ``CorruptFileError`` when the footer is damaged. Use as a context manager, or call :meth:`close`.
-    ``damage`` lists what reads have passed over so far when the options say ``on_corrupt="skip"``.
+    ``storage_options``, which hold credentials etc. With a ``filesystem`` of pyarrow, fsspec or obstore the source is a
+    path there (:func:`pqext.core.sources.locate.locate`). ``options``, or fields of ``ReadOptions`` by name, say how
+    the file is read, like ``open(path, on_corrupt="skip")``, after which ``damage`` lists what reads have skipped.
+    Raises ``FileNotFoundError`` and ``PermissionError`` as the store does, ``SourceError`` if it cannot be reached,
+    ``CorruptFileError`` if the footer is corrupt, and ``ChangedFileError`` if the file is replaced while it is open.
     """
 
     _by_table = staticmethod(open_indexed)
@@ -101,14 +98,9 @@ class ParquetFile(Suggesting):
                         shapes=every.shapes, arrow_schema=every.arrow_schema, _passed_over=every.passed_over
                     )
                     return
-                self.schema = self._footer.schema(limits, self.path, strict=self.options.strict)
-                if pairs and self.options.geoparquet:
-                    self.schema = adopt(self.schema, pairs, self.path)
-                if self.options.int96 == "auto":
-                    self.options = replace(self.options, int96=int96.unit_for(pair.key for pair in pairs))
-                if pairs:
-                    own = {pair.key: pair.value or "" for pair in pairs}
-                    self.options = replace(self.options, properties={**self.options.properties, **own})
+                schema = self._footer.schema(limits, self.path, strict=self.options.strict)
+                self.schema = schema_to_read(schema, pairs, self.options, self.path)
+                self.options = options_to_read(self.options, pairs)
         except BaseException:
             self.source.close()
             raise
@@ -163,6 +155,7 @@ class ParquetFile(Suggesting):
             limits=self.limits, source=self.source, resolver=self._resolver,
             trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=KeptFilters(),
             gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
+            replaces_text=self.options.invalid_utf8 == "replace",
         )
         return RowGroups(len(self.metadata.row_groups), about, ChunkPlaces(self.metadata, self.footer.offset))
 
@@ -410,7 +403,7 @@ class ParquetFile(Suggesting):
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []  # whose text need not be UTF-8
-        kept = {_raw(pair.key): _raw(pair.value or "") for pair in pairs if pair.key != KEY}
+        kept = {_raw(pair.key): _raw(pair.value or "") for pair in carried(pairs, self.options) if pair.key != KEY}
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
     def _chosen(

@@ -31,6 +31,7 @@ from pqext.core.source import Source
 from pqext.core.suggest import around, not_a_leaf
 from pqext.core.thrift import LazyStructs
 from pqext.core.types.invalid_values import may_be_invalid
+from pqext.core.types.utf8 import is_text
 
 
 @dataclass(frozen=True)
@@ -316,7 +317,8 @@ class RowGroup:
     strict: bool = False
     """Are damaged indexes and Bloom filters errors?"""
     reads_invalid_as_null: bool = False
-    """Whether values outside their column's type are read as null."""
+    replaces_text: bool = False
+    """Whether values outside their type are read as null, and strings that are not UTF-8 as others, without bounds."""
     known: dict[int, ColumnChunk] = field(default_factory=dict, compare=False, repr=False)
     """The column chunks that were asked for, by column index; they are kept with what was found of them."""
 
@@ -333,8 +335,8 @@ class RowGroup:
 
     def bounds(self, leaf: SchemaNode) -> Bounds:
         """As ``chunk(leaf).bounds()``, of a chunk of which nothing else was asked without making it."""
-        is_usual = self.trust_statistics and not self.reads_invalid_as_null and self.crypto is None
-        if not is_usual or leaf.leaf_start in self.known:
+        is_unusual = self.reads_invalid_as_null or self.replaces_text or self.crypto is not None
+        if is_unusual or not self.trust_statistics or leaf.leaf_start in self.known:
             return self.chunk(leaf).bounds()
         found = self._known_bounds.get(leaf.leaf_start)
         if found is None:
@@ -391,22 +393,20 @@ class RowGroup:
         Raises KeyError for a path that names no leaf.
         """
         leaf = self._leaf(leaf) if isinstance(leaf, str) else leaf
-        index = leaf if isinstance(leaf, int) else leaf.leaf_start
-        leaves = self.schema.leaves
+        index, leaves = leaf if isinstance(leaf, int) else leaf.leaf_start, self.schema.leaves
         found = self.known.get(index)
         if found is not None and (isinstance(leaf, int) or leaf is found.node):
             return found
         chunks = self.metadata.columns
         if len(chunks) != len(leaves):
-            raise CorruptFileError(
-                f"a row group has {len(chunks)} column chunks for {len(leaves)} columns",
-                path=self.path, row_group=self.index,
-            )
+            message = f"a row group has {len(chunks)} column chunks for {len(leaves)} columns"
+            raise CorruptFileError(message, path=self.path, row_group=self.index)
         node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
+        is_trusted = self.trust_statistics and not (self.replaces_text and is_text(node))
         found = self.known[node.leaf_start] = ColumnChunk(
             node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
-            self.resolver, self.num_rows, self._uncounted, self.trust_statistics,
+            self.resolver, self.num_rows, self._uncounted, is_trusted,
             not (self.reads_invalid_as_null and may_be_invalid(node)),
         )
         return found

@@ -30,7 +30,7 @@ from pqext.core.errors import (
 )
 from pqext.core.extension import second_copy
 from pqext.core.files.external import spans_of
-from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges
+from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.lenient import LenientReader
 from pqext.core.metadata import OffsetIndex, Type
@@ -118,7 +118,8 @@ class RowGroupReader:
                 whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
             else:
                 self._gathered.settle(0)
-        if self._options.invalid_values == "null":
+        is_replaced = self._lost is not None and self._options.invalid_utf8 == "replace"
+        if self._options.invalid_values == "null" or is_replaced:
             self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(whole))
         readers = self._readers(chosen, whole)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
@@ -143,7 +144,7 @@ class RowGroupReader:
                 try:
                     columns = {**whole, **dict(zip(readers, taken, strict=True))}
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
-                    columns |= {index: self._converted(index, columns[index]) for index in self._typed}
+                    columns |= {index: self._converted(index, columns[index], part) for index in self._typed}
                     _check_elements(columns)
                     self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except InvalidValueError as error:
@@ -253,17 +254,20 @@ class RowGroupReader:
         self._leaves = [as_stored(leaf) if leaf.node.leaf_start in typed else leaf for leaf in self._leaves]
         return bool(typed)
 
-    def _converted(self, index: int, column: LeafColumn) -> LeafColumn:
-        """The column with values of its type in the place of stored ones."""
+    def _converted(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
+        """The column of rows ``part`` with values of its type in the place of stored ones."""
         shape = self._typed[index]
-        as_null = self._options.invalid_values == "null" and any(
-            index in outside_annotations(top) for top in self._shapes
-        )
+        is_own = any(index in outside_annotations(top) for top in self._shapes)
+        options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
         try:
-            array, count = converted(shape, column.array, as_null=as_null)
+            array, count = converted(shape, column.array, options)
         except InvalidValueError as error:
             error.leaf = index
             error.locate(column=shape.node.dotted)
+            if error.slot is not None:
+                numbers = part if isinstance(part, np.ndarray) else row_numbers(part)
+                row = int(numbers[column.row_of_slot(error.slot, shape.slot_level)])
+                error.message = f"row {row} of the row group: {error.message}"
             raise
         if count and self._budget.usage is not None:
             self._budget.usage.nullified(count)

@@ -14,6 +14,7 @@ from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement,
 from pqext.core.text import visible
 from pqext.core.types import logical
 from pqext.core.types.geometries import crs_label
+from pqext.core.types.legacy_calendar import LegacyCalendar
 from pqext.core.types.logical import LeafType
 
 
@@ -24,6 +25,7 @@ class SchemaNode:
     ``max_definition_level`` and ``max_repetition_level`` are those of the node itself; ``leaf_start`` and
     ``leaf_stop`` the range of column indexes below it. ``path`` leaves out the root.
     ``is_adopted``: the logical type comes from key-value metadata, and the schema itself states ``declared_type``.
+    ``calendar`` is that of the leaf's values, if it is not the proleptic Gregorian one.
     """
 
     name: str
@@ -40,6 +42,7 @@ class SchemaNode:
     leaf_stop: int
     is_adopted: bool = field(default=False, compare=False)
     declared_type: LogicalType | None = field(default=None, compare=False)
+    calendar: LegacyCalendar | None = field(default=None, compare=False)
 
     @property
     def is_leaf(self) -> bool:
@@ -61,7 +64,7 @@ class SchemaNode:
         """The stored type of a leaf."""
         if self.physical_type is None:
             raise TypeError(f"{self.dotted!r} is a group, not a leaf")
-        return LeafType(self.physical_type, self.type_length, self.logical_type)
+        return LeafType(self.physical_type, self.type_length, self.logical_type, self.calendar)
 
     @cached_property
     def stored_place(self) -> tuple[int, int, bytes]:

@@ -221,6 +221,8 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     value = bounds.minimum if side == "min" else bounds.maximum
     if stored is None or value is None or not chunk.counts_nulls:  # it may be the bound of a value that is read as null
         return None
+    if chunk.node.calendar is not None:  # whose conversion widens bounds
+        return None
     raw, exact = stored.min_value, stored.is_min_value_exact
     if side == "max":
         raw, exact = stored.max_value, stored.is_max_value_exact

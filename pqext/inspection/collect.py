@@ -139,13 +139,20 @@ def _fields(root: SchemaNode) -> Iterator[Field]:
             path=node.path,
             repetition=node.repetition.name.lower(),
             physical_type=_physical(node),
-            logical_type=logical_type(node.logical_type),
+            logical_type=_logical(node),
             max_definition_level=node.max_definition_level,
             max_repetition_level=node.max_repetition_level,
             field_id=node.field_id,
             column=node.leaf_start if node.is_leaf else None,
         )
         pending.extend(reversed(node.children))
+
+
+def _logical(node: SchemaNode) -> str | None:
+    told = logical_type(node.logical_type)
+    if node.calendar is None:
+        return told
+    return f"{told}, legacy calendar" if told else "legacy calendar"
 
 
 def _physical(node: SchemaNode) -> str | None:

@@ -98,6 +98,7 @@ def _of_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnSum
         nans = chunk.counts.nans if bounds.has_nan is not None else None
     said = chunk.metadata.statistics
     tight = said is not None and said.is_min_value_exact is True and said.is_max_value_exact is True
+    tight = tight and leaf.calendar is None
     return ColumnSummary(bounds.num_values, nulls, nans, bounds.minimum, bounds.maximum, tight)
 
 

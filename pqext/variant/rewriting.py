@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal, Unpack, get_args
 from warnings import catch_warnings, simplefilter
 
@@ -22,7 +22,7 @@ from pqext.core.footer_forms import form_of
 from pqext.core.kept_options import options_of
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.options import InvalidUtf8, ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.sources.locate import locate, may_be_same
 from pqext.core.suggest import listed
@@ -68,6 +68,8 @@ def repair(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     int96: Int96 = "auto",
+    invalid_utf8: InvalidUtf8 = "raise",
+    legacy_timezone: str | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
     options: WriteOptions | None = None,
@@ -87,6 +89,8 @@ def repair(
         limits: What reading may take.
         decryption: The keys of an encrypted file.
         int96: The unit in which INT96 timestamps are read, as in :class:`pqext.ReadOptions`.
+        invalid_utf8: Result of strings that are not UTF-8, as in :class:`pqext.ReadOptions`.
+        legacy_timezone: Time zone of a writer that does not state it, as in :class:`pqext.ReadOptions`.
         progress: Called with the rows done and all rows.
         overwrite: Put the new file in the place of ``source`` though rows or values of it are lost.
         options: The options of the writer; those not at their default go before what the file tells.
@@ -108,12 +112,11 @@ def repair(
         >>> pqext.repair(bytes(data), "mended.parquet").rows
         50
     """
-    given = _given(options, keywords)
+    given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     with catch_warnings():
         simplefilter("ignore", CorruptDataWarning)  # the result tells of them
         return _rewrite(
-            source, dest, None, "equivalent", False, on_invalid, "skip", limits, decryption, int96, progress,
-            overwrite, given,
+            source, dest, None, "equivalent", False, on_invalid, "skip", limits, read, progress, overwrite, given
         )
 
 
@@ -129,6 +132,8 @@ def reshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     int96: Int96 = "auto",
+    invalid_utf8: InvalidUtf8 = "raise",
+    legacy_timezone: str | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
     options: WriteOptions | None = None,
@@ -150,16 +155,15 @@ def reshred_file(
     of :class:`pqext.WriteOptions`, go before them, and so do the fields of ``options`` that are not at their default.
     ``dest`` appears when it is whole, and may be ``source``; where rows or values would be lost so for good,
     ``ValueError`` is raised unless ``overwrite`` is true.
-    ``int96`` is the unit in which INT96 timestamps are read, as in :class:`pqext.ReadOptions`. ``progress`` is called
+    ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in :class:`pqext.ReadOptions`. ``progress`` is called
     with the rows done and all rows. Memory is bounded by one row group.
 
     An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
     """
     check_coerce(coerce)
-    given = _given(options, keywords)
+    given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     return _rewrite(
-        source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, decryption, int96, progress, overwrite,
-        given,
+        source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, read, progress, overwrite, given
     )
 
 
@@ -173,6 +177,8 @@ def unshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     int96: Int96 = "auto",
+    invalid_utf8: InvalidUtf8 = "raise",
+    legacy_timezone: str | None = None,
     progress: Progress | None = None,
     overwrite: bool = False,
     options: WriteOptions | None = None,
@@ -182,10 +188,17 @@ def unshred_file(
 
     The rest is as for :func:`reshred_file`.
     """
+    given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, decryption, int96, progress,
-        overwrite, _given(options, keywords),
+        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, read, progress, overwrite, given
     )
+
+
+def _read_options(
+    decryption: FileDecryption | None, int96: Int96, invalid_utf8: InvalidUtf8, legacy_timezone: str | None
+) -> ReadOptions:
+    base = ReadOptions(shredded=True, decryption=decryption, int96=int96, geoparquet=False)
+    return replace(base, invalid_utf8=invalid_utf8, legacy_timezone=legacy_timezone)
 
 
 def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,17 +215,14 @@ def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[st
 
 def _rewrite(
     source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid,
-    on_corrupt: OnCorrupt, limits: Limits, decryption: FileDecryption | None, int96: Int96,
-    progress: Progress | None, overwrite: bool, options: dict[str, Any],
+    on_corrupt: OnCorrupt, limits: Limits, read: ReadOptions, progress: Progress | None, overwrite: bool,
+    options: dict[str, Any],
 ) -> Rewritten:
     if on_invalid not in get_args(OnInvalid):
         raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
-    read = ReadOptions(
-        shredded=True, on_corrupt=on_corrupt, decryption=decryption, int96=int96, geoparquet=False,
-        invalid_values=on_invalid,
-    )  # fmt: skip
+    read = replace(read, on_corrupt=on_corrupt, invalid_values=on_invalid)
     with kept_from_others(source, dest), ExitStack() as opened:
         file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:

@@ -91,7 +91,7 @@ def verify(
         raise ValueError(f"limit must not be negative, not {limit}")
     findings = Findings(limit)
     try:
-        options = ReadOptions(decryption=decryption, arrow_schema=False)
+        options = ReadOptions(decryption=decryption, arrow_schema=False, legacy_calendar="stored")
         file = _WholeFooter(
             source, options, limits=limits or Limits.untrusted(), filesystem=filesystem, storage_options=storage_options
         )

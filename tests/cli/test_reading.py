@@ -196,3 +196,15 @@ def test_standard_input_is_read_by_every_command(arguments: list[str], tmp_path:
         assert pqext.read_table(out).num_rows == 2
     elif arguments[0] in ("query", "head", "count", "metrics"):
         assert piped.stdout.decode().split() == run(*[path if one == "-" else one for one in arguments]).stdout.split()
+
+
+def test_strings_that_are_not_utf8_are_read_as_the_option_says(tmp_path: Path) -> None:
+    path, out = tmp_path / "t.parquet", tmp_path / "out.parquet"
+    texts = pa.array([b"a", b"b\xff"]).view(pa.string())
+    pq.write_table(pa.table({"s": texts}), path)
+    for arguments in (["query", path], ["convert", "-f", path, out], ["repair", "-f", path, out]):
+        failed = run(*arguments)
+        assert arguments[0] == "repair" or "pass --invalid-utf8 replace or binary" in describe(failed.exception)  # type: ignore[arg-type]
+        assert run(*arguments, "--invalid-utf8", "replace").exit_code == 0
+        assert arguments[0] == "query" or pq.read_table(out)["s"].to_pylist() == ["a", "b\ufffd"]
+    assert rows_of(run("query", path, "--invalid-utf8", "replace", "--format", "json"))[1] == {"s": "b\ufffd"}

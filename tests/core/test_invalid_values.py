@@ -121,6 +121,9 @@ def test_filters_that_exclude_an_invalid_value_are_answered(
     name = "v" if columns is None else columns[0]
     chosen = [*values[:BAD], values[BAD + 1]]
     assert found[name].to_pylist() == (chosen if name == "v" else [[value] for value in chosen])
+    most = pqext.read_table(data, columns=columns, filter=col("id") != BAD)
+    others = [value for row, value in enumerate(values) if row != BAD]
+    assert most[name].to_pylist() == (others if name == "v" else [[value] for value in others])
     with pytest.raises(CorruptFileError, match="invalid_values"):
         pqext.read_table(data, columns=columns, filter=col("id") == BAD)
 

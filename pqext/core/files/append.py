@@ -19,6 +19,7 @@ from pqext.core.checkpoints import Checkpoints
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.extension.places import is_place
 from pqext.core.extension.structure import extensions as extensions_of
+from pqext.core.file_calendar import legacy_leaves
 from pqext.core.file_layout import FileLayout
 from pqext.core.files.footer_merge import FooterMerge
 from pqext.core.files.rewrite import plain_footer
@@ -36,8 +37,6 @@ from pqext.core.text import visible
 from pqext.core.thrift import decode, encode
 from pqext.core.types import logical
 
-_LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
-"""Keys by which Spark reads all dates or timestamps of a file in another calendar."""
 _KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
 """Options that a file tells and that more rows are written by: they need not be sorted like those that are there."""
 _NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
@@ -93,14 +92,14 @@ class AppendedFile:
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
                 raise CorruptFileError(f"a row group of {group.num_rows} rows", path=self._path, row_group=index)
-        keys = {pair.key for pair in self._old.key_value_metadata or ()}
         if extensions_of(self._old) is not None:
             raise refused(
                 "the footer has an extension, which may speak of the whole file",
                 "pqext rewrite-footer --drop-extensions takes it away",
             )
-        if legacy := keys & {*_LEGACY}:
-            raise refused(f"the file has the key {min(legacy)!r}, by which new dates would be misread", "write it anew")
+        if legacy := legacy_leaves(self._old):
+            what = f"column {min(legacy)} is in Spark's legacy calendar, in which new values would be misread"
+            raise refused(what, "write the file again, with the values that pqext reads")
         if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
             raise refused("a column chunk lies in another file", "append to that one")
 

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from pqext.core.arrow_schema.text import KEY, same_types, with_pairs
 from pqext.core.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
 from pqext.core.errors import UnsupportedError
+from pqext.core.file_calendar import legacy_leaves
 from pqext.core.handlers.adopted_columns import describer
 from pqext.core.metadata import (
     ColumnChunk,
@@ -22,6 +23,7 @@ from pqext.core.metadata import (
 from pqext.core.schema_difference import difference
 from pqext.core.schema_tree import from_elements
 from pqext.core.text import visible
+from pqext.core.types.legacy_calendar import KEYS, LegacyCalendar
 
 Merge = Literal["merge", "first", "equal"]
 """How key-value metadata becomes one: all pairs, under the value of the first file that has the key; the first
@@ -40,6 +42,7 @@ class FooterMerge:
             raise ValueError(f"key_value_metadata must be a mapping or one of {', '.join(get_args(Merge))}")
         self._policy = pairs
         self._first: FileMetaData | None = None
+        self._calendars: dict[str, LegacyCalendar] = {}
         self._pairs: dict[str, KeyValue] = {}
         self._described: list[dict[str, str | None]] = []
         self._noted: list[str | None] = []
@@ -55,6 +58,7 @@ class FooterMerge:
         named = name or "a file"
         if self._first is None:
             self._first = metadata
+            self._calendars = legacy_leaves(metadata)
             self._pairs = pairs
             if isinstance(self._policy, Mapping):
                 self._pairs = {key: KeyValue(key=key, value=value) for key, value in self._policy.items()}
@@ -62,6 +66,12 @@ class FooterMerge:
             difference = _difference(self._first, metadata)
             if difference is not None:
                 raise ValueError(f"the schema of {named} differs from the first one: {difference}")
+            if legacy_leaves(metadata) != self._calendars:
+                raise UnsupportedError(
+                    f"dates or instants of {named} are in another calendar or time zone of Spark's than those of the "
+                    "first file: write it again, with the values that pqext reads",
+                    feature="joining files in Spark's legacy calendar",
+                )
             if self._policy == "equal" and pairs != self._pairs:
                 raise ValueError(f"the key-value metadata of {named} differs from the first one")
             if self._policy == "merge":
@@ -133,7 +143,7 @@ class FooterMerge:
             del pairs[KEY]
             if noted is not None:
                 pairs = {KEY: KeyValue(key=KEY, value=noted), **pairs}
-        return FileMetaData(
+        merged = FileMetaData(
             version=self._version,
             schema=first.schema,
             num_rows=sum(group.num_rows for group in row_groups),
@@ -143,6 +153,11 @@ class FooterMerge:
             column_orders=first.column_orders,
             unknown=first.unknown,
         )
+        if isinstance(self._policy, Mapping) and legacy_leaves(merged) != self._calendars:
+            raise ValueError(
+                f"key_value_metadata lacks the pairs that state the calendar of the files: {', '.join(sorted(KEYS))}"
+            )
+        return merged
 
     def _of_all(self, pair: KeyValue) -> KeyValue:
         """``pair`` of some files, as far as it holds for the rows of all."""

@@ -210,7 +210,7 @@ class IndexReader:
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
-        if not asks_for_values(predicate):
+        if not asks_for_values(predicate) or chunk.node.calendar is not None:  # whose filter is of values as stored
             return True
         if (noted := self._gathering.wanted) is not None:
             self._note_filter(chunk, noted)
@@ -295,7 +295,7 @@ class IndexReader:
 def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
     """Do the bounds of the chunk's statistics occur in it? Those that may be cut do only where they say so."""
     about, cuttable = chunk.metadata.statistics, is_cuttable(chunk.node.leaf_type)
-    if about is None:
+    if about is None or chunk.node.calendar is not None:
         return False, False
     low, high = about.is_min_value_exact, about.is_max_value_exact
     return (not cuttable if low is None else low), (not cuttable if high is None else high)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.errors import UnsupportedError
+from pqext.core.types.legacy_calendar import LegacyCalendar
 
 Int96 = Literal["auto", "s", "ms", "us", "ns"]
 """A unit in which INT96 are read, or that of the file's writer."""
@@ -42,7 +43,7 @@ def nanoseconds(raw: bytes) -> int:
     return day * _DAY * 10**9 + int.from_bytes(raw[:8], "little", signed=True)
 
 
-def to_timestamps(stored: pa.Array, unit: str) -> pa.Array:
+def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None = None) -> pa.Array:
     """Stored values (12 bytes each) as timestamps of ``unit``; digits finer than it are cut towards the past.
 
     Raises ``UnsupportedError`` for a value that 64 bits of the unit do not hold.
@@ -64,6 +65,8 @@ def to_timestamps(stored: pa.Array, unit: str) -> pa.Array:
             raise UnsupportedError(
                 f"an INT96 timestamp lies outside the range of 64-bit {unit}{advice}", feature="far INT96 timestamps"
             )
+    if calendar is not None:
+        result = calendar.instants(result, _A_SECOND[unit])
     validity = stored.buffers()[0] if stored.null_count and not stored.offset else None
     if stored.null_count and validity is None:
         return pa.array(result, pa.int64(), mask=missing).view(pa.timestamp(unit))

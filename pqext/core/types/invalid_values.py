@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 from pqext.core.buffers import EMPTY, view
 from pqext.core.errors import InvalidValueError
 from pqext.core.metadata import Type
+from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.types import leaf
 from pqext.core.types.decoded import is_view
 from pqext.core.types.logical import LeafType
 from pqext.core.types.stored import normal
+from pqext.core.types.utf8 import with_replacements
 
 _REMEDY = 'skip the row, or read it as null with invalid_values="null"'
+_TEXT_REMEDY = 'pass invalid_utf8="replace" or "binary"'
 
 
 def may_be_invalid(node: SchemaNode) -> bool:
@@ -52,10 +55,10 @@ def outside_annotations(shape: Shape) -> set[int]:
     return outside_annotations(shape.element) if isinstance(shape, ListShape) else set()
 
 
-def converted(shape: LeafShape, array: pa.Array, *, as_null: bool) -> tuple[pa.Array, int]:
+def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
     """``array`` of stored values as values of the leaf's type, and how many became null because they are invalid.
 
-    Raises ``InvalidValueError`` for an invalid value unless ``as_null``.
+    Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
     """
     if is_view(array.type):
         array = array.cast(normal(array.type))
@@ -63,12 +66,18 @@ def converted(shape: LeafShape, array: pa.Array, *, as_null: bool) -> tuple[pa.A
     try:
         made = _made(kind, array, None)
     except InvalidValueError as error:
-        if not as_null or not shape.nullable:
-            error.message += f"; {_REMEDY}" if shape.nullable else "; the column is required and has no nulls"
-            raise
+        is_text = kind.width is None and pa.types.is_string(kind.arrow_type())
         invalid = _invalid(kind, array)
-        count = int(np.count_nonzero(invalid))
-        made = _made(kind, array, invalid)
+        if is_text and options.invalid_utf8 == "replace":
+            made = _made(kind, with_replacements(array), None)
+        elif options.invalid_values == "null" and shape.nullable:
+            count = int(np.count_nonzero(invalid))
+            made = _made(kind, array, invalid)
+        else:
+            remedy = _REMEDY if shape.nullable else "the column is required and has no nulls"
+            error.message += f"; {_TEXT_REMEDY}; {remedy}" if is_text else f"; {remedy}"
+            error.slot = int(np.argmax(invalid))
+            raise
     return made.dictionary_encode() if shape.encoded else made, count
 
 

@@ -21,6 +21,7 @@ from pqext.core.kernels.decimals import narrow, widen, widen_integers
 from pqext.core.metadata import Type
 from pqext.core.types import int96, interval
 from pqext.core.types.logical import LeafType
+from pqext.core.types.utf8 import first_invalid
 
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -44,6 +45,10 @@ def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: N
         _check_range(counts, 0, _DAY[arrow.unit], "a TIME lies outside the day")
     elif pa.types.is_interval(arrow):
         data = interval.to_arrow(values)
+    elif leaf.calendar is not None and pa.types.is_date32(arrow):
+        data = leaf.calendar.days(values.view(np.int32))
+    elif leaf.calendar is not None and pa.types.is_timestamp(arrow):
+        data = leaf.calendar.instants(values.view(np.int64), 10**9 // leaf.nanoseconds)
     elif pa.types.is_null(arrow):
         return _nulls(slots, validity)
     return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(data)])
@@ -66,8 +71,8 @@ def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
     if not is_ascii(data):
         try:
             array.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise InvalidValueError(f"a {leaf.member} column holds bytes that are not UTF-8: {error}") from None
+        except pa.ArrowInvalid:
+            raise InvalidValueError(f"a {leaf.member} column holds bytes that are not UTF-8") from None
     return array
 
 
@@ -98,7 +103,7 @@ def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.
             )
         return lambda slots, validity, values, offsets: from_byte_arrays(leaf, slots, validity, offsets, values)
     as_stored = pa.types.is_integer(arrow) and arrow.bit_width >= 32
-    if as_stored or any(test(arrow) for test in _AS_STORED):
+    if leaf.calendar is None and (as_stored or any(test(arrow) for test in _AS_STORED)):
         return lambda slots, validity, values, _: from_buffers(arrow, slots, [validity, buffer(values)])
     return lambda slots, validity, values, _: from_fixed(leaf, slots, validity, np.frombuffer(values, np.uint8))
 
@@ -111,7 +116,7 @@ _AS_STORED = (
 def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
     """``array`` as readers see it: INT96 timestamps in ``unit``, everything else as it is."""
     if _is_int96_timestamp(leaf):
-        return int96.to_timestamps(array, unit)
+        return int96.to_timestamps(array, unit, leaf.calendar)
     return array
 
 
@@ -236,10 +241,16 @@ def _check_text(array: pa.Array) -> None:
     data = array.buffers()[-1]
     if data is None or (pa.types.is_string(array.type) and is_ascii(view(data))):
         return
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"a string is not UTF-8: {error}") from None
+    if (position := first_invalid(array)) is not None:
+        raise NotUtf8Error(position)
+
+
+class NotUtf8Error(ValueError):
+    """A string to be written, at a position of its array, is not UTF-8."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__("a string is not UTF-8; store such bytes in a binary column")
+        self.position = position
 
 
 def _check_day(array: pa.Array) -> None:

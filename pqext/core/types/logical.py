@@ -38,6 +38,7 @@ from pqext.core.metadata import (
 )
 from pqext.core.predicate import Value
 from pqext.core.types.int96 import nanoseconds
+from pqext.core.types.legacy_calendar import LegacyCalendar
 
 Order = Literal["signed", "unsigned", "chronological", "undefined"]
 """How values compare; ``chronological`` is the order of INT96, which only a ColumnOrder of its own vouches for."""
@@ -124,11 +125,13 @@ def converted_type(logical: LogicalType | None) -> ConvertedType | None:
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """The stored type of a leaf: physical type, its length when fixed, and the logical type upon it."""
+    """The stored type of a leaf: physical type, its length when fixed, the logical type upon it, and the calendar of
+    its values if that is not the proleptic Gregorian one."""
 
     physical: Type
     length: int | None = None
     logical: LogicalType | None = None
+    calendar: LegacyCalendar | None = None
     member: str = field(init=False, default="", compare=False, repr=False)
     """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
 
@@ -230,6 +233,12 @@ class LeafType:
         """Nanoseconds of a unit of a TIME or TIMESTAMP; 1 for everything else."""
         timed = (self.logical.TIME or self.logical.TIMESTAMP) if self.logical is not None else None
         return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
+
+    def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
+        """Bounds of stored values, None if unknown, as bounds of the values in the calendar in which they are read."""
+        if self.calendar is None:
+            return low, high
+        return (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
 
     def _scaled(self, unscaled: int) -> Decimal:
         assert self.logical is not None

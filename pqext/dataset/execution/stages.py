@@ -366,7 +366,8 @@ class _GroupRun:
 
     def _rows(self, left: NDArray[np.int64]) -> Rows:
         """The rows to decode for those that are ``left``: just these, or all of the plan where few are not."""
-        return self._plan.rows if len(left) >= _NEARLY_ALL * self._plan.rows_read else left
+        is_dense = len(left) >= _NEARLY_ALL * self._plan.rows_read and not self._is_apart
+        return self._plan.rows if is_dense else left
 
 
 Rows = RowRanges | NDArray[np.int64] | None

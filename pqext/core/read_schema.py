@@ -1,0 +1,33 @@
+"""The schema and options by which a file is read: what its key-value metadata and the given options make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pqext.core.file_calendar import with_calendars
+from pqext.core.handlers.adopted_columns import adopt
+from pqext.core.metadata import KeyValue
+from pqext.core.options import ReadOptions
+from pqext.core.schema import Schema
+from pqext.core.types import int96
+from pqext.core.types.utf8 import with_binary_text
+
+
+def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
+    """``schema`` with the types and calendars of its columns in the file at ``path``, which has these ``pairs``."""
+    if pairs and options.geoparquet:
+        schema = adopt(schema, pairs, path)
+    if pairs:
+        schema = with_calendars(schema, pairs, options)
+    return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema
+
+
+def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:
+    """``options`` with the unit of INT96 and the properties that the file's ``pairs`` decide."""
+    if options.int96 == "auto":
+        options = replace(options, int96=int96.unit_for(pair.key for pair in pairs))
+    if not pairs:
+        return options
+    own = {pair.key: pair.value or "" for pair in pairs}
+    return replace(options, properties={**options.properties, **own})
