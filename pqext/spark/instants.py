@@ -14,6 +14,8 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.one_table.unified import Unifier
+from pqext.spark.schema_note import KEY as NOTE
+from pqext.spark.schema_note import merged
 
 
 def file_schema_in_spark(place: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
@@ -37,17 +39,21 @@ def unified(places: Sequence[Any], options: ReadOptions, limits: Limits) -> tupl
     Raises ``ValueError`` where types of a column have none in common.
     """
 
+    notes: list[bytes] = []
+
     def of(options: ReadOptions) -> pa.Schema:
         unifier = Unifier()
+        notes.clear()
         for path, schema in FileSet(tuple(places), options, limits).schemas:
             unifier.add(schema, path)
+            if (text := (schema.metadata or {}).get(NOTE.encode())) is not None:
+                notes.append(text)
         return unifier.schema
 
-    found = of(options)
-    if "timestamp" not in str(found.types):
-        return found, found
-    fields = [_field(*pair) for pair in zip(found, of(replace(options, int96="ms")), strict=True)]
-    return found, pa.schema(fields, found.metadata)
+    found = seen = of(options)
+    if "timestamp" in str(found.types):
+        seen = pa.schema([_field(*pair) for pair in zip(found, of(replace(options, int96="ms")), strict=True)])
+    return found, seen.with_metadata({NOTE: merged(notes)})
 
 
 def _field(field: pa.Field, other: pa.Field) -> pa.Field:

@@ -223,7 +223,11 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
     if isinstance(type, T.MapType):
         value = T.StructField("value", type.valueType, type.valueContainsNull)
         return pa.map_(_file_type(type.keyType, f"{path}.key"), _file_field(value, f"{path}.value"))
-    if isinstance(type, T.YearMonthIntervalType | T.DayTimeIntervalType | T.NullType):
+    if isinstance(type, T.DayTimeIntervalType):  # as Spark stores them, and notes their type
+        return pa.int64()
+    if isinstance(type, T.UserDefinedType):
+        return _file_type(type.sqlType(), path)
+    if isinstance(type, T.YearMonthIntervalType | T.NullType):
         raise UnsupportedError(
             f"Parquet has no type for {type.simpleString()}; cast the column", feature=type.simpleString(), column=path
         )

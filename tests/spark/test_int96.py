@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import pqext
-from pqext.spark import read
+from pqext import col
+from pqext.spark import explain_read, read
 from pqext.spark.reading.request import Query
 
 # What Spark's own file of far timestamps holds (parquet-testing, int96_from_spark.md), in microseconds.
@@ -50,3 +52,20 @@ def test_far_timestamps_are_those_that_spark_s_own_reader_gives(spark: Any, tmp_
     expected = sorted([(value, value) for value in FAR * 2], key=str)
     for frame in (ours, theirs):
         assert sorted((tuple(row) for row in frame.select(*wanted).collect()), key=str) == expected
+
+
+@pytest.mark.parametrize("engine", ["auto", "native"])
+def test_spark_s_own_reader_reads_int96(spark: Any, tmp_path: Path, engine: Any) -> None:
+    for name, metadata in (("spark", SPARK), ("others", {})):
+        write(tmp_path / "t" / f"{name}.parquet", metadata)
+    assert explain_read(str(tmp_path / "t"), engine=engine, spark=spark).engine == "native"
+    theirs = spark.read.parquet(str(tmp_path / "t"))
+    bound = "timestamp_micros(1704070800000000)"
+    ours = read(spark, str(tmp_path / "t"), engine=engine)
+    conditional = read(spark, str(tmp_path / "t"), where=col("a") > datetime(2024, 1, 1, 1), engine="auto")
+    micros = [F.expr("unix_micros(a)"), F.expr("unix_micros(l[0].a)")]
+    after = theirs.where(f"a > {bound}")
+    for found, expected in ((ours, theirs), (ours.where(f"a > {bound}"), after), (conditional, after)):
+        assert found.schema == expected.schema
+        rows, wanted = (sorted(map(tuple, frame.select(*micros).collect()), key=str) for frame in (found, expected))
+        assert rows == wanted

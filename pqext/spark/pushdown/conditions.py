@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pqext.core.errors import UnsupportedError
 from pqext.dataset import expressions as E
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
@@ -43,6 +44,7 @@ from pqext.spark.pushdown.leaves import find_leaf
 from pqext.spark.pushdown.literals import asked, asked_exactly, spark_value
 from pqext.spark.pushdown.variant_column import Condition, Value, plain_comparison
 from pqext.spark.pushdown.variant_paths import spark_path
+from pqext.spark.schema_note import holds_collated, is_collated
 from pqext.spark.timezones import session_timezone
 from pqext.spark.types import (
     EXTENSION_METADATA,
@@ -251,6 +253,11 @@ class _Translator(Visitor[Condition]):
         columns, fields = [], []
         for name in paths:
             column, type = self._column((name,))
+            if holds_collated(self.schema[name]):
+                raise UnsupportedError(
+                    "pqext evaluates the condition by the bytes of strings, and the column has a collation: use a "
+                    "condition of Spark's, such as df.where(...)", feature="collations", column=name,
+                )
             is_variant = isinstance(type, T.VariantType) or is_marked_struct(type)
             columns.append(column)
             fields.append(variant_field(name) if is_variant else pa.field(name, exchange_type(type)))
@@ -268,10 +275,7 @@ class _Translator(Visitor[Condition]):
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(*columns))
 
     def _column(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
-        column, type = field_of(self.df, path)
-        if isinstance(type, T.StringType) and type != T.StringType():
-            column = column.cast("string")  # its own collation may take different texts for equal
-        return column, type
+        return field_of(self.df, path)
 
 
 def field_of(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
@@ -387,8 +391,10 @@ class _ReadsAlike(Visitor[bool]):
         if isinstance(operand, VariantField):
             return True
         type = self._type(E.operand_column(operand).path)
+        if type is None or is_collated(type):
+            return False
         # Unsigned integers of 64 bits are decimals to Spark, and a float means another number to a decimal.
-        return type is not None and (type != T.DecimalType(20, 0) or not any(isinstance(v, float) for v in values))
+        return type != T.DecimalType(20, 0) or not any(isinstance(v, float) for v in values)
 
     def _type(self, path: tuple[str, ...]) -> T.DataType | None:
         """The type of a column that the file has too; None within a shredded struct, which is one VARIANT there."""

@@ -68,6 +68,11 @@ class Aggregation:
             if not isinstance(field.dataType, _ADDED if is_added else _ORDERED):
                 raise TypeError(f"{one.function} is not defined for {_told(field)}")
 
+    def compared(self, values: T.StructType) -> list[T.StructField]:
+        """Those of the values that are compared with each other, to group rows or for an extreme."""
+        extremes = [one.place for one in self.wanted if one.place is not None and one.function in ("min", "max")]
+        return [*values.fields[: self.by], *(values[place] for place in extremes)]
+
     def partial_schema(self, values: T.StructType) -> T.StructType:
         """The columns that tasks give: the groups' values, then what each function needs."""
         self.check(values)

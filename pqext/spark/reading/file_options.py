@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.limits import Limits
-from pqext.core.options import ReadOptions
+from pqext.core.options import InvalidUtf8, ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.sources.store import Location
 from pqext.core.suggest import did_you_mean
@@ -39,13 +39,15 @@ _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
 
 
 class FileOptions(TypedDict, total=False):
-    """Which files :func:`pqext.spark.read` reads."""
+    """Which files :func:`pqext.spark.read` reads, and how it reads values that writers have left in doubt."""
 
     base_path: str
     modified_after: str | datetime
     modified_before: str | datetime
     on_invalid: Literal["raise", "skip"]
     ignore_missing_files: bool
+    invalid_utf8: InvalidUtf8
+    legacy_timezone: str
 
 
 def as_options(given: Mapping[str, Any], timezone: str) -> dict[str, str]:

@@ -119,7 +119,8 @@ def read(
     opened and the rest of a file from a fault on; ``ignore_missing_files`` leaves out those that were removed since.
     Names of columns are found in any case unless ``spark.sql.caseSensitive`` is true. Other settings of the session
     that count are listed under "Settings of Spark" in the reference. ``ignore_table_format=True`` reads every file of a
-    Delta, Iceberg or Hudi table's folder.
+    Delta, Iceberg or Hudi table's folder. ``invalid_utf8`` and ``legacy_timezone`` are those of
+    :class:`pqext.ReadOptions`.
 
     ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
     that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
@@ -315,7 +316,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     numbers, numbers compared by their exact values, and no literal that would first have to be cast, such as text for a
     date. Variant fields cast as Spark's ``try_variant_get`` casts; on a VARIANT column of a data frame that is not read
     anew that very function does it (``specs/variant-casts.md`` lists what differs). Names of columns match in any case
-    of their letters, unless ``spark.sql.caseSensitive`` is true.
+    of their letters, unless ``spark.sql.caseSensitive`` is true. Strings with a collation compare by it, in Spark.
 
     Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals of expressions that do not
     compare.

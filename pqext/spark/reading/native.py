@@ -92,6 +92,8 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "metrics_path asks what tasks of pqext have read"
     if query.memory_bytes is not None:
         yield "memory_bytes limits tasks of pqext"
+    if query.invalid_utf8 != "raise":
+        yield "invalid_utf8 is followed by pqext"
     if query.unified is not None:
         yield 'schema="union" is made by pqext'
     if query.partitions.paths is not None or query.partitions.rows is not None:

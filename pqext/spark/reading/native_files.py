@@ -20,6 +20,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.text import visible
+from pqext.core.types.legacy_calendar import ZONE
 from pqext.dataset.expressions import VariantField
 from pqext.dataset.files.file_set import FileSet
 from pqext.spark.types import spark_type
@@ -29,7 +30,7 @@ _CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 6: "ZSTD", 7: "LZ4_RAW"}
 _ENCODINGS = frozenset({0, 2, 3, 4, 5, 6, 7, 8})
 """All but BYTE_STREAM_SPLIT, which Spark reads from 4.3 on only, and ALP."""
 _LEAVES: dict[str, frozenset[Type]] = {
-    "": frozenset(Type) - {Type.INT96},
+    "": frozenset(Type),
     "INTEGER": frozenset({Type.INT32, Type.INT64}),
     "DECIMAL": frozenset({Type.INT32, Type.INT64, Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY}),
     "DATE": frozenset({Type.INT32}),
@@ -39,7 +40,6 @@ _LEAVES: dict[str, frozenset[Type]] = {
     "JSON": frozenset({Type.BYTE_ARRAY}),
     "BSON": frozenset({Type.BYTE_ARRAY}),
 }
-_REBASED = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 _JSON_NULL = b"\x00"
 Key = tuple[Any, ...]
 
@@ -57,6 +57,8 @@ class FilesFound:
     """By top-level column and leaf, what Spark's reader cannot read."""
     inexact: set[str] = field(default_factory=set)
     """Leaves by whose bounds or dictionaries Spark skips rows that match, by their dotted paths."""
+    int96: set[str] = field(default_factory=set)
+    """The columns with INT96 timestamps, which conditions of pqext take for local times and Spark for instants."""
     stored: set[str] = field(default_factory=set)
     """The columns looked at that are in the files."""
     variants: set[str] = field(default_factory=set)
@@ -184,11 +186,12 @@ def _is_written_by_spark(file: ParquetFile) -> bool:
 
 
 def _look_at_file(file: ParquetFile, found: FilesFound) -> None:
-    for group in file.row_groups[:1]:
-        version = group.file_property("org.apache.spark.version") or "4"
-        if version[:2] in ("1.", "2.") or any(group.file_property(key) is not None for key in _REBASED):
-            where = visible(file.path or "")
-            found.obstacles.append(f"{where} has dates and times in the calendar of Spark 2, which Spark converts")
+    legacy = [leaf for leaf in file.schema.leaves if leaf.calendar is not None and leaf.leaf_type.member != "DATE"]
+    if legacy and all(group.file_property(ZONE) is None for group in file.row_groups[:1]):
+        found.obstacles.append(
+            f"{visible(file.path or '')} has instants in Spark's legacy calendar and does not state its writer's time "
+            "zone, for which Spark takes that of its driver"
+        )
 
 
 def _check_column(file: ParquetFile, node: SchemaNode, found: FilesFound) -> None:
@@ -202,6 +205,8 @@ def _check_column(file: ParquetFile, node: SchemaNode, found: FilesFound) -> Non
         dotted = leaf.dotted
         if _is_inexact(leaf):
             found.inexact.add(dotted)
+        if leaf.physical_type == Type.INT96:
+            found.int96.add(name)
         if dotted in refused:
             continue
         for group in file.row_groups:

@@ -28,7 +28,7 @@ from pqext.spark.pushdown.variant_column import Value
 from pqext.spark.reading.native_files import FilesFound, look
 from pqext.spark.reading.planning import ReadPlan
 from pqext.spark.reading.request import PARTITION_BYTES, Query
-from pqext.spark.types import marked_struct, spark_schema
+from pqext.spark.types import marked_struct
 from pqext.variant.access.path import as_path
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class NativeRead:
         """What a query with the result ``target`` takes of the files that its plan leaves."""
         named = query.named()
         kept = [named.get(task.path, task.path) for task in plan.tasks if task.kept]
-        stored = spark_schema(query.arrow_schema())
+        stored = query.stored_schema()
         fields, leaves = fields_of(query), [*leaves_of(query.where)]
         whole = {*_stored_names(query, target)}
         computed = {name for leaf in leaves if _by_spark(leaf) is None for name in visitors.columns(leaf)}
@@ -113,6 +113,11 @@ class NativeRead:
             if form == "folder" and name in self.found.stored:
                 texts.append(f"column {visible(name)} is in the files as well as in their folders")
             texts += self.found.refusals(name, self._compared(name) if form == "leaf" else None)
+        compared = {name for leaf in leaves_of(self.query.where) for name in visitors.columns(leaf)}
+        texts += [
+            f"a condition on column {visible(name)}, which is INT96, is evaluated by pqext"
+            for name in sorted(compared & self.found.int96)
+        ]
         if not self.forms:
             texts.append("no column is read")
         for column in self.target:
@@ -269,7 +274,7 @@ class NativeRead:
 
 
 _UPPER = "spark.sql.files.maxPartitionBytes"
-_OPTIONS = {"datetimeRebaseMode": "CORRECTED"}
+_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[str, ...], SparkSession]] = WeakKeyDictionary()
 
 
@@ -346,7 +351,7 @@ def _foreign(type: T.DataType) -> list[str]:
             return _foreign(type.elementType)
         case T.MapType():
             return _foreign(type.keyType) + _foreign(type.valueType)
-        case T.GeometryType() | T.GeographyType() | T.NullType() | T.TimeType() | T.DayTimeIntervalType():
+        case T.GeometryType() | T.GeographyType() | T.NullType() | T.TimeType():
             return [type.simpleString()]
     return []
 

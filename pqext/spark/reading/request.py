@@ -15,30 +15,33 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from pqext.core.limits import Limits
-from pqext.core.options import ReadOptions
+from pqext.core.options import InvalidUtf8, ReadOptions
 from pqext.core.sources.locate import Location, locate
 from pqext.core.suggest import OF_OTHERS, did_you_mean
-from pqext.dataset.expressions import Column, Expression, all_of, col
+from pqext.dataset.expressions import Column, Expression, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
-from pqext.dataset.notations.as_json import to_json, tree_of, value_of_tree
-from pqext.dataset.notations.dnf import as_expression, from_text
+from pqext.dataset.notations.as_json import to_json, tree_of
+from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
 from pqext.spark.column_names import Names
-from pqext.spark.files import is_remote, list_sources, local_path, option_paths
+from pqext.spark.files import is_remote, list_sources, option_paths
 from pqext.spark.instants import file_schema_in_spark, unified
 from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
 from pqext.spark.reading.file_options import FileFilter, by_own_names, check_base_path, instant, readable
+from pqext.spark.reading.option_parsers import PARSERS, parse_flag
+from pqext.spark.schema_note import KEY as NOTE
+from pqext.spark.schema_note import NotedField, as_noted, noted_fields, refuse_collated, refuse_months
 from pqext.spark.settings import CASE_SENSITIVE, PARTITION_TYPES
 from pqext.spark.skipping.given import StoreGiven
 from pqext.spark.types import spark_schema
-from pqext.spark.writing.save_options import is_of_saves, storage_options
-from pqext.variant.timezones import DEFAULT, find_timezone
+from pqext.spark.writing.save_options import is_of_saves
+from pqext.variant.timezones import DEFAULT
 
 PARTITION_BYTES = 64 << 20
 
@@ -79,6 +82,8 @@ class Query:
     """Whether the options hold the settings of the session, which Spark does not pass to a data source."""
     assumed: tuple[tuple[str, str], ...] = ()
     """Unknown settings on which the result depends, with the values for which it holds: tasks compare them."""
+    invalid_utf8: InvalidUtf8 = "raise"
+    legacy_timezone: str | None = None
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """What listing told of the files of stores of objects, which a data-skipping store compares with what it knows."""
 
@@ -89,7 +94,7 @@ class Query:
         ``found`` are the files of the paths and their places, where these are known.
         """
         given = by_own_names(options)
-        known = {"path", "paths", *_PARSERS}
+        known = {"path", "paths", *PARSERS}
         for name in given:
             if is_of_saves(name):
                 continue  # a view of SQL has options for both
@@ -99,9 +104,9 @@ class Query:
                 meant = meant if elsewhere is None else f"; {elsewhere}"
                 raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
-        if _flag(given.get("merge_schema") or "false"):
+        if parse_flag(given.get("merge_schema") or "false"):
             given["schema"] = "union"
-        for name, parse in _PARSERS.items():
+        for name, parse in PARSERS.items():
             if given.get(name) is not None:
                 try:
                     values[name] = parse(given[name])
@@ -166,6 +171,8 @@ class Query:
             int96="us",
             trust_statistics=self.trust_statistics,
             arrow_schema=False,
+            invalid_utf8=self.invalid_utf8,
+            legacy_timezone=self.legacy_timezone,
         )
 
     @property
@@ -183,6 +190,7 @@ class Query:
     def values_schema(self) -> T.StructType:
         """The Spark schema of the rows that are read."""
         arrow = self.arrow_schema()
+        noted: Mapping[str, NotedField | None] = noted_fields(self._note(arrow))
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
             asked = [one for one in self.columns if isinstance(one, Computed)]
@@ -191,16 +199,34 @@ class Query:
                 made = {field.name: field for field in first.schema}
                 fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
             names = [one.name if isinstance(one, Computed) else one for one in self.columns]
+            noted = {one.name: _noted(one, noted) for one in asked} | {
+                name: noted.get(name) for name in self.columns if isinstance(name, str)
+            }
             missing = [name for name in names if name not in fields]
             if missing:
                 told = in_place_of(missing[0]) or f"there are {', '.join(arrow.names)}"
                 raise ValueError(f"no column {missing[0]!r}; {told}")
             arrow = pa.schema([fields[name] for name in names])
-        return spark_schema(arrow)
+        return T.StructType([as_noted(field, noted.get(field.name)) for field in spark_schema(arrow)])
+
+    def stored_schema(self) -> T.StructType:
+        """The Spark schema of all columns; unknown user-defined types as they are stored."""
+        arrow = self.arrow_schema()
+        noted = {name: one for name, one in noted_fields(self._note(arrow)).items() if not one.foreign}
+        return T.StructType([as_noted(field, noted.get(field.name)) for field in spark_schema(arrow)])
+
+    def _note(self, arrow: pa.Schema) -> str:
+        """Spark's own schema of the files, that of the first if they have several."""
+        return str((arrow.metadata or {}).get(NOTE.encode(), b""), "utf-8", "replace")
 
     def schema(self) -> T.StructType:
         """The Spark schema of what tasks give."""
         values = self.values_schema()
+        refuse_months(values)
+        if self.aggregation is not None:
+            refuse_collated(self.aggregation.compared(values), "group and aggregate it with Spark")
+        if self.where is not None:
+            self._check_comparisons(self.where)
         return values if self.aggregation is None else self.aggregation.partial_schema(values)
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> FilesQuery:
@@ -252,7 +278,17 @@ class Query:
             query = replace(query, assumed=(*self.assumed, (CASE_SENSITIVE, "false")))
         return query._with_box()
 
+    def _check_comparisons(self, where: Expression) -> None:
+        """Raise ``UnsupportedError`` for a condition on collated strings, which pqext would compare by their bytes."""
+        arrow = self.arrow_schema()
+        noted = noted_fields(self._note(arrow))
+        compared = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
+        schema = [as_noted(field, noted[field.name]) for field in spark_schema(pa.schema(compared))]
+        refuse_collated(schema, "filter with pqext.spark.where(df, condition), which Spark evaluates")
+
     def _with_box(self) -> Query:
+        if self.where is not None:
+            self._check_comparisons(self.where)
         if self.bbox is None or self.bbox_column is not None:
             return self
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
@@ -261,6 +297,12 @@ class Query:
             name = source_name(self.place(self.files[0]))
             raise ValueError(f"bbox needs a geometry column and {name} {found}: name it with bbox_column")
         return replace(self, bbox_column=names[0])
+
+
+def _noted(column: Computed, noted: Mapping[str, NotedField | None]) -> NotedField | None:
+    """What is noted of a column that is read as it is, by another name perhaps."""
+    path = column.field.path if isinstance(column.field, Column) else ()
+    return noted.get(path[0]) if len(path) == 1 else None
 
 
 def _stored(column: Computed, fields: Mapping[str, pa.Field]) -> pa.Field | None:
@@ -318,127 +360,9 @@ def encode_options(
     }
     given = {name: value for name, value in options.items() if value is not None} | dict(file_options)
     for name, value in given.items():
-        _PARSERS[name](value)
+        PARSERS[name](value)
     return given
 
 
 def _column_as_data(column: str | Computed) -> Any:
     return column if isinstance(column, str) else {"name": column.name, "value": tree_of(column.field)}
-
-
-def _columns(text: str) -> tuple[str | Computed, ...]:
-    given = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
-    columns = tuple(
-        Computed(one["name"], value_of_tree(one["value"]))
-        if isinstance(one, dict) and one.keys() == {"name", "value"} and isinstance(one["name"], str) else one
-        for one in given
-    )
-    names = [one.name if isinstance(one, Computed) else one for one in columns]
-    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
-        raise ValueError("expected distinct column names")
-    return columns
-
-
-def _bbox(text: str) -> Box:
-    sides = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
-    if len(sides) != 4:
-        raise ValueError("expected xmin, ymin, xmax, ymax")
-    xmin, ymin, xmax, ymax = map(float, sides)
-    return (xmin, ymin, xmax, ymax)
-
-
-def _flag(text: str) -> bool:
-    flags = {"true": True, "false": False}
-    if text.lower() not in flags:
-        raise ValueError(f"expected true or false, not {text!r}")
-    return flags[text.lower()]
-
-
-def _positive(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError("expected a positive number")
-    return int(text)
-
-
-def _partitioning(text: str) -> Partitioning:
-    known: dict[str, Partitioning] = {"hive": "hive", "none": None}
-    if text.lower() not in known:
-        raise ValueError(f"expected hive or none, not {text!r}")
-    return known[text.lower()]
-
-
-def _partition_types(text: str) -> dict[str, str]:
-    types = json.loads(text)
-    if not isinstance(types, dict) or not all(isinstance(type, str) for type in types.values()):
-        raise ValueError('expected an object of type names by column, such as {"zip": "string"}')
-    return types
-
-
-def _schema(text: str) -> str:
-    if text.lower() != "union":
-        raise ValueError(f"expected union, not {text!r}; leave it out where all files have one schema")
-    return "union"
-
-
-def _name(text: str) -> str:
-    if not text:
-        raise ValueError("expected the name of a column")
-    return text
-
-
-def _timezone(text: str) -> str:
-    find_timezone(text)
-    return text
-
-
-def _on_invalid(text: str) -> str:
-    if text.lower() not in ("raise", "skip"):
-        raise ValueError(f"expected raise or skip, not {text!r}")
-    return text.lower()
-
-
-def _engine(text: str) -> None:
-    """The data source is the engine ``python``, which ``auto`` chooses here."""
-    if text.lower() not in ("python", "auto"):
-        raise ValueError(
-            f"the data source reads with engine python, not {text!r}: pqext.spark.read(spark, path, engine=...) "
-            "chooses between the engines"
-        )
-
-
-def _file_pattern(text: str) -> str:
-    if not isinstance(text, str) or not text or "/" in text:
-        raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
-    return text
-
-
-_PARSERS: dict[str, Any] = {
-    "columns": _columns,
-    "aggregation": json.loads,
-    "where": from_text,
-    "bbox": _bbox,
-    "bbox_column": str,
-    "shredded": _flag,
-    "metrics_path": local_path,
-    "partition_bytes": _positive,
-    "memory_bytes": _positive,
-    "partitioning": _partitioning,
-    "partition_types": _partition_types,
-    "trust_statistics": _flag,
-    "storage_options": storage_options,
-    "schema": _schema,
-    "include_file_paths": _name,
-    "include_row_numbers": _name,
-    "path_glob_filter": _file_pattern,
-    "skipping": StoreGiven.from_text,
-    "timezone": _timezone,
-    "ignore_table_format": _flag,
-    "base_path": lambda text: option_paths({"path": text}, remote=True)[0],
-    "modified_after": str,
-    "modified_before": str,
-    "on_invalid": _on_invalid,
-    "ignore_missing_files": _flag,
-    "case_sensitive": _flag,
-    "engine": _engine,
-    "settings_known": _flag,
-}

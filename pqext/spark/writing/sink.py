@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -24,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import is_remote, option_paths
+from pqext.spark.schema_note import with_note
 from pqext.spark.settings import save_settings, task_setting
 from pqext.spark.types import file_schema
 from pqext.spark.writing import summary
@@ -62,7 +64,7 @@ class Work:
         self.schema = file_schema(schema)
         check_division(self.choices.division, self.schema)
         # Options that do not suit the columns are refused before any task runs.
-        self.empty = empty_file(without(self.schema, self.partition_by), self.choices.writer)
+        self.empty = empty_file(without(self.schema, self.partition_by), self._noted(self.choices))
 
     def task_choices(self) -> SaveOptions:
         """The options of the save completed by the settings of the session, which only its tasks see."""
@@ -70,6 +72,10 @@ class Work:
         choices = save_options(schema, options, save_settings(task_setting()))
         check_division(choices.division, self.schema)
         return choices
+
+    def _noted(self, choices: SaveOptions) -> Mapping[str, Any]:
+        """The options of the writer with Spark's note of the schema."""
+        return with_note(choices.writer, self._given[1], self.partition_by)
 
     def check(self, overwrite: bool) -> None:
         """Raise ``ValueError`` for a target that these files do not suit."""
@@ -86,7 +92,7 @@ class Work:
         staged.check()
         name = f"part-{part:05d}-{job}-{attempt}"
         choices = self.task_choices()
-        with PartFiles(staged, name, self.schema, choices.writer, choices.division) as files:
+        with PartFiles(staged, name, self.schema, self._noted(choices), choices.division) as files:
             for batch in chain([first], iterator):
                 if batch.num_rows:
                     files.write(conform_batch(batch, self.schema))

@@ -1,0 +1,141 @@
+"""Values of the options of data source ``pqext``, which are text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pqext.core.options import InvalidUtf8, ReadOptions
+from pqext.dataset.notations.as_json import value_of_tree
+from pqext.dataset.notations.dnf import from_text
+from pqext.dataset.one_table.partitions import Partitioning
+from pqext.dataset.planning.projection import Computed
+from pqext.spark.files import local_path, option_paths
+from pqext.spark.skipping.given import StoreGiven
+from pqext.spark.writing.save_options import storage_options
+from pqext.variant.timezones import find_timezone
+
+
+def _columns(text: str) -> tuple[str | Computed, ...]:
+    given = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    columns = tuple(
+        Computed(one["name"], value_of_tree(one["value"]))
+        if isinstance(one, dict) and one.keys() == {"name", "value"} and isinstance(one["name"], str) else one
+        for one in given
+    )
+    names = [one.name if isinstance(one, Computed) else one for one in columns]
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise ValueError("expected distinct column names")
+    return columns
+
+
+def _bbox(text: str) -> tuple[float, float, float, float]:
+    sides = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
+    if len(sides) != 4:
+        raise ValueError("expected xmin, ymin, xmax, ymax")
+    xmin, ymin, xmax, ymax = map(float, sides)
+    return (xmin, ymin, xmax, ymax)
+
+
+def parse_flag(text: str) -> bool:
+    flags = {"true": True, "false": False}
+    if text.lower() not in flags:
+        raise ValueError(f"expected true or false, not {text!r}")
+    return flags[text.lower()]
+
+
+def _positive(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError("expected a positive number")
+    return int(text)
+
+
+def _partitioning(text: str) -> Partitioning:
+    known: dict[str, Partitioning] = {"hive": "hive", "none": None}
+    if text.lower() not in known:
+        raise ValueError(f"expected hive or none, not {text!r}")
+    return known[text.lower()]
+
+
+def _partition_types(text: str) -> dict[str, str]:
+    types = json.loads(text)
+    if not isinstance(types, dict) or not all(isinstance(type, str) for type in types.values()):
+        raise ValueError('expected an object of type names by column, such as {"zip": "string"}')
+    return types
+
+
+def _schema(text: str) -> str:
+    if text.lower() != "union":
+        raise ValueError(f"expected union, not {text!r}; leave it out where all files have one schema")
+    return "union"
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise ValueError("expected the name of a column")
+    return text
+
+
+def _timezone(text: str) -> str:
+    find_timezone(text)
+    return text
+
+
+def _on_invalid(text: str) -> str:
+    if text.lower() not in ("raise", "skip"):
+        raise ValueError(f"expected raise or skip, not {text!r}")
+    return text.lower()
+
+
+def _engine(text: str) -> None:
+    """The data source is the engine ``python``, which ``auto`` chooses here."""
+    if text.lower() not in ("python", "auto"):
+        raise ValueError(
+            f"the data source reads with engine python, not {text!r}: pqext.spark.read(spark, path, engine=...) "
+            "chooses between the engines"
+        )
+
+
+def _invalid_utf8(text: str) -> InvalidUtf8:
+    return ReadOptions(invalid_utf8=text).invalid_utf8  # type: ignore[arg-type]
+
+
+def _file_pattern(text: str) -> str:
+    if not isinstance(text, str) or not text or "/" in text:
+        raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
+    return text
+
+
+PARSERS: dict[str, Any] = {
+    "columns": _columns,
+    "aggregation": json.loads,
+    "where": from_text,
+    "bbox": _bbox,
+    "bbox_column": str,
+    "shredded": parse_flag,
+    "metrics_path": local_path,
+    "partition_bytes": _positive,
+    "memory_bytes": _positive,
+    "partitioning": _partitioning,
+    "partition_types": _partition_types,
+    "trust_statistics": parse_flag,
+    "storage_options": storage_options,
+    "schema": _schema,
+    "include_file_paths": _name,
+    "include_row_numbers": _name,
+    "path_glob_filter": _file_pattern,
+    "skipping": StoreGiven.from_text,
+    "timezone": _timezone,
+    "ignore_table_format": parse_flag,
+    "base_path": lambda text: option_paths({"path": text}, remote=True)[0],
+    "modified_after": str,
+    "modified_before": str,
+    "on_invalid": _on_invalid,
+    "ignore_missing_files": parse_flag,
+    "case_sensitive": parse_flag,
+    "engine": _engine,
+    "settings_known": parse_flag,
+    "invalid_utf8": _invalid_utf8,
+    "legacy_timezone": str,
+}
+"""What makes the value of each option of its text."""

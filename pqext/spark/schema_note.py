@@ -1,0 +1,192 @@
+"""Spark's own schema in a file's metadata: what Parquet has no name for.
+
+Spark notes the schema of what it writes under :data:`KEY`, and its reader believes the note: collations of strings,
+intervals, comments and other metadata of columns, and user-defined types, such as the vectors of Spark ML. pqext reads
+by the note where it agrees with the columns of the file, and writes one where a schema needs it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as T
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.text import visible
+from pqext.spark.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
+from pqext.spark.writing.carried import KEY as SHREDDING
+
+KEY = "org.apache.spark.sql.parquet.row.metadata"
+
+_KNOWN = frozenset(f"pyspark.{place}.linalg.{kind}UDT" for place in ("ml", "mllib") for kind in ("Vector", "Matrix"))
+"""User-defined types that are made of a note. Others name a module to import, or hold a pickle."""
+_INTERNAL = frozenset({EXTENSION_NAME, EXTENSION_METADATA, MARK, SHREDDING})
+"""Metadata of columns that says how pqext writes them, which the file itself states."""
+
+
+@dataclass(frozen=True)
+class NotedField:
+    """A top-level column of a note; ``foreign`` names the user-defined types in it that are not known."""
+
+    field: T.StructField
+    foreign: tuple[str, ...] = ()
+
+
+def noted_fields(text: str | None) -> dict[str, NotedField]:
+    """The top-level columns of a note by name; none if the text is not a schema."""
+    try:
+        found = {}
+        for data in json.loads(text or "{}").get("fields", ()):
+            foreign: list[str] = []
+            field = T.StructField.fromJson(_without_foreign(data, foreign))
+            found[field.name] = NotedField(field, tuple(foreign))
+    except Exception:  # pyspark has an error class a version for a malformed schema
+        return {}
+    return found
+
+
+def merged(notes: Iterable[bytes]) -> str:
+    """A note of the columns of several files, each as the first file notes it that does."""
+    fields: dict[str, Any] = {}
+    for text in notes:
+        with suppress(ValueError, KeyError, TypeError):
+            for field in json.loads(text)["fields"]:
+                fields.setdefault(field["name"], field)
+    return json.dumps({"type": "struct", "fields": [*fields.values()]})
+
+
+def _without_foreign(data: Any, foreign: list[str]) -> Any:
+    """The JSON of a field with the stored type in the place of a user-defined type that is not known."""
+    if not isinstance(data, dict):
+        return [_without_foreign(one, foreign) for one in data] if isinstance(data, list) else data
+    if data.get("type") == "udt" and (data.get("pyClass") not in _KNOWN or "serializedClass" in data):
+        foreign.append(str(data.get("class") or data.get("pyClass")))
+        return _without_foreign(data.get("sqlType"), foreign)
+    return {key: value if key == "metadata" else _without_foreign(value, foreign) for key, value in data.items()}
+
+
+def as_noted(field: T.StructField, noted: NotedField | None) -> T.StructField:
+    """A column of a file as Spark noted it, as far as the note agrees with the file.
+
+    Raises ``UnsupportedError`` for a user-defined type that is not known.
+    """
+    if noted is None:
+        return field
+    if noted.foreign:
+        raise UnsupportedError(
+            f"the user-defined type {visible(noted.foreign[0])} is not known; leave the column out with columns=, or "
+            "read it with spark.read.parquet", feature="user-defined types", column=field.name,
+        )
+    metadata = {**(noted.field.metadata or {}), **(field.metadata or {})}
+    return T.StructField(field.name, _as_noted(field.dataType, noted.field.dataType), field.nullable, metadata)
+
+
+def _as_noted(type: T.DataType, noted: T.DataType) -> T.DataType:
+    if isinstance(noted, T.UserDefinedType):
+        is_stored = type.simpleString() == noted.sqlType().simpleString()
+        return noted if is_stored else type
+    if any(isinstance(type, stored) and isinstance(noted, meant) for stored, meant in _STORED):
+        return noted
+    if isinstance(type, T.ArrayType) and isinstance(noted, T.ArrayType):
+        return T.ArrayType(_as_noted(type.elementType, noted.elementType), type.containsNull)
+    if isinstance(type, T.MapType) and isinstance(noted, T.MapType):
+        key, value = _as_noted(type.keyType, noted.keyType), _as_noted(type.valueType, noted.valueType)
+        return T.MapType(key, value, type.valueContainsNull)
+    if isinstance(type, T.StructType) and isinstance(noted, T.StructType):
+        known = {field.name: NotedField(field) for field in noted}
+        return T.StructType([as_noted(field, known.get(field.name)) for field in type])
+    return type
+
+
+_STORED = (
+    (T.StringType, T.StringType), (T.IntegerType, T.YearMonthIntervalType), (T.LongType, T.DayTimeIntervalType),
+)
+"""Types as Parquet has them, and what a note may make of them."""
+
+
+def note_of(schema: T.StructType, without: Collection[str] = ()) -> str | None:
+    """The note for a file with the columns of a data frame, but those ``without``; None where Parquet says it all."""
+    fields = [_to_note(field) for field in schema if field.name not in without]
+    needed = any(field.metadata or _is_beyond_parquet(field.dataType) for field in _fields(fields))
+    return T.StructType(fields).json() if needed else None
+
+
+def with_note(options: Mapping[str, Any], schema: T.StructType, without: Collection[str]) -> Mapping[str, Any]:
+    """The writer's ``options`` with the note, if there is one, among the key-value metadata."""
+    note = note_of(schema, without)
+    if note is None:
+        return options
+    return {**options, "key_value_metadata": {KEY: note, **options.get("key_value_metadata", {})}}
+
+
+def _to_note(field: T.StructField) -> T.StructField:
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key not in _INTERNAL}
+    return T.StructField(field.name, _type_to_note(field.dataType), field.nullable, metadata)
+
+
+def _type_to_note(type: T.DataType) -> T.DataType:
+    if is_marked_struct(type):
+        return T.VariantType()
+    if isinstance(type, T.StructType):
+        return T.StructType([_to_note(field) for field in type])
+    if isinstance(type, T.ArrayType):
+        return T.ArrayType(_type_to_note(type.elementType), type.containsNull)
+    if isinstance(type, T.MapType):
+        return T.MapType(_type_to_note(type.keyType), _type_to_note(type.valueType), type.valueContainsNull)
+    return type
+
+
+def _fields(fields: Collection[T.StructField]) -> Iterator[T.StructField]:
+    """All fields at and below ``fields``; elements, keys and values count as fields without metadata."""
+    for field in fields:
+        yield field
+        yield from _fields(_below(field.dataType))
+
+
+def _below(type: T.DataType) -> list[T.StructField]:
+    if isinstance(type, T.StructType):
+        return type.fields
+    if isinstance(type, T.ArrayType):
+        return [T.StructField("element", type.elementType)]
+    if isinstance(type, T.MapType):
+        return [T.StructField("key", type.keyType), T.StructField("value", type.valueType)]
+    return []
+
+
+def _is_beyond_parquet(type: T.DataType) -> bool:
+    return is_collated(type) or isinstance(type, T.UserDefinedType | T.YearMonthIntervalType | T.DayTimeIntervalType)
+
+
+def is_collated(type: T.DataType) -> bool:
+    """Whether strings of the type compare by other rules than their bytes."""
+    return isinstance(type, T.StringType) and type.simpleString() not in ("string", "string collate UTF8_BINARY")
+
+
+def holds_collated(column: T.StructField) -> bool:
+    """Whether a column holds strings with a collation."""
+    return any(is_collated(field.dataType) for field in _fields([column]))
+
+
+def refuse_collated(columns: Iterable[T.StructField], advice: str) -> None:
+    """Raise ``UnsupportedError`` for a column of strings with a collation, which pqext would compare by their bytes."""
+    for column in columns:
+        for type in (field.dataType for field in _fields([column]) if is_collated(field.dataType)):
+            raise UnsupportedError(
+                f"pqext compares strings by their bytes, and the column is a {type.simpleString()}: {advice}",
+                feature="collations", column=column.name,
+            )
+
+
+def refuse_months(columns: Iterable[T.StructField]) -> None:
+    """Raise ``UnsupportedError`` for a column of year-month intervals, which Spark passes to no Python."""
+    for column in columns:
+        for field in _fields([column]):
+            if isinstance(field.dataType, T.YearMonthIntervalType):
+                raise UnsupportedError(
+                    f"Spark passes no {field.dataType.simpleString()} to Python; read with engine=\"auto\", or leave "
+                    "the column out with columns=", feature="year-month intervals", column=column.name,
+                )

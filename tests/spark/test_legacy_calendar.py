@@ -1,0 +1,227 @@
+"""Dates and instants in Spark's legacy calendar: what its own reader returns of files that it wrote in it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark
+import pytest
+
+import pqext
+from pqext import col
+from pqext.core.files.rewrite import rewrite_footer
+from pqext.core.metadata import KeyValue
+from pqext.core.types.legacy_calendar import DATES, INT96, ZONE, LegacyCalendar, offsets_of
+from pqext.spark import read
+
+REBASE = "spark.sql.parquet."
+START = -62135596800000000
+"""The year 1 in microseconds."""
+ROWS = """
+select id, date_add(date'0001-01-01', int(id * 997)) as day,
+    timestamp_micros({start} + id * 135000123456789) as instant,
+    array(named_struct('at', timestamp_micros({start} + id * 135000123456789))) as list
+from range(450)"""
+"""Days of the years 1 to 1229, and instants of the years 1 to 1926."""
+FORMS = [
+    ("America/Los_Angeles", "TIMESTAMP_MICROS"), ("Europe/Amsterdam", "INT96"), ("Asia/Shanghai", "TIMESTAMP_MILLIS"),
+    ("UTC", "INT96"), ("+05:30", "TIMESTAMP_MICROS"), ("PST", "INT96"), ("Africa/Monrovia", "TIMESTAMP_MICROS"),
+]
+
+
+@contextmanager
+def settings(spark: Any, zone: str, timestamps: str) -> Iterator[None]:
+    chosen = {
+        "spark.sql.session.timeZone": zone, f"{REBASE}datetimeRebaseModeInWrite": "LEGACY",
+        f"{REBASE}int96RebaseModeInWrite": "LEGACY", f"{REBASE}outputTimestampType": timestamps,
+    }
+    before = {name: spark.conf.get(name) for name in chosen}
+    try:
+        for name, value in chosen.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def written(spark: Any, path: Path, zone: str, timestamps: str) -> Path:
+    """The only file that Spark writes of the rows, in its legacy calendar."""
+    with settings(spark, zone, timestamps):
+        spark.sql(ROWS.format(start=START)).coalesce(1).write.parquet(str(path))
+    (file,) = path.glob("*.parquet")
+    return file
+
+
+def by_spark(spark: Any, path: Path) -> list[tuple[int, ...]]:
+    rows = spark.read.parquet(str(path)).selectExpr(
+        "id", "unix_date(day) d", "unix_micros(instant) t", "unix_micros(list[0].at) l"
+    )
+    return sorted(zip(*(column.to_pylist() for column in rows.toArrow().columns), strict=True))
+
+
+def by_pqext(table: pa.Table) -> list[tuple[int, ...]]:
+    table = table.sort_by("id")
+    instants = [table["instant"].combine_chunks(), table["list"].combine_chunks().flatten().field(0)]
+    counts = [column.cast(pa.timestamp("us", column.type.tz)).cast("int64") for column in instants]
+    columns = table["id"], table["day"].cast("int32"), *counts
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+@pytest.fixture(scope="module")
+def legacy(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[int, ...]]]:
+    """A file in the legacy calendar, and its values as Spark reads them."""
+    file = written(spark, tmp_path_factory.mktemp("legacy") / "t", "Europe/Amsterdam", "TIMESTAMP_MICROS")
+    return file, by_spark(spark, file)
+
+
+def with_pairs(file: Path, path: Path, changes: dict[str, str | None]) -> Path:
+    """A copy of a file with other key-value metadata."""
+
+    def change(metadata: Any) -> None:
+        pairs = {pair.key: pair.value for pair in metadata.key_value_metadata} | changes
+        stated = {key: value for key, value in pairs.items() if value is not None}
+        metadata.key_value_metadata = [KeyValue(key=key, value=value) for key, value in stated.items()]
+
+    path.parent.mkdir(exist_ok=True)
+    rewrite_footer(str(file), change, str(path))
+    return path
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+@pytest.mark.parametrize(("zone", "timestamps"), FORMS)
+def test_values_in_the_legacy_calendar_are_those_of_spark(
+    spark: Any, tmp_path: Path, zone: str, timestamps: str
+) -> None:
+    file = written(spark, tmp_path / "t", zone, timestamps)
+    expected = by_spark(spark, file)
+    assert by_pqext(pqext.read_table(file)) == expected
+    assert by_pqext(pqext.read_table(file, legacy_calendar="stored")) != expected
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+@pytest.mark.parametrize("engine", ["python", "auto", "native"])
+def test_every_engine_returns_what_spark_returns(
+    spark: Any, legacy: tuple[Path, list[tuple[int, ...]]], engine: Any
+) -> None:
+    assert by_pqext(read(spark, str(legacy[0]), engine=engine).toArrow()) == legacy[1]
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"org.apache.spark.version": "2.4.8", DATES: None, ZONE: None}, {"org.apache.spark.version": "3.0.1"},
+        {DATES: None}, {"org.apache.spark.version": None},
+    ],
+    ids=["Spark 2.4", "Spark 3.0", "without the key", "without a version"],
+)  # fmt: skip
+def test_versions_and_keys_decide_as_in_spark(
+    spark: Any, legacy: tuple[Path, list[tuple[int, ...]]], tmp_path: Path, changes: dict[str, str | None]
+) -> None:
+    file = with_pairs(legacy[0], tmp_path / "t" / "t.parquet", changes)
+    jvm_zone = spark.sparkContext._jvm.java.util.TimeZone.getDefault().getID()
+    assert by_pqext(pqext.read_table(file, legacy_timezone=jvm_zone)) == by_spark(spark, file)
+
+
+def test_int96_is_legacy_before_spark_3_1(spark: Any, tmp_path: Path) -> None:
+    file = written(spark, tmp_path / "t", "Asia/Shanghai", "INT96")
+    for version in ("3.0.3", "3.1.0"):
+        changes = {"org.apache.spark.version": version, INT96: None, DATES: None}
+        other = with_pairs(file, tmp_path / version / "t.parquet", changes)
+        assert by_pqext(pqext.read_table(other)) == by_spark(spark, other)
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+def test_old_instants_without_a_time_zone_ask_for_one(legacy: tuple[Path, Any], tmp_path: Path) -> None:
+    file = with_pairs(legacy[0], tmp_path / "t.parquet", {ZONE: None})
+    assert pqext.read_table(file, columns=["day"]).num_rows == 450
+    with pytest.raises(pqext.UnsupportedError, match="time zone of its writer; pass legacy_timezone=") as error:
+        pqext.read_table(file)
+    assert error.value.column == "instant"
+    unknown = with_pairs(legacy[0], tmp_path / "u.parquet", {ZONE: "Mars/Olympus"})
+    with pytest.raises(pqext.UnsupportedError, match="time zone 'Mars/Olympus'"):
+        pqext.read_table(unknown)
+
+
+@pytest.mark.spec("logical.legacy-calendar.pruning")
+@pytest.mark.parametrize("filters", [False, True], ids=["statistics", "Bloom filters"])
+def test_pruning_keeps_every_row_that_matches(
+    legacy: tuple[Path, list[tuple[int, ...]]], tmp_path: Path, filters: bool
+) -> None:
+    stored = pqext.read_table(legacy[0], legacy_calendar="stored")
+    many = tmp_path / "t.parquet"
+    pqext.write_table(stored, many, row_group_rows=60, page_rows=9, bloom_filters=filters)
+    table = pqext.read_table(many)
+    assert by_pqext(table) == legacy[1]
+    for name in ("day", "instant"):
+        extremes = pc.min_max(table[name])
+        assert (pqext.scan(many).min(name), pqext.scan(many).max(name)) == (extremes["min"], extremes["max"])
+        for value in table[name].to_pylist()[::67]:
+            for condition in (col(name) == value, col(name) < value, col(name) >= value):
+                expected = pqext.scan(many, trust_statistics=False).filter(condition).count()
+                assert pqext.scan(many).filter(condition).count() == expected
+    recent = pqext.scan(many).filter(col("day") > datetime.date(1200, 1, 1)).explain()
+    assert "1 of 8 row groups" in recent
+
+
+@pytest.mark.spec("logical.legacy-calendar.pruning")
+def test_bounds_cover_instants_whose_order_changes() -> None:
+    calendar = LegacyCalendar("America/Los_Angeles")
+    day = 86_400 * 10**9
+    for change in calendar._offsets().changes:
+        for start in range(change * 10**9 - 3 * day, change * 10**9 + 3 * day, day // 2):
+            for length in (0, day // 3, day, 2 * day):
+                micros = np.arange(start // 1000, (start + length) // 1000 + 1, day // 12000, np.int64)
+                read = calendar.instants(micros, 10**6)
+                low, high = calendar.instant_bounds(int(micros[0]) * 1000, int(micros[-1]) * 1000)
+                assert low is None or low <= int(read.min()) * 1000
+                assert high is None or high >= int(read.max()) * 1000
+
+
+@pytest.mark.spec("logical.legacy-calendar.writing")
+def test_values_that_were_converted_are_not_converted_again(
+    spark: Any, legacy: tuple[Path, list[tuple[int, ...]]], tmp_path: Path
+) -> None:
+    again = tmp_path / "again.parquet"
+    pqext.write_table(pqext.read_table(legacy[0]), again)
+    assert by_pqext(pqext.read_table(again)) == by_spark(spark, again) == legacy[1]
+    stored = tmp_path / "stored.parquet"
+    pqext.write_table(pqext.read_table(legacy[0], legacy_calendar="stored"), stored)
+    assert by_pqext(pqext.read_table(stored)) == by_spark(spark, stored) == legacy[1]
+    with pytest.raises(pqext.UnsupportedError, match="another calendar"):
+        pqext.concatenate([stored, again], tmp_path / "both.parquet")
+    with pytest.raises(pqext.UnsupportedError, match="column day is in Spark's legacy calendar"):
+        pqext.write_table(pqext.read_table(legacy[0]), stored, append=True)
+    with pytest.raises(ValueError, match="state the calendar"):
+        pqext.concatenate([stored, stored], tmp_path / "both.parquet", key_value_metadata={"a": "b"})
+    pqext.concatenate([stored, stored], tmp_path / "both.parquet")
+    assert by_pqext(pqext.read_table(tmp_path / "both.parquet").slice(0, 450)) == legacy[1]
+
+
+def test_verify_checks_values_as_stored(legacy: tuple[Path, Any]) -> None:
+    assert pqext.verify(legacy[0]).ok
+    types = [field.logical_type or "" for field in pqext.inspect(legacy[0]).schema]
+    assert sum("legacy calendar" in text for text in types) == 3
+
+
+@pytest.mark.spec("logical.legacy-calendar")
+def test_zones_are_those_of_spark_s_table(spark: Any) -> None:
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-sql-api_*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        table = json.loads(opened.read("julian-gregorian-rebase-micros.json"))
+    for row in table:
+        calendar, offsets = LegacyCalendar(row["tz"]), offsets_of(row["tz"])
+        assert list(offsets.changes) == row["switches"], row["tz"]
+        probes = np.array([second + apart for second in row["switches"] for apart in (0, 1, 40_000)], np.int64)
+        places = np.searchsorted(row["switches"], probes, side="right") - 1
+        assert (calendar.instants(probes, 1) - probes == np.array(row["diffs"])[places]).all(), row["tz"]

@@ -1,0 +1,137 @@
+"""Types and metadata that Spark notes beside Parquet's: kept in reading and writing, as its own reader has them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import pqext
+from pqext import col
+from pqext.core.files.rewrite import rewrite_footer
+from pqext.core.metadata import KeyValue
+from pqext.spark import explain_read, query, read, where, write
+from pqext.spark.schema_note import KEY
+
+SQL = """
+select id, if(id % 2 = 0, 'abc', 'ABC') collate UTF8_LCASE as s, make_dt_interval(int(id), 2, 3, 4.5) as dt,
+    interval '3' hour as hours, array('x' collate UNICODE_CI) as list, named_struct('f', 'y' collate UTF8_LCASE) as n
+from range(6)"""
+
+
+@pytest.fixture(scope="module")
+def noted(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
+    """A folder that Spark has written, and what Spark reads in it."""
+    path = str(tmp_path_factory.mktemp("noted") / "t")
+    frame = spark.sql(SQL).withMetadata("id", {"comment": "the key", "units": [1, 2]})
+    frame.coalesce(1).write.parquet(path)
+    return path, spark.read.parquet(path)
+
+
+def rows(frame: Any) -> Any:
+    return frame.orderBy("id").collect()
+
+
+@pytest.mark.spec("spark.schema-note")
+@pytest.mark.parametrize("engine", ["python", "auto"])
+def test_collations_intervals_and_metadata_are_read(spark: Any, noted: tuple[str, Any], engine: Any) -> None:
+    ours, theirs = read(spark, noted[0], engine=engine), noted[1]
+    assert ours.schema == theirs.schema
+    assert ours.schema["id"].metadata == theirs.schema["id"].metadata == {"comment": "the key", "units": [1, 2]}
+    assert rows(ours) == rows(theirs)
+    assert ours.where("s = 'Abc'").count() == theirs.where("s = 'Abc'").count() == 6
+    assert explain_read(noted[0], engine=engine, spark=spark).engine == {"auto": "native"}.get(engine, engine)
+
+
+@pytest.mark.spec("spark.schema-note.collations")
+def test_conditions_on_collated_columns_are_left_to_spark(spark: Any, noted: tuple[str, Any]) -> None:
+    ours, theirs = read(spark, noted[0]), noted[1]
+    for condition, text in (
+        (col("s") == "Abc", "s = 'Abc'"), (col("s").isin(["aBC"]), "s in ('aBC')"), (col("s") > "ABB", "s > 'ABB'"),
+        ((col("s") != "Abc") | (col("id") == 1), "s != 'Abc' or id = 1"),
+    ):  # fmt: skip
+        assert rows(where(ours, condition)) == rows(theirs.where(text)), text
+    for engine in ("python", "auto", "native"):
+        with pytest.raises(Exception, match=r"string collate UTF8_LCASE: filter with pqext.spark.where"):
+            read(spark, noted[0], where=col("s") == "Abc", engine=engine)  # type: ignore[arg-type]
+    assert read(spark, noted[0]).count() == query(spark, noted[0], {"n": ("count", "s")}).first().n == 6
+    with pytest.raises(Exception, match="group and aggregate it with Spark"):
+        query(spark, noted[0], {"least": ("min", "s")}).collect()
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_a_union_keeps_the_notes_of_all_files(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.range(2).coalesce(1).write.parquet(path)
+    noted[1].coalesce(1).write.mode("append").parquet(path)
+    assert read(spark, path, schema="union").schema["s"].dataType == T.StringType("UTF8_LCASE")
+    with pytest.raises(Exception, match="string collate UTF8_LCASE"):
+        read(spark, path, schema="union", where=col("s") == "Abc")
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_intervals_of_months_are_read_by_spark_alone(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    spark.sql("select id, make_ym_interval(int(id), 2) ym from range(3)").coalesce(1).write.parquet(path)
+    theirs = spark.read.parquet(path)
+    ours = read(spark, path, engine="auto")
+    assert ours.schema == theirs.schema
+    text = ["id", "cast(ym as string) ym"]
+    assert rows(ours.selectExpr(*text)) == rows(theirs.selectExpr(*text))
+    with pytest.raises(Exception, match='Spark passes no interval year to month to Python; read with engine="auto"'):
+        read(spark, path)
+    assert read(spark, path, columns=["id"]).count() == 3
+    with pytest.raises(Exception, match="interval year to month"):
+        write(theirs, str(tmp_path / "w"))
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_vectors_of_ml_stay_vectors(spark: Any, tmp_path: Path) -> None:
+    from pyspark.ml.linalg import Vectors
+
+    path, copy = str(tmp_path / "t"), str(tmp_path / "copy")
+    vectors = [(1, Vectors.dense([1.0, 2.0])), (2, Vectors.sparse(3, {1: 4.0})), (3, None)]
+    frame = spark.createDataFrame(vectors, ["id", "v"])
+    frame.coalesce(1).write.parquet(path)
+    theirs = spark.read.parquet(path)
+    ours = read(spark, path)
+    assert ours.schema == theirs.schema
+    assert rows(ours) == rows(theirs)
+    write(theirs, copy)
+    assert spark.read.parquet(copy).schema == theirs.schema
+    assert rows(spark.read.parquet(copy)) == rows(read(spark, copy)) == rows(theirs)
+
+
+@pytest.mark.spec("spark.schema-note.writing")
+def test_what_pqext_writes_is_noted_for_spark(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+    path, theirs = str(tmp_path / "t"), noted[1]
+    write(theirs.withColumn("p", F.lit(1)), path, partition_by="p")
+    again = spark.read.parquet(path).drop("p")
+    assert again.schema == theirs.schema
+    assert again.schema["id"].metadata == theirs.schema["id"].metadata
+    assert rows(again) == rows(read(spark, path).drop("p")) == rows(theirs)
+    plain = str(tmp_path / "plain")
+    write(spark.range(3).coalesce(1), plain)
+    (file,) = Path(plain).glob("*.parquet")
+    assert KEY.encode() not in (pqext.open(str(file)).arrow_schema.metadata or {})
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_no_module_is_imported_for_a_note(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+    (file,) = Path(noted[0]).glob("*.parquet")
+
+    def change(metadata: Any) -> None:
+        udt = {"type": "udt", "class": "x.Y", "pyClass": "antigravity.Y", "sqlType": "long"}
+        field = {"name": "id", "type": udt, "nullable": True, "metadata": {}}
+        text = json.dumps({"type": "struct", "fields": [field]})
+        metadata.key_value_metadata = [KeyValue(key=KEY, value=text)]
+
+    path = tmp_path / "t.parquet"
+    rewrite_footer(str(file), change, str(path))
+    with pytest.raises(Exception, match=r"the user-defined type x\.Y is not known"):
+        read(spark, str(path))
+    assert read(spark, str(path), columns=["s"]).schema == T.StructType([T.StructField("s", T.StringType())])
