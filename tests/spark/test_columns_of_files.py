@@ -26,6 +26,7 @@ ROUTES: dict[str, Callable[[Any, str], Any]] = {
     "read_table": lambda spark, path: pqext.read_table(path),
     "explain": lambda spark, path: explain_read(path),
     "read": lambda spark, path: read(spark, path).collect(),
+    "count": lambda spark, path: read(spark, path).count(),
     "where": lambda spark, path: read(spark, path, where=pqext.col("id") > 0).collect(),
     "native": lambda spark, path: read(spark, path, engine="native").collect(),
     "auto": lambda spark, path: read(spark, path, engine="auto").collect(),
@@ -47,10 +48,10 @@ def test_files_with_different_columns_are_an_error_on_every_path(
 ) -> None:
     first, second = WIDER[difference][:: -1 if reverse else 1]
     path = folder(tmp_path, first, second)
-    for name, route in ROUTES.items():
+    for name in ROUTES if difference == "column" else ("scan", "read"):
         with pytest.raises(Exception, match=r"schemas differ.*[ab]\.parquet"):
-            print(name, route(spark, path))
-    assert pqext.scan(path).count() == read(spark, path).count() == 2  # for which no column is read
+            print(name, ROUTES[name](spark, path))
+    assert pqext.scan(path).count() == 2  # a scan counts rows without a schema for all files
     found = {tuple(row) for row in read(spark, path, columns=["id"]).collect()}
     assert found == {tuple(row) for row in spark.read.parquet(path).select("id").collect()} == {(1,), (2,)}
     chosen = spark.read.format("pqext").schema("id BIGINT").load(path)
