@@ -67,14 +67,11 @@ def _no_cache() -> Iterator[None]:
 
 def test_footers_of_a_late_store_are_fetched_side_by_side_and_planned_in_order(paths: list[str]) -> None:
     store = Late()
-    begin = time.perf_counter()
     tasks = pqext.scan(paths, filter=col("id") == 777, filesystem=store).plan()
-    seconds = time.perf_counter() - begin
     assert [task.path for task in tasks] == [f"late://{path.lstrip('/')}" for path in paths]
     assert [number for number, task in enumerate(tasks) if task.kept] == [77]
-    assert 4 <= store.most <= 16
+    assert 4 <= store.most <= 16  # requests in flight together
     assert store.answered <= 3 * FILES
-    assert seconds < store.answered * 2 * LATENCY / 2  # half of one after another
 
 
 def test_what_planning_holds_does_not_grow_with_the_footers(paths: list[str]) -> None:
