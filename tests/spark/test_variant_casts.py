@@ -189,7 +189,7 @@ def test_variant_get_fails_the_query_where_a_value_does_not_cast(frame: Any) -> 
     df = frame.where(F.col("id") == KEYS.index("[1, 'x']"))
     assert df.select(functions.variant_get("v", "$[0]", "int").alias("x")).collect()[0].x == 1
     assert df.select(functions.try_variant_get("v", "$[1]", "int").alias("x")).collect()[0].x is None
-    with pytest.raises(Exception, match=r"the value at \$\[1\] does not cast to int32"):
+    with pytest.raises(Exception, match=r'the value "x" at \$\[1\] does not cast to INT;'):
         df.select(functions.variant_get("v", "$[1]", "int")).collect()
     for wrong in ("interval day", "map<int,int>", "nonsense"):
         with pytest.raises(ValueError, match=r"type|keys|INTERVAL"):
