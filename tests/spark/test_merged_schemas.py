@@ -89,6 +89,8 @@ def test_a_partitioned_folder_takes_new_columns_in_its_partitions(spark: Any, tm
         (pa.list_(pa.int64()), pa.list_(pa.float64()), None),
         (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int64())),
         (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.float64())]), None),
+        (pa.decimal128(38, 10), pa.decimal128(38, 0), None),  # which has 48 digits: more than Spark reads
+        (pa.int64(), pa.decimal128(38, 30), None),
     ],
     ids=str,
 )
@@ -100,3 +102,15 @@ def test_types_widen_only_where_every_value_stays(first: Any, other: Any, merged
                 widened(*schemas, "f", "g")
         else:
             assert str(widened(*schemas, "f", "g").field("c").type) == str(merged)
+
+
+@pytest.mark.spec("spark.append.merged")
+def test_fields_that_differ_in_case_alone_are_not_merged() -> None:
+    lower, upper = (pa.struct([(name, pa.int64())]) for name in "aA")
+    for one, two, path in (
+        (lower, upper, "c"),
+        (pa.list_(lower), pa.list_(upper), r"c\.\w+"),
+        (pa.map_(pa.string(), lower), pa.map_(pa.string(), upper), r"c\.\w+\.\w+"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=rf"columns '{path}\.a' and '{path}\.A' differ in case alone"):
+            widened(pa.schema([("c", one)]), pa.schema([("c", two)]), "f", "g")

@@ -48,6 +48,14 @@ def test_collations_intervals_and_metadata_are_read(spark: Any, noted: tuple[str
 
 
 @pytest.mark.spec("spark.schema-note.collations")
+@pytest.mark.parametrize("condition", ["coalesce(s, 'q') = 'Abc'", "coalesce(p, 'q' collate UTF8_LCASE) = 'Abc'"])
+def test_functions_of_collated_texts_prune_nothing(spark: Any, tmp_path: Path, condition: str) -> None:
+    path = str(tmp_path / "collated")
+    spark.sql("select 'ABC' collate UTF8_LCASE s, 'abc' p").coalesce(1).write.parquet(path)
+    assert read(spark, path, where=condition).collect() == spark.read.parquet(path).where(condition).collect() != []
+
+
+@pytest.mark.spec("spark.schema-note.collations")
 def test_conditions_on_collated_columns_are_left_to_spark(spark: Any, noted: tuple[str, Any]) -> None:
     ours, theirs = read(spark, noted[0]), noted[1]
     for condition, text in (

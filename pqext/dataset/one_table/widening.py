@@ -22,13 +22,9 @@ def widened(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str
     differ in case alone.
     """
     fields = {field.name: field for field in first}
-    names = {name.lower(): name for name in fields}
     for field in other:
         known = fields.get(field.name)
         if known is None:
-            if field.name.lower() in names:
-                both = f"{names[field.name.lower()]!r} and {field.name!r}"
-                raise SchemaMismatchError(f"schemas cannot be merged: columns {both} differ in case alone")
             fields[field.name] = field
             continue
         try:
@@ -41,7 +37,21 @@ def widened(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str
                 f"{other_path}, and no type holds all values of both"
             )
         fields[field.name] = unified
+    _check_names(list(fields.values()))
     return pa.schema([field.with_nullable(True) for field in fields.values()], first.metadata)
+
+
+def _check_names(fields: list[pa.Field], parent: str = "") -> None:
+    """Raise ``SchemaMismatchError`` if names of columns, or of fields of one struct, differ in case alone."""
+    names: dict[str, str] = {}
+    for field in fields:
+        other = names.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            both = f"{parent + other!r} and {parent + field.name!r}"
+            raise SchemaMismatchError(f"schemas cannot be merged: columns {both} differ in case alone")
+        if pa.types.is_nested(field.type):
+            children = [field.type.field(number) for number in range(field.type.num_fields)]
+            _check_names(children, f"{parent}{field.name}.")
 
 
 def holds_all(type: pa.DataType, own: pa.DataType) -> bool:
@@ -51,6 +61,8 @@ def holds_all(type: pa.DataType, own: pa.DataType) -> bool:
         return True
     if types.is_nested(own):
         return _are_nested(type, own)
+    if types.is_decimal(type) and type.precision > 38:
+        return False  # most readers have no such type, Spark among them
     if types.is_integer(own):
         if types.is_decimal(type):
             return True  # a unified decimal has all digits of the integer

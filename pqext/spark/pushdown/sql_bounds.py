@@ -168,13 +168,23 @@ class _Bounds:
                 moved = timedelta(days=-days if name == "date_sub" else days)
                 return self._truncated(_column(arguments[0]), operator, _local(value) - moved, 1)
             case ("coalesce" | "nvl" | "ifnull", _) if arguments:
-                column = _column(arguments[0])
-                is_wide = isinstance(value, int) and abs(value) > 1 << 24  # it may be compared as a float
-                return None if is_wide else column._compare(operator, value) | column.is_null()
+                return self._coalesced(arguments, operator, value)
             case ("variant_get", 3):
                 field = _column(arguments[0]).variant(_text(arguments[1], False), _text(arguments[2]))
                 return _cast_strictly(field, operator, value)
         return None
+
+    def _coalesced(self, arguments: list[Any], operator: Operator, value: Any) -> Expression | None:
+        """The first argument matches or is null, if all arguments have one type, which has no collation."""
+        column = _column(arguments[0])
+        type = self.type_of(column)
+        is_wide = isinstance(value, int) and abs(value) > 1 << 24  # it may be compared as a float
+        is_collated = isinstance(value, str) and type != T.StringType()
+        for argument in arguments[1:]:
+            other = _literal(argument)
+            if (self.type_of(_column(argument)) != type) if other is None else not isinstance(other, value.__class__):
+                return None
+        return None if is_wide or is_collated else column._compare(operator, value) | column.is_null()
 
     def _year(self, column: E.Column, operator: Operator, year: int) -> Expression:
         first, after = datetime(year, 1, 1), datetime(year + 1, 1, 1)
