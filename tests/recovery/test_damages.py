@@ -13,7 +13,7 @@ from recovery import damaged_files
 
 import pqext
 
-DAMAGES = 500
+DAMAGES = 200
 BATCH = 50
 
 

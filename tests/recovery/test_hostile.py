@@ -147,7 +147,7 @@ def test_whole_effort_takes_bounded_time(data: bytes, schema: str) -> None:
     recovered(data, schema=schema)
 
 
-@pytest.mark.parametrize("first", range(0, 120, 40))
+@pytest.mark.parametrize("first", range(0, 80, 40))
 def test_many_damages_at_once_write_nothing_that_verification_refuses(first: int) -> None:
     written = 0
     for seed in range(first, first + 40):
