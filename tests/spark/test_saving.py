@@ -219,3 +219,20 @@ def test_a_thread_saves_as_the_main_one_does(spark: Any, tmp_path: Path) -> None
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(save).result() == 3
     assert pqext.read_table(tmp_path / "by Spark").num_rows == 3
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_data_frame_without_columns_is_rejected_and_the_folder_keeps_its_rows(
+    spark: Any, tmp_path: Path, mode: Any
+) -> None:
+    path, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    write(spark.range(3), path)
+    spark.range(3).write.parquet(theirs)
+    empty = spark.range(2).select()
+    with pytest.raises(Exception, match="EMPTY_SCHEMA_NOT_SUPPORTED_FOR_DATASOURCE"):
+        empty.write.mode(mode).parquet(theirs)
+    with pytest.raises(Exception, match="a data frame without columns cannot be saved"):
+        write(empty, path, mode)
+    with pytest.raises(Exception, match="a data frame without columns cannot be saved"):
+        empty.write.format("pqext").mode(mode).save(path)
+    assert pqext.scan(path).count() == spark.read.parquet(theirs).count() == 3

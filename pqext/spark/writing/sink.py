@@ -54,6 +54,8 @@ class Work:
         paths = option_paths(options, remote=True)
         if len(paths) != 1:
             raise ValueError("save() takes one path")
+        if not schema.fields:
+            raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
         self.choices = save_options(schema, options)
         if self.choices.storage_options and not is_remote(paths[0]):
             raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
