@@ -136,6 +136,11 @@ class NativeRead:
             for one in self.fields.values()
             if _plain_type(one, self.found) is None
         ]
+        texts += [
+            f"{one} is evaluated by pqext: Spark reads its column whole"
+            for one in self.fields.values()
+            if _plain_type(one, self.found) is not None and self.forms[one.column.path[0]] == "whole"
+        ]
         whole = set(_stored_names(self.query, self.target))
         texts += [
             f"column {visible(name)} is wanted whole, and footers do not tell whether Spark knows all its values"
