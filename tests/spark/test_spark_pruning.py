@@ -20,6 +20,7 @@ import pqext
 from pqext import col
 from pqext import variant as variants
 from pqext.spark import explain_read, read, read_metrics, where
+from pqext.spark.reading.here import COUNTED_FILES
 
 GROUP = 50
 ROWS = 10 * GROUP
@@ -157,7 +158,11 @@ def test_count_reads_no_pages_and_agrees_with_spark(spark: Any, table: str, tmp_
 
 
 @pytest.mark.spec("spark.counts")
-def test_count_has_the_rows_of_every_read(spark: Any, table: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("counted_files", [COUNTED_FILES, 0])
+def test_count_has_the_rows_of_every_read(
+    spark: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
+) -> None:
+    monkeypatch.setattr("pqext.spark.reading.here.COUNTED_FILES", counted_files)
     theirs = spark.read.parquet(table)
     assert read(spark, table, where=col("id") < 120).count() == theirs.where("id < 120").count()
     named = where(read(spark, table, columns=["name"]), col("name") == "n3")
@@ -176,6 +181,28 @@ def test_count_has_the_rows_of_every_read(spark: Any, table: str, tmp_path: Path
     copy.unlink()
     assert cached.count() == ROWS
     cached.unpersist()
+
+
+@pytest.mark.spec("spark.counts")
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_few_files_are_counted_without_a_job(spark: Any, table: str, engine: Any, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes(Path(table).read_bytes())
+    df = read(spark, str(copy), engine=engine)
+    few = read(spark, str(copy), where=col("id") < 120, engine=engine)
+    expected = ROWS, spark.read.parquet(table).where("id < 120").count()
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
+    spark.sparkContext.setJobGroup(engine, "counts")
+    try:
+        assert (df.count(), few.count()) == expected
+        assert [*jobs(engine)] == []
+        spark.range(3).count()
+        assert len(jobs(engine)) > 0
+    finally:
+        spark.sparkContext._jsc.clearJobGroup()
+    pq.write_table(pa.table({"id": range(5)}), copy)
+    with pytest.raises(pqext.ParquetError, match="another file has taken its place"):
+        df.count()
 
 
 def test_a_view_with_options_skips_row_groups_and_columns(spark: Any, table: str, tmp_path: Path) -> None:

@@ -19,17 +19,16 @@ _NARROWING = ("where", "filter", *_VIEWS)
 """Methods after which Spark filters rows that pqext has read."""
 
 
-def replace_count(df: DataFrame, load_counts: Callable[[], DataFrame]) -> None:
-    """Count the rows of ``df`` as the sum of the counts that ``load_counts`` loads.
+def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]) -> None:
+    """Count the rows of ``df`` by the function that ``counter`` returns, or as Spark does where it returns None.
 
-    Counts are loaded once: like ``df``, they keep their plan, and report files that have changed since.
+    The function is made once: like ``df``, it keeps its plan, and reports files that have changed since.
     """
-    loaded = cache(load_counts)
+    made = cache(counter)
 
     def count() -> int:
-        if is_cached(df):
-            return type(df).count(df)
-        return sum(row[0] for row in loaded().select("*").collect())
+        own = None if is_cached(df) else made()
+        return type(df).count(df) if own is None else own()
 
     df.count = count  # type: ignore[method-assign]
 

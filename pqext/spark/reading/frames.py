@@ -30,7 +30,7 @@ from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.reading.file_options import FileOptions, as_options
 from pqext.spark.reading.frame_methods import is_cached, replace_count, replace_explain, replace_narrowing
-from pqext.spark.reading.here import few_rows
+from pqext.spark.reading.here import counter_of_few_files, few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
@@ -171,21 +171,30 @@ def read(
     _reads[df] = _Read(partial(again, columns), expression, frozenset(one.name for one in named), asked, engine)
     if choice.engine != "native":
         replace_narrowing(df)
-        if metrics_path is None:
-            replace_count(df, partial(_counts_of, spark, paths, options))
+    if metrics_path is None:
+        replace_count(df, partial(_counter_of, spark, paths, options, choice.engine))
     if not _is_on_connect(df):
         replace_explain(df, partial(_explained, spark, asked, engine))
     return df
 
 
-def _counts_of(spark: SparkSession, paths: str | list[str], options: Mapping[str, str]) -> DataFrame:
-    """Numbers of rows that tasks count, of a read with these options.
+def _counter_of(
+    spark: SparkSession, paths: str | list[str], options: Mapping[str, str], engine: str
+) -> Callable[[], int] | None:
+    """Count the rows of a read with these options: the driver counts few files, tasks others; None where Spark does.
 
     The columns stay those of the read, so that files whose columns differ are refused like there.
     """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
     counting = {**options, **encode_options(aggregation=aggregation)}
-    return spark.read.format("pqext").options(**counting).load(paths)
+    if not _is_on_connect(spark):
+        here = counter_of_few_files(_query_of(counting, paths))
+        if here is not None:
+            return here
+    if engine == "native":
+        return None
+    counts = spark.read.format("pqext").options(**counting).load(paths)
+    return lambda: sum(row[0] for row in counts.select("*").collect())
 
 
 def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, condition: str | Column) -> DataFrame:
@@ -361,8 +370,8 @@ def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] |
     return None if query.metrics_path is not None else few_rows(query, schema)
 
 
-def _is_on_connect(df: DataFrame) -> bool:
-    return type(df).__module__.startswith("pyspark.sql.connect")
+def _is_on_connect(one: DataFrame | SparkSession) -> bool:
+    return type(one).__module__.startswith("pyspark.sql.connect")
 
 
 @answering_with("spark")
