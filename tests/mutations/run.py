@@ -4,6 +4,7 @@
     python tests/mutations/run.py bloom statistics.nulls   # those whose rule begins so
     python tests/mutations/run.py --compiled          # those of kernels, each with a build of its own: slow
     python tests/mutations/run.py --record            # and note in seen/ which test failed
+    python tests/mutations/run.py --unseen --record   # those of which no failed test is noted
 
 Each mutation is applied to a copy of the tree, where only the tests marked with its rule run. The exit status is 1 when
 a mutation was not noticed by them.
@@ -167,12 +168,14 @@ def main() -> int:
     parser.add_argument("prefixes", nargs="*", metavar="RULE", help="only rules whose id begins so")
     parser.add_argument("--compiled", action="store_true", help="the mutations of kernels instead of those of Python")
     parser.add_argument("--record", action="store_true", help="note in seen/ which tests failed")
+    parser.add_argument("--unseen", action="store_true", help="only those of which no failed test is noted")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutations at once")
     given = parser.parse_args()
     chosen = [
         mutation
         for mutation in mutations()
         if mutation.compiled == given.compiled and mutation.rule.startswith(tuple(given.prefixes) or "")
+        if not given.unseen or mutation.digest not in seen(mutation.page).get(mutation.rule, {})
     ]
     outcomes = []
     for outcome in run(chosen, given.jobs):
