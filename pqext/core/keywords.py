@@ -31,6 +31,7 @@ class ReadKeywords(TypedDict, total=False):
     recover: bool
     decryption: FileDecryption | None
     int96: Literal["auto", "s", "ms", "us", "ns"]
+    int96_utc: bool
     second_copies: bool
     trust_statistics: bool
     external_files: Literal["folder", "any", "refuse"]

@@ -62,6 +62,8 @@ class ReadOptions:
     int96: Literal["auto", "s", "ms", "us", "ns"] = "auto"
     """The unit in which INT96 timestamps are read. ``"auto"`` is ``"us"`` for files that Spark wrote, whose timestamps
     are whole microseconds of any year, and ``"ns"`` for others. A value that the unit cannot hold is an error."""
+    int96_utc: bool = False
+    """Read INT96 timestamps as instants in UTC, as Spark reads them, instead of times without a time zone."""
     second_copies: bool = False
     """Read columns from their second copy, where the writer stored one (option ``second_encodings`` of writing)."""
     trust_statistics: bool = True
@@ -105,8 +107,8 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        check_flags(self, "shredded", "strict", "checksums", "recover", "second_copies", "trust_statistics",
-                     "geoparquet", "arrow_schema")
+        check_flags(self, "shredded", "strict", "checksums", "recover", "int96_utc", "second_copies",
+                     "trust_statistics", "geoparquet", "arrow_schema")
         if not isinstance(self.properties, Mapping):
             raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pqext.core.file_calendar import with_calendars
 from pqext.core.handlers.adopted_columns import adopt
-from pqext.core.metadata import KeyValue
+from pqext.core.metadata import KeyValue, Type
 from pqext.core.options import ReadOptions
-from pqext.core.schema import Schema
+from pqext.core.schema import Schema, SchemaNode
 from pqext.core.types import int96
 from pqext.core.types.utf8 import with_binary_text
 
@@ -20,7 +20,15 @@ def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptio
         schema = adopt(schema, pairs, path)
     if pairs:
         schema = with_calendars(schema, pairs, options)
+    if options.int96_utc and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
+        schema = Schema.of(_with_instants(schema.root))
     return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema
+
+
+def _with_instants(node: SchemaNode) -> SchemaNode:
+    if node.is_leaf:
+        return replace(node, is_utc=True) if node.physical_type == Type.INT96 else node
+    return replace(node, children=tuple(map(_with_instants, node.children)))
 
 
 def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:

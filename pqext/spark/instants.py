@@ -1,9 +1,14 @@
-"""INT96 timestamps in Spark: instants of whole microseconds, whoever wrote them, as its own reader has them."""
+"""INT96 timestamps in Spark: instants of whole microseconds, whoever wrote them, as its own reader has them.
+
+Conditions may also compare them with local times, which are in UTC, as :func:`pqext.scan` compares them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,61 +17,79 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import Type
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
+from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Not, Or, iso_text, visitors
+from pqext.dataset.expressions.literals import timestamp_literal, timestamp_nanoseconds
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.one_table.unified import Unifier
 from pqext.spark.schema_note import KEY as NOTE
 from pqext.spark.schema_note import merged
 
+Paths = frozenset[tuple[str, ...]]
 
-def file_schema_in_spark(place: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
-    """The Arrow schema of the file at a ``place``, in which INT96 timestamps are microseconds in UTC."""
+
+def read_schema(place: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
+    """The Arrow schema of the file at a ``place``."""
     with ParquetFile(place, options, limits=limits) as file:
-        schema = file.arrow_schema
-        if not any(leaf.physical_type == Type.INT96 for leaf in file.schema.leaves):
-            return schema
-    # Only INT96 is read in the unit that is asked for: two units tell it from other timestamps, however deep.
-    schemas = []
-    for unit in ("us", "ms"):
-        with ParquetFile(place, replace(options, int96=unit), limits=limits) as file:
-            schemas.append(file.arrow_schema)
-    fields = [_field(*pair) for pair in zip(*schemas, strict=True)]
-    return pa.schema(fields, schema.metadata)
+        return file.arrow_schema
 
 
-def unified(places: Sequence[Any], options: ReadOptions, limits: Limits) -> tuple[pa.Schema, pa.Schema]:
-    """The schema of all files by name, and that in which INT96 timestamps are microseconds in UTC.
+def unify_schemas(places: Sequence[Any], options: ReadOptions, limits: Limits) -> pa.Schema:
+    """The schema of all files by name.
 
     Raises ``ValueError`` where types of a column have none in common.
     """
-
-    notes: list[bytes] = []
-
-    def of(options: ReadOptions) -> pa.Schema:
-        unifier = Unifier()
-        notes.clear()
-        for path, schema in FileSet(tuple(places), options, limits).schemas:
-            unifier.add(schema, path)
-            if (text := (schema.metadata or {}).get(NOTE.encode())) is not None:
-                notes.append(text)
-        return unifier.schema
-
-    found = seen = of(options)
-    if "timestamp" in str(found.types):
-        seen = pa.schema([_field(*pair) for pair in zip(found, of(replace(options, int96="ms")), strict=True)])
-    return found, seen.with_metadata({NOTE: merged(notes)})
+    unifier, notes = Unifier(), []
+    for path, schema in FileSet(tuple(places), options, limits).schemas:
+        unifier.add(schema, path)
+        if (text := (schema.metadata or {}).get(NOTE.encode())) is not None:
+            notes.append(text)
+    return unifier.schema.with_metadata({NOTE: merged(notes)})
 
 
-def _field(field: pa.Field, other: pa.Field) -> pa.Field:
-    return field.with_type(_type(field.type, other.type))
+def with_instants(where: Expression, place: Any, options: ReadOptions, limits: Limits) -> Expression:
+    """``where`` with local times as instants if INT96 columns of the file at ``place`` are compared with them."""
+    if not any(map(_local_times, visitors.leaves(where))):
+        return where
+    with ParquetFile(place, options, limits=limits) as file:
+        paths = frozenset(leaf.path for leaf in file.schema.leaves if leaf.physical_type == Type.INT96)
+    return _with_instants(where, paths)
 
 
-def _type(type: pa.DataType, other: pa.DataType) -> pa.DataType:
-    if type.equals(other):
-        return type
-    if pa.types.is_struct(type):
-        return pa.struct([_field(*pair) for pair in zip(type, other, strict=True)])
-    if pa.types.is_map(type):
-        return pa.map_(_field(type.key_field, other.key_field), _field(type.item_field, other.item_field))
-    if pa.types.is_list(type):
-        return pa.list_(_field(type.value_field, other.value_field))
-    return pa.timestamp("us", "UTC")
+def _with_instants(node: Expression, paths: Paths) -> Expression:
+    match node:
+        case And() | Or():
+            return replace(node, operands=tuple(_with_instants(operand, paths) for operand in node.operands))
+        case Not():
+            return replace(node, operand=_with_instants(node.operand, paths))
+        case Comparison(operand=Column(path=path)) if path in paths:
+            return replace(node, value=_instant(node.value))
+        case IsIn(operand=Column(path=path)) if path in paths:
+            return replace(node, values=tuple(map(_instant, node.values)))
+    return node
+
+
+def _local_times(leaf: Expression) -> bool:
+    """Whether a leaf compares a column with what may be a local time."""
+    match leaf:
+        case Comparison(operand=Column(), value=value):
+            return _instant(value) is not value
+        case IsIn(operand=Column(), values=values):
+            return any(_instant(value) is not value for value in values)
+    return False
+
+
+def _instant(literal: Any) -> Any:
+    """A local time as the instant that it is in UTC; other literals as they are."""
+    nanoseconds: int | None = None
+    if isinstance(literal, str):
+        with suppress(ValueError):
+            nanoseconds = iso_text.nanoseconds(literal, False)
+    elif _is_local(literal):
+        nanoseconds = timestamp_nanoseconds(literal)
+    return literal if nanoseconds is None else timestamp_literal(nanoseconds, True)
+
+
+def _is_local(literal: Any) -> bool:
+    if isinstance(literal, pa.Scalar):
+        return bool(pa.types.is_timestamp(literal.type) and literal.type.tz is None)
+    return isinstance(literal, datetime) and literal.tzinfo is None

@@ -160,3 +160,17 @@ def test_int96_in_lists_and_in_batches_is_read_alike() -> None:
     pqext.write_table(pa.table({"l": pa.array(rows, kind)}), out, page_rows=7)
     with pqext.open(out.getvalue(), pqext.ReadOptions(int96="us")) as file:
         assert [row for batch in file.iter_batches(9) for row in batch["l"].to_pylist()] == rows
+
+
+@pytest.mark.spec("logical.int96.unit")
+def test_instants_are_the_same_values_with_a_zone() -> None:
+    values = [None, 0, 1_704_103_200 * 10**9 + 999, -1]
+    data = file_of(values)
+    local, instants = read(data, int96="us"), read(data, int96="us", int96_utc=True)
+    assert instants.type == pa.timestamp("us", "UTC")
+    assert instants.cast(pa.timestamp("us")) == local
+    moment = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
+    for condition, count in ((pqext.col("t") == moment, 1), (pqext.col("t") < moment, 2)):
+        assert pqext.read_table(data, filter=condition, int96="us", int96_utc=True).num_rows == count
+    with pytest.raises(TypeError, match="timestamp in UTC"):
+        pqext.read_table(data, filter=pqext.col("t") == moment.replace(tzinfo=None), int96_utc=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import col
-from pqext.spark import explain_read, read
+from pqext.core.metadata import Type
+from pqext.spark import explain_read, query, read, where
 from pqext.spark.reading.request import Query
 
 # What Spark's own file of far timestamps holds (parquet-testing, int96_from_spark.md), in microseconds.
@@ -69,3 +72,104 @@ def test_spark_s_own_reader_reads_int96(spark: Any, tmp_path: Path, engine: Any)
         assert found.schema == expected.schema
         rows, wanted = (sorted(map(tuple, frame.select(*micros).collect()), key=str) for frame in (found, expected))
         assert rows == wanted
+
+
+MOMENT = datetime(2024, 1, 1, 15, tzinfo=UTC)
+TEXTS = [
+    "at = timestamp'2024-01-01 10:00:00'", "year(at) = 2024", "at > '2024-01-01'", "at > date'2024-01-01'",
+    "at between timestamp'2023-01-01' and timestamp'2024-01-01 10:00:00'", "date(at) = date'2024-01-01'",
+    "at in (timestamp'2024-01-01 10:00:00', timestamp'2023-06-01', null)", "at is null",
+    "not (at <=> timestamp'2024-01-01 10:00:00')", "id = 3 or at = timestamp'2024-01-01 10:00:00'",
+    "at >= timestamp_ntz'2024-01-01 10:00:00'", "at = timestamp'2024-01-01 10:00:00Z'",
+    "s.at = timestamp'2024-01-01 10:00:00'", "hour(at) = 10",
+]  # fmt: skip
+"""Times of texts are those of New York."""
+
+
+@pytest.fixture(scope="module")
+def by_spark(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder in which Spark has stored timestamps as it does by default."""
+    path = str(tmp_path_factory.mktemp("by_spark") / "t")
+    rows = ", ".join([
+        "(1, timestamp'2024-01-01 10:00:00Z')", "(2, timestamp'2024-01-01 15:00:00.123456Z')",
+        "(3, timestamp'2023-06-01 04:00:00Z')", "(4, null)", "(5, timestamp'2024-01-01 15:00:00Z')",
+        "(6, timestamp'2024-01-01 04:59:59Z')",
+    ])  # fmt: skip
+    spark.sql(f"select id, at, struct(at) as s from values {rows} as t(id, at)").coalesce(1).write.parquet(path)
+    (file,) = Path(path).glob("*.parquet")
+    with pqext.ParquetFile(file) as parquet:
+        assert parquet.schema.leaves[1].physical_type == Type.INT96
+    return path
+
+
+@pytest.fixture
+def new_york(spark: Any) -> Iterator[None]:
+    setting = "spark.sql.session.timeZone"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "America/New_York")
+    yield
+    spark.conf.set(setting, before)
+
+
+def ids(*frames: Any) -> list[list[int]]:
+    """The sorted ``id`` of each frame, by one query."""
+    marked = [frame.select(F.lit(number).alias("frame"), "id") for number, frame in enumerate(frames)]
+    rows = reduce(lambda first, second: first.union(second), marked).toArrow().to_pylist()
+    return [sorted(row["id"] for row in rows if row["frame"] == number) for number in range(len(frames))]
+
+
+@pytest.mark.spec("logical.int96.unit")
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_conditions_on_int96_select_the_rows_that_spark_selects(
+    spark: Any, by_spark: str, new_york: None, engine: Any
+) -> None:
+    at = F.col("at")
+    columns = [
+        at > F.lit(datetime(2024, 1, 1, 12)), at == MOMENT, at.isin(MOMENT), at > F.lit(date(2024, 1, 1)), at.isNull(),
+        F.year("at") == 2023,
+    ]  # fmt: skip
+    conditions = [*TEXTS, *columns]
+    theirs = spark.read.parquet(by_spark)
+    frame = read(spark, by_spark, engine=engine)
+    expected = ids(*(theirs.where(condition) for condition in conditions))
+    assert sum(map(bool, expected)) == len(conditions)
+    assert ids(*(read(spark, by_spark, where=condition, engine=engine) for condition in conditions)) == expected
+    some = conditions[::4]
+    assert ids(*(where(frame, condition) for condition in some)) == expected[::4]
+    assert ids(*(where(theirs, condition) for condition in some)) == expected[::4]
+    assert ids(*(read(spark, by_spark, ["id"], where=condition, engine=engine) for condition in some)) == expected[::4]
+
+
+@pytest.mark.spec("logical.int96.unit")
+def test_expressions_compare_int96_with_instants_and_with_local_times_of_utc(
+    spark: Any, by_spark: str, new_york: None
+) -> None:
+    theirs = spark.read.parquet(by_spark)
+    local = MOMENT.replace(tzinfo=None)
+    after, same = "at > timestamp'2024-01-01 15:00:00Z'", "at = timestamp'2024-01-01 15:00:00Z'"
+    cases = [
+        (col("at") > MOMENT, after), (col("at") > local, after), (col("at") == MOMENT, same),
+        (col("at") == local, same), (col("at").cast("date") == date(2024, 1, 1), "date(at) = '2024-01-01'"),
+        (col("at").isin([MOMENT]), same), (~(col("at") != local), same), (col("at").is_null(), "at is null"),
+        (col("at") == pa.scalar(local), same), (col("at") == "2024-01-01T15:00:00", same),
+        (col(["s", "at"]) == local, same),
+    ]  # fmt: skip
+    for engine in ("python", "auto"):
+        selected = [read(spark, by_spark, where=expression, engine=engine) for expression, _ in cases]
+        assert ids(*selected) == ids(*(theirs.where(text) for _, text in cases))
+    counted = query(spark, by_spark, {"n": "count", "last": ("max", "at")}, where=col("at") <= MOMENT)
+    assert counted.collect() == theirs.where(f"not {after}").selectExpr("count(*) n", "max(at) last").collect()
+
+
+@pytest.mark.spec("logical.int96.unit")
+def test_int96_compare_with_instants_if_they_are_read_as_instants(by_spark: str) -> None:
+    table = pqext.read_table(by_spark, int96_utc=True)
+    assert table.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert table["at"].cast(pa.timestamp("us")) == pqext.read_table(by_spark)["at"]
+    for found in (
+        pqext.scan(by_spark, filter=col("at") >= MOMENT, int96_utc=True).to_table(),
+        pqext.read_table(by_spark, filter=col("at") >= MOMENT.replace(tzinfo=None)),
+    ):
+        assert sorted(found["id"].to_pylist()) == [2, 5]
+    with pytest.raises(TypeError, match=r"timestamp without timezone.*write datetime\.datetime\(2024, 1, 1, 15\)"):
+        pqext.read_table(by_spark, filter=col("at") >= MOMENT)

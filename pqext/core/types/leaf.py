@@ -116,7 +116,8 @@ _AS_STORED = (
 def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
     """``array`` as readers see it: INT96 timestamps in ``unit``, everything else as it is."""
     if _is_int96_timestamp(leaf):
-        return int96.to_timestamps(array, unit, leaf.calendar)
+        local = int96.to_timestamps(array, unit, leaf.calendar)
+        return local.view(pa.timestamp(unit, "UTC")) if leaf.is_utc else local
     return array
 
 

@@ -125,13 +125,14 @@ def converted_type(logical: LogicalType | None) -> ConvertedType | None:
 
 @dataclass(frozen=True, slots=True)
 class LeafType:
-    """The stored type of a leaf: physical type, its length when fixed, the logical type upon it, and the calendar of
-    its values if that is not the proleptic Gregorian one."""
+    """The stored type of a leaf: physical type, its length when fixed, the logical type upon it, the calendar of
+    its values if that is not the proleptic Gregorian one, and whether INT96 timestamps are read as instants in UTC."""
 
     physical: Type
     length: int | None = None
     logical: LogicalType | None = None
     calendar: LegacyCalendar | None = None
+    is_utc: bool = False
     member: str = field(init=False, default="", compare=False, repr=False)
     """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
 
@@ -190,7 +191,7 @@ class LeafType:
         """
         member = self.member
         if not member and self.logical is None and self.physical == Type.INT96:
-            return pa.timestamp(int96)
+            return pa.timestamp(int96, "UTC" if self.is_utc else None)
         shown = _arrow_logical(self, member) if member else None
         return shown if shown is not None else self.physical_arrow()
 

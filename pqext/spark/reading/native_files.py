@@ -57,8 +57,6 @@ class FilesFound:
     """By top-level column and leaf, what Spark's reader cannot read."""
     inexact: set[str] = field(default_factory=set)
     """Leaves by whose bounds or dictionaries Spark skips rows that match, by their dotted paths."""
-    int96: set[str] = field(default_factory=set)
-    """The columns with INT96 timestamps, which conditions of pqext take for local times and Spark for instants."""
     stored: set[str] = field(default_factory=set)
     """The columns looked at that are in the files."""
     variants: set[str] = field(default_factory=set)
@@ -205,8 +203,6 @@ def _check_column(file: ParquetFile, node: SchemaNode, found: FilesFound) -> Non
         dotted = leaf.dotted
         if _is_inexact(leaf):
             found.inexact.add(dotted)
-        if leaf.physical_type == Type.INT96:
-            found.int96.add(name)
         if dotted in refused:
             continue
         for group in file.row_groups:

@@ -113,11 +113,6 @@ class NativeRead:
             if form == "folder" and name in self.found.stored:
                 texts.append(f"column {visible(name)} is in the files as well as in their folders")
             texts += self.found.refusals(name, self._compared(name) if form == "leaf" else None)
-        compared = {name for leaf in leaves_of(self.query.where) for name in visitors.columns(leaf)}
-        texts += [
-            f"a condition on column {visible(name)}, which is INT96, is evaluated by pqext"
-            for name in sorted(compared & self.found.int96)
-        ]
         if not self.forms:
             texts.append("no column is read")
         for column in self.target:

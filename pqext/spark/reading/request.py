@@ -31,7 +31,7 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
 from pqext.spark.column_names import Names
 from pqext.spark.files import is_remote, list_sources, option_paths
-from pqext.spark.instants import file_schema_in_spark, unified
+from pqext.spark.instants import read_schema, unify_schemas, with_instants
 from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
 from pqext.spark.reading.file_options import FileFilter, by_own_names, check_base_path, instant, readable
 from pqext.spark.reading.option_parsers import PARSERS, parse_flag
@@ -70,8 +70,8 @@ class Query:
     """What is wanted of groups of rows, in place of the rows."""
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """Credentials and the like, for URLs."""
-    unified: tuple[pa.Schema, pa.Schema] | None = None
-    """The schema to which the files conform, and as Spark has it; None where all must agree."""
+    unified: pa.Schema | None = None
+    """The schema to which the files conform; None where all must agree."""
     skipping: StoreGiven | None = None
     """The data-skipping store that is asked which files need not be opened."""
     case_sensitive: bool = False
@@ -151,7 +151,7 @@ class Query:
         query = cls(files, partitions=partitions, **values)
         if is_union and query.shredded:
             raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
-        return replace(query, unified=unified(places, query.options, query.limits)) if is_union else query
+        return replace(query, unified=unify_schemas(places, query.options, query.limits)) if is_union else query
 
     def place(self, file: str) -> Any:
         """Where one of the files lies."""
@@ -169,6 +169,7 @@ class Query:
             shredded=self.shredded,
             threads=1,
             int96="us",
+            int96_utc=True,
             trust_statistics=self.trust_statistics,
             arrow_schema=False,
             invalid_utf8=self.invalid_utf8,
@@ -183,8 +184,8 @@ class Query:
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the files, that of the first or of all, and of what folders name."""
         if self.unified is not None:
-            return self.partitions.complete_schema(self.unified[1])
-        first = file_schema_in_spark(self.place(self.files[0]), self.options, self.limits)
+            return self.partitions.complete_schema(self.unified)
+        first = read_schema(self.place(self.files[0]), self.options, self.limits)
         return self.partitions.complete_schema(first)
 
     def values_schema(self) -> T.StructType:
@@ -234,8 +235,7 @@ class Query:
         computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
         result = tuple(computed.get(name, name) for name in names)
         places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
-        rule = None if self.unified is None else self.unified[0]
-        return FilesQuery(places, result, filter, self.partitions, rule)
+        return FilesQuery(places, result, filter, self.partitions, self.unified)
 
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> FilesQuery:
         """What is asked of all files, of which the store drops some before they are opened."""
@@ -269,10 +269,13 @@ class Query:
         if self.where is None and self.columns is None and self.bbox_column is None:
             return self._with_box()
         names = Names.of(self.arrow_schema(), self.case_sensitive)
+        where = names.resolve(self.where)
+        if where is not None:
+            where = with_instants(where, self.place(self.files[0]), self.options, self.limits)
         box, by_folders = self.bbox_column, self.partitions.schema.names
         columns = self.columns and tuple(names.resolve_result(column, by_folders) for column in self.columns)
         query = replace(
-            self, where=names.resolve(self.where), columns=columns, bbox_column=box and names.find(box)
+            self, where=where, columns=columns, bbox_column=box and names.find(box)
         )
         if names.has_folded and not self.settings_known:
             query = replace(query, assumed=(*self.assumed, (CASE_SENSITIVE, "false")))

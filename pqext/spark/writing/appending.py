@@ -19,7 +19,7 @@ from pqext.dataset.one_table.agreement import check_agreement
 from pqext.dataset.one_table.partitions import partitions_of
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.widening import widened
-from pqext.spark.instants import file_schema_in_spark, unified
+from pqext.spark.instants import read_schema, unify_schemas
 from pqext.spark.reading.request import Query
 from pqext.spark.writing import commit
 
@@ -88,8 +88,8 @@ def check_append(
     path, at = next(iter(present.items()))
     try:
         there = (
-            unified([*present.values()], options, limits)[1] if merge_schema
-            else file_schema_in_spark(at, options, limits)
+            unify_schemas([*present.values()], options, limits) if merge_schema
+            else read_schema(at, options, limits)
         )  # fmt: skip
     except SchemaMismatchError:
         raise
