@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.text import visible
+from pqext.spark.months import MARK as INTERVAL
 from pqext.spark.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
 from pqext.spark.writing.carried import KEY as SHREDDING
 
@@ -24,7 +25,7 @@ KEY = "org.apache.spark.sql.parquet.row.metadata"
 
 _KNOWN = frozenset(f"pyspark.{place}.linalg.{kind}UDT" for place in ("ml", "mllib") for kind in ("Vector", "Matrix"))
 """User-defined types that are made of a note. Others name a module to import, or hold a pickle."""
-_INTERNAL = frozenset({EXTENSION_NAME, EXTENSION_METADATA, MARK, SHREDDING})
+_INTERNAL = frozenset({EXTENSION_NAME, EXTENSION_METADATA, MARK, SHREDDING, INTERVAL})
 """Metadata of columns that says how pqext writes them, which the file itself states."""
 
 
@@ -158,7 +159,8 @@ def _below(type: T.DataType) -> list[T.StructField]:
 
 
 def _is_beyond_parquet(type: T.DataType) -> bool:
-    return is_collated(type) or isinstance(type, T.UserDefinedType | T.YearMonthIntervalType | T.DayTimeIntervalType)
+    beyond = T.UserDefinedType | T.YearMonthIntervalType | T.DayTimeIntervalType | T.NullType
+    return is_collated(type) or isinstance(type, beyond)
 
 
 def is_collated(type: T.DataType) -> bool:
@@ -179,14 +181,3 @@ def refuse_collated(columns: Iterable[T.StructField], advice: str) -> None:
                 f"pqext compares strings by their bytes, and the column is a {type.simpleString()}: {advice}",
                 feature="collations", column=column.name,
             )
-
-
-def refuse_months(columns: Iterable[T.StructField]) -> None:
-    """Raise ``UnsupportedError`` for a column of year-month intervals, which Spark passes to no Python."""
-    for column in columns:
-        for field in _fields([column]):
-            if isinstance(field.dataType, T.YearMonthIntervalType):
-                raise UnsupportedError(
-                    f"Spark passes no {field.dataType.simpleString()} to Python; read with engine=\"auto\", or leave "
-                    "the column out with columns=", feature="year-month intervals", column=column.name,
-                )

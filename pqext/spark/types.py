@@ -176,7 +176,16 @@ def crs_of_srid(srid: int) -> str | None:
 
 
 def exchange_schema(schema: T.StructType) -> pa.Schema:
-    """The Arrow schema in which Spark passes ``schema`` to and from Python."""
+    """The Arrow schema in which Spark passes ``schema`` to and from Python.
+
+    Raises ``UnsupportedError`` for maps with keys of VOID, which Arrow does not have.
+    """
+    for field in schema:
+        if "map<void," in field.dataType.simpleString():
+            raise UnsupportedError(
+                'Spark passes no map with keys of void to Python; read with engine="auto", or choose other columns '
+                "with columns=", feature="void", column=field.name,
+            )
     try:
         exchange: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     except TypeError:  # Spark 4.1 has no such argument
@@ -199,7 +208,7 @@ def file_schema(schema: T.StructType) -> pa.Schema:
 
 
 def _file_field(field: T.StructField, path: str) -> pa.Field:
-    plain = pa.field(field.name, _file_type(field.dataType, path), field.nullable)
+    plain = _nullable_field(field.name, _file_type(field.dataType, path), field.nullable)
     if isinstance(field.dataType, T.VariantType):
         return plain.with_metadata(variant_field(field.name).metadata)
     if isinstance(field.dataType, T.GeometryType | T.GeographyType):
@@ -207,6 +216,11 @@ def _file_field(field: T.StructField, path: str) -> pa.Field:
     if isinstance(field.dataType, T.TimeType) and pa.types.is_time64(plain.type) and plain.type.unit == "ns":
         return plain.with_metadata({SPARK_NANOSECONDS: b"true"})
     return plain.with_metadata({key: str(field.metadata[key]) for key in _KEPT if key in field.metadata} or None)
+
+
+def _nullable_field(name: str, type: pa.DataType, is_nullable: bool) -> pa.Field:
+    """A field; one of VOID, which has no values but null, is nullable whatever Spark says."""
+    return pa.field(name, type, is_nullable or pa.types.is_null(type))
 
 
 def _file_type(type: T.DataType, path: str) -> pa.DataType:
@@ -221,16 +235,16 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
         element = T.StructField("element", type.elementType, type.containsNull)
         return pa.list_(_file_field(element, f"{path}.element"))
     if isinstance(type, T.MapType):
+        if isinstance(type.keyType, T.NullType):
+            raise UnsupportedError("keys of a map cannot be void; cast the column", feature="void", column=path)
         value = T.StructField("value", type.valueType, type.valueContainsNull)
         return pa.map_(_file_type(type.keyType, f"{path}.key"), _file_field(value, f"{path}.value"))
     if isinstance(type, T.DayTimeIntervalType):  # as Spark stores them, and notes their type
         return pa.int64()
     if isinstance(type, T.UserDefinedType):
         return _file_type(type.sqlType(), path)
-    if isinstance(type, T.YearMonthIntervalType | T.NullType):
-        raise UnsupportedError(
-            f"Parquet has no type for {type.simpleString()}; cast the column", feature=type.simpleString(), column=path
-        )
+    if isinstance(type, T.YearMonthIntervalType):
+        return pa.int32()
     if isinstance(type, T.TimeType):  # as Spark stores them: it reads no TIME in milliseconds
         return pa.time64("ns" if type.precision > _TIME_DIGITS["us"] else "us")
     return exchange_type(type)

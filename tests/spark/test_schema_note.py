@@ -82,22 +82,6 @@ def test_a_union_keeps_the_notes_of_all_files(spark: Any, noted: tuple[str, Any]
 
 
 @pytest.mark.spec("spark.schema-note")
-def test_intervals_of_months_are_read_by_spark_alone(spark: Any, tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    spark.sql("select id, make_ym_interval(int(id), 2) ym from range(3)").coalesce(1).write.parquet(path)
-    theirs = spark.read.parquet(path)
-    ours = read(spark, path, engine="auto")
-    assert ours.schema == theirs.schema
-    text = ["id", "cast(ym as string) ym"]
-    assert rows(ours.selectExpr(*text)) == rows(theirs.selectExpr(*text))
-    with pytest.raises(Exception, match='Spark passes no interval year to month to Python; read with engine="auto"'):
-        read(spark, path)
-    assert read(spark, path, columns=["id"]).count() == 3
-    with pytest.raises(Exception, match="interval year to month"):
-        write(theirs, str(tmp_path / "w"))
-
-
-@pytest.mark.spec("spark.schema-note")
 def test_vectors_of_ml_stay_vectors(spark: Any, tmp_path: Path) -> None:
     from pyspark.ml.linalg import Vectors
 

@@ -25,6 +25,7 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.column_names import resolve_case
 from pqext.spark.functions.udf import quoted
 from pqext.spark.hadoop import from_hadoop
+from pqext.spark.months import cast_to_intervals, has_months
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
@@ -163,7 +164,7 @@ def read(
     if choice.reading is not None and choice.engine == "native":
         df = choice.reading.read(spark)
     else:
-        df = spark.read.format("pqext").options(**options).load(paths)
+        df = cast_to_intervals(spark.read.format("pqext").options(**options, interval_months="true").load(paths))
     if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
         _time_hint()
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
@@ -364,7 +365,7 @@ def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] |
     tasks read, and of many rows.
     """
     known = _reads.get(df)
-    if known is None or _is_on_connect(df) or is_cached(df):
+    if known is None or _is_on_connect(df) or is_cached(df) or has_months(schema):
         return None
     query = known.query()
     return None if query.metrics_path is not None else few_rows(query, schema)

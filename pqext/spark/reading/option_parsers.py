@@ -137,5 +137,6 @@ PARSERS: dict[str, Any] = {
     "settings_known": parse_flag,
     "invalid_utf8": _invalid_utf8,
     "legacy_timezone": str,
+    "interval_months": parse_flag,
 }
 """What makes the value of each option of its text."""

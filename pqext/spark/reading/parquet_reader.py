@@ -17,6 +17,7 @@ from pqext.core.warn import warn
 from pqext.dataset.planning.plan import Task
 from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief, spark_words
+from pqext.spark.months import in_months, refuse_months
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
 from pqext.spark.settings import check_assumed
@@ -28,6 +29,12 @@ GROUPED_ROWS = 1 << 19
 """Rows of which a task makes groups together."""
 BATCH_BYTES = 64 << 20
 """A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
+
+
+_OF_MONTHS = (
+    "choose other columns by schema() or option columns, read with pqext.spark.read, or pass option "
+    "interval_months=true for the number of months"
+)
 
 
 def check_given(given: StructType, schema: StructType, *, has_all: bool = False) -> None:
@@ -42,6 +49,7 @@ def check_given(given: StructType, schema: StructType, *, has_all: bool = False)
             "them with a new data frame or stream, or choose columns by schema() or option columns"
         )
     types = {field.name: field.dataType.simpleString() for field in schema}
+    refuse_months(given, _OF_MONTHS)
     for field in given:
         type = field.dataType.simpleString()
         if types.get(field.name) != type:
@@ -63,7 +71,7 @@ class Reader(DataSourceReader):
         self.query = query
         self.name = uuid4().hex
         self.values = schema if query.aggregation is None else query.values_schema()
-        self.target = exchange_schema(self.values)
+        self.target = exchange_schema(in_months(self.values))
         self.named = query.named()
 
     @brief

@@ -32,11 +32,12 @@ from pqext.geo import types as geo
 from pqext.spark.column_names import Names
 from pqext.spark.files import is_remote, list_sources, option_paths
 from pqext.spark.instants import read_schema, unify_schemas, with_instants
+from pqext.spark.months import in_months
 from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
 from pqext.spark.reading.file_options import FileFilter, by_own_names, check_base_path, instant, readable
 from pqext.spark.reading.option_parsers import PARSERS, parse_flag
 from pqext.spark.schema_note import KEY as NOTE
-from pqext.spark.schema_note import NotedField, as_noted, noted_fields, refuse_collated, refuse_months
+from pqext.spark.schema_note import NotedField, as_noted, noted_fields, refuse_collated
 from pqext.spark.settings import CASE_SENSITIVE, PARTITION_TYPES
 from pqext.spark.skipping.given import StoreGiven
 from pqext.spark.types import spark_schema
@@ -84,6 +85,8 @@ class Query:
     """Unknown settings on which the result depends, with the values for which it holds: tasks compare them."""
     invalid_utf8: InvalidUtf8 = "raise"
     legacy_timezone: str | None = None
+    interval_months: bool = False
+    """Whether year-month intervals are the numbers of their months, as INT."""
     listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """What listing told of the files of stores of objects, which a data-skipping store compares with what it knows."""
 
@@ -223,12 +226,13 @@ class Query:
     def schema(self) -> T.StructType:
         """The Spark schema of what tasks give."""
         values = self.values_schema()
-        refuse_months(values)
         if self.aggregation is not None:
             refuse_collated(self.aggregation.compared(values), "group and aggregate it with Spark")
         if self.where is not None:
             self._check_comparisons(self.where)
-        return values if self.aggregation is None else self.aggregation.partial_schema(values)
+        if self.aggregation is not None:
+            return self.aggregation.partial_schema(values)
+        return in_months(values) if self.interval_months else values
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> FilesQuery:
         """What is asked of ``files``, for the result's columns ``names`` and the rows that ``filter`` leaves."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pqext.core.suggest import did_you_mean
 from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
+from pqext.spark.months import cast_to_months
 from pqext.spark.registration import ensure_registered
 from pqext.spark.settings import save_settings, session_setting
 from pqext.spark.writing import summary
@@ -103,7 +104,8 @@ def write(
     told = Path(tempfile.mkdtemp(prefix="pqext-save-"))
     try:
         given["summary_path"] = str(told / "summary.json")
-        writer = df.write.format("pqext").mode("overwrite" if mode == "overwrite" else "append").options(**given)
+        writer = cast_to_months(df).write.format("pqext").options(**given)
+        writer = writer.mode("overwrite" if mode == "overwrite" else "append")
         writer.save(path if is_remote(path) else target.path)
         return summary.take(told / "summary.json")
     finally:

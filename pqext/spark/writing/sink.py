@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import is_remote, option_paths
+from pqext.spark.months import AS_INT, refuse_months, with_intervals
 from pqext.spark.schema_note import with_note
 from pqext.spark.settings import save_settings, task_setting
 from pqext.spark.types import file_schema
@@ -56,6 +57,8 @@ class Work:
             raise ValueError("save() takes one path")
         if not schema.fields:
             raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
+        refuse_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")
+        schema = with_intervals(schema)
         self.choices = save_options(schema, options)
         if self.choices.storage_options and not is_remote(paths[0]):
             raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
@@ -64,6 +67,8 @@ class Work:
         self._given = dict(options), schema
         self.partition_by = self.choices.division.partition_by
         self.schema = file_schema(schema)
+        by = [field for field in schema if field.name in self.partition_by]
+        refuse_months(by, f"cast it to name folders: {AS_INT}")
         check_division(self.choices.division, self.schema)
         # Options that do not suit the columns are refused before any task runs.
         self.empty = empty_file(without(self.schema, self.partition_by), self._noted(self.choices))
