@@ -172,3 +172,22 @@ def test_other_arguments_for_ingested_files_are_refused(spark: Any, source: Path
     with pytest.raises(ValueError, match="on_changed_arguments is one of 'raise', 'skip'"):
         ingest(on_changed_arguments="ignore")
     assert ingest(mode="overwrite").rows == 2 * ROWS + 1
+
+
+@pytest.mark.spec("spark.ingest.arguments")
+def test_only_arguments_that_change_rows_are_a_difference(spark: Any, source: Path, tmp_path: Path) -> None:
+    dest = str(tmp_path / "out")
+
+    def ingest(**arguments: Any) -> Any:
+        return ingest_json(spark, f"{source}/{arguments.pop('file', '0.json')}", dest, "id BIGINT", **arguments)
+
+    assert ingest().rows == ROWS
+    assert len(ingest(on_error="skip").skipped) == len(ingest(on_error="null").skipped) == 1  # no document has a fault
+    with pytest.raises(ValueError, match=r"arguments \(partition_by was \[\] and is [^)]*\): ") as caught:
+        ingest(partition_by={"id": ("$.id", "bigint")})
+    assert "time zone" not in str(caught.value)
+    (source / "bad.json").write_text('{"id": 1}\n{"id"\n')
+    assert ingest(file="bad.json", on_error="skip").rows == 1
+    assert len(ingest(file="bad.json", on_error="skip").skipped) == 1
+    with pytest.raises(ValueError, match=r"other arguments \(on_error was skip and is null\)"):
+        ingest(file="bad.json", on_error="null")

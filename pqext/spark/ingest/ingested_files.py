@@ -18,6 +18,7 @@ from pqext.spark.writing.targets import Target
 OnChangedArguments = Literal["raise", "skip"]
 WRITER_DEFAULTS: Mapping[str, Any] = {"threads": 1, "encodings": "auto"}
 """Options of the writer that differ in jobs from its own defaults."""
+_TIMEZONE = "session time zone"
 _SHOWN = 80
 """Characters of an argument that a message shows."""
 
@@ -57,7 +58,7 @@ class EarlierJobs:
             part, noted = changed[0]
             raise ValueError(
                 f"{len(changed)} input files, {visible(part.name)} first, were ingested into {self.target.path} with "
-                f"other arguments ({_difference(noted.arguments or {}, arguments)}): pass the same arguments to skip "
+                f"other arguments ({_difference(noted, arguments)}): pass the same arguments to skip "
                 'these files, mode="overwrite" to replace all rows, again=True to add their rows a second time, or '
                 'on_changed_arguments="skip" to keep the rows as they are'
             )
@@ -79,7 +80,7 @@ def text_of_arguments(how: Ingestion, csv: Mapping[str, Any] | None) -> dict[str
         "on_error": how.on_error,
         "error_column": how.error_column,
         "partition_by": how.partitions,
-        "session time zone": how.timezone if how.partitions else None,
+        _TIMEZONE: how.timezone if how.partitions else None,
         "max_records_per_file": how.division.max_records_per_file,
         "target_file_bytes": how.division.target_file_bytes,
         "form": how.form,
@@ -118,14 +119,27 @@ def _is_of(part: Part, noted: Noted) -> bool:
 
 
 def _same(noted: Noted, arguments: Mapping[str, str]) -> bool:
-    return noted.arguments is None or noted.arguments == arguments
+    return noted.arguments is None or not _differing(noted, arguments)
 
 
-def _difference(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+def _differing(noted: Noted, arguments: Mapping[str, str]) -> list[str]:
+    """The names of the arguments with which the rows of a file would differ from those in the target.
+
+    A time zone counts if both jobs have partitions, and ``on_error`` if documents of the file had faults.
+    """
+    before = noted.arguments or {}
+    names = {name for name in before.keys() | arguments.keys() if before.get(name) != arguments.get(name)}
+    if "null" in (before.get(_TIMEZONE), arguments.get(_TIMEZONE)):
+        names.discard(_TIMEZONE)
+    if not noted.bad_lines:
+        names.discard("on_error")
+    return sorted(names)
+
+
+def _difference(noted: Noted, arguments: Mapping[str, str]) -> str:
+    before = noted.arguments or {}
     return ", ".join(
-        f"{name} was {_shown(before, name)} and is {_shown(now, name)}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
+        f"{name} was {_shown(before, name)} and is {_shown(arguments, name)}" for name in _differing(noted, arguments)
     )
 
 

@@ -25,6 +25,8 @@ class Noted:
     """The content; None for files of stores, and in notes of earlier versions."""
     arguments: Mapping[str, str] | None = None
     """The arguments of the job as text; None in notes of earlier versions."""
+    bad_lines: int = 0
+    """Documents with a fault."""
 
 
 Note = Mapping[str, Noted]
@@ -39,7 +41,9 @@ def read_ingest_note(note: bytes, path: str) -> Note:
         if arguments is not None:
             arguments = {str(name): str(text) for name, text in arguments.items()}
         return {
-            str(file["path"]): Noted(str(file["stamp"]), _digest(file.get("digest")), arguments)
+            str(file["path"]): Noted(
+                str(file["stamp"]), _digest(file.get("digest")), arguments, whole(file.get("bad_lines", 0))
+            )
             for file in content["files"]
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
