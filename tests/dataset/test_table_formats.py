@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pqext.cli.app import app
 from pqext.cli.files import describe
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.files.folders import files_below
+from pqext.dataset.files.table_formats import TableFormatError, TableGuard
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (extra 'delta')")
 
@@ -91,11 +93,58 @@ def test_a_hudi_folder_and_a_partition_of_it_are_errors(tmp_path: Path) -> None:
 
 @pytest.mark.spec("spark.tables.others")
 def test_folders_that_are_no_tables_are_read(tmp_path: Path) -> None:
-    for name in ("metadata/_a.json", "_delta_logs/x", "_delta_log", ".hoodies/x", "data/_x.metadata.json"):
+    for name in (
+        "metadata/_a.json", "_delta_logs/x", ".hoodies/x", "data/_x.metadata.json", "_delta_log/readme.txt",
+        ".hoodie/x",
+    ):
         touch(tmp_path / "t", name)
     for name in ("metadata", "data"):
         pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / name / "a.parquet")
     assert pqext.read_table(tmp_path / "t")["id"].to_pylist() == [1, 1]
+
+
+@pytest.mark.spec("spark.tables.refused", "spark.tables.others")
+def test_a_table_counts_for_its_own_folders_and_not_for_all_below_it(delta: Path, iceberg: Path) -> None:
+    guard = TableGuard()
+    for folder, name in ((delta, "project/out"), (delta, "a.parquet.d/x/y=1"), (iceberg, "other/data")):
+        (folder / name).mkdir(parents=True)
+        pqext.write_table(pa.table({"id": [1]}), folder / name / "a.parquet")
+        guard.check(str(folder / name))
+        guard.check_target(str(folder / name))
+        assert pqext.read_table(folder / name, ["id"]).num_rows == 1
+    below_delta = (".", "day=a", "day=a/hour=1", "_delta_log", "x.parquet", "day=b/x.parquet", "new", "aB/x.parquet")
+    below_iceberg = (".", "data", "data/k=1", "data/0101/1100/0011/10101010/k=1", "metadata", "data/a.parquet")
+    for folder, names in ((delta, below_delta), (iceberg, below_iceberg)):
+        for name in names:
+            with pytest.raises(TableFormatError) as caught:
+                TableGuard().check_target(str(folder / name))
+            assert caught.value.folder == str(folder), name
+
+
+@pytest.mark.spec("spark.tables.refused")
+def test_links_lead_to_the_table(delta: Path, tmp_path: Path) -> None:
+    for name, target in (("table", delta), ("partition", delta / "day=a"), ("lakes", delta.parent)):
+        (tmp_path / name).symlink_to(target, target_is_directory=True)
+    for link in ("table", "partition", "lakes/delta/day=a"):
+        with pytest.raises(UnsupportedError, match="a Delta table"):
+            pqext.scan(tmp_path / link)
+        with pytest.raises(TableFormatError, match="a Delta table"):
+            TableGuard().check_target(str(tmp_path / link))
+
+
+@pytest.mark.spec("spark.tables.others")
+def test_folders_of_partitions_are_inspected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [tmp_path / "t" / f"k={number}" for number in range(20)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        pqext.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    looked: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path=".": looked.append(str(path)) or scandir(path))
+    assert pqext.scan([*map(str, folders)]).count() == 20
+    assert [path for path in looked if "k=" not in path] == [
+        str(tmp_path / "t" / name) for name in ("_delta_log", ".hoodie", "metadata")
+    ]
 
 
 @pytest.mark.spec("spark.tables.refused", "spark.tables.others")

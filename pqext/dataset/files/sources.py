@@ -6,6 +6,7 @@ import errno
 import glob
 import os
 import posixpath
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from pqext.core.suggest import nearest
 from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.folders import files_below, is_hidden, matches
 from pqext.dataset.files.store_journal import settled
-from pqext.dataset.files.table_formats import check_folder, check_listing, check_parents
+from pqext.dataset.files.table_formats import TableGuard, check_listing, check_parents
 
 
 def find_sources(
@@ -37,8 +38,8 @@ def find_sources(
     several = [*located(sources, filesystem, storage_options)]
     if not several:
         raise ValueError("the list of sources is empty")
-    is_one = len(several) == 1
-    return tuple(found for source in several for found in _find(source, is_one, ignore_table_format))
+    is_one, guard = len(several) == 1, None if ignore_table_format else TableGuard()
+    return tuple(found for source in several for found in _find(source, is_one, guard))
 
 
 def common_root(
@@ -51,7 +52,7 @@ def common_root(
     """
     several = [*located(sources, filesystem, storage_options)]
     places = [source for source in several if isinstance(source, Location)]
-    roots = {_root(one) for source in several if isinstance(source, str) for one in _alternatives(source)}
+    roots = {root for source in several if isinstance(source, str) for root in _roots(source)}
     roots |= {_remote_root(place.at(key)) for place in places for key in alternatives(place.key)}
     if len({one.store for one in places}) + any(isinstance(source, str) for source in several) > 1:
         return None
@@ -85,33 +86,34 @@ def located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | 
         yield source if isinstance(source, Location) else locate(source, filesystem, storage_options)
 
 
-def _find(path: Any, is_one: bool, ignore_table_format: bool) -> Iterable[Any]:
+def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
     if isinstance(path, Location):
-        return _find_remote(path, is_one, ignore_table_format)
+        return _find_remote(path, is_one, guard)
     if not isinstance(path, str):
         return [path]
-    if os.path.isdir(path):
-        if not ignore_table_format:
-            check_folder(path)
-        found = [*files_below(path, ignore_table_format=ignore_table_format).values()]
+    mode = _mode(path)
+    if mode is not None and stat.S_ISDIR(mode):
+        if guard is not None:
+            guard.check(path)
+        found = [*files_below(path, ignore_table_format=guard is None).values()]
         reason = "No file in this folder but hidden ones" if os.listdir(path) else "The folder is empty"
-    elif os.path.exists(path):
+    elif mode is not None:
         return [path]
     elif (several := alternatives(path)) != [path]:
-        found = sorted({one for alternative in several for one in _found(alternative, ignore_table_format)})
+        found = sorted({one for alternative in several for one in _found(alternative, guard)})
         reason = "No file matches this pattern"
     else:
-        found = _matching(path, ignore_table_format)
+        found = _matching(path, guard)
         reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT) + _near(path)
     if not found:
         raise FileNotFoundError(errno.ENOENT, reason, path)
     return found
 
 
-def _found(alternative: Any, ignore_table_format: bool) -> Iterable[Any]:
+def _found(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
     """What one of several alternatives names, which may be nothing."""
     try:
-        return _find(alternative, False, ignore_table_format)
+        return _find(alternative, False, guard)
     except FileNotFoundError:
         return ()
 
@@ -132,13 +134,13 @@ _ALIKE = 0.85
 """How alike paths must be, whose ends are the same anyway."""
 
 
-def _find_remote(place: Location, is_one: bool, ignore_table_format: bool) -> Sequence[Location]:
+def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:
     """A file, the visible ones below a folder, or those that match a pattern.
 
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
     if (several := alternatives(place.key)) != [place.key] and not (is_one and place.is_file()):
-        named = {one.key: one for key in several for one in _found(place.at(key), ignore_table_format)}
+        named = {one.key: one for key in several for one in _found(place.at(key), guard)}
         if not named:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
         return [named[key] for key in sorted(named)]
@@ -148,7 +150,7 @@ def _find_remote(place: Location, is_one: bool, ignore_table_format: bool) -> Se
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
         root, pattern = place.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
         start = len(_parts(root))
-        every = _listed(root, ignore_table_format)
+        every = _listed(root, guard)
         found = [one for one in every if matches(_parts(one)[start:], pattern)]
         if not found:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
@@ -156,7 +158,7 @@ def _find_remote(place: Location, is_one: bool, ignore_table_format: bool) -> Se
     if ("." in name and not is_one) or place.is_file():
         return [place]
     start = len(_parts(place))
-    every = _listed(place, ignore_table_format)
+    every = _listed(place, guard)
     found = [one for one in every if not any(map(is_hidden, _parts(one)[start:]))]
     if not found:
         reason = "No file in this folder but hidden ones" if every else os.strerror(errno.ENOENT)
@@ -164,9 +166,9 @@ def _find_remote(place: Location, is_one: bool, ignore_table_format: bool) -> Se
     return found
 
 
-def _listed(folder: Location, ignore_table_format: bool) -> Sequence[Location]:
+def _listed(folder: Location, guard: TableGuard | None) -> Sequence[Location]:
     every = settled(folder)
-    if not ignore_table_format:
+    if guard is not None:
         start = len(folder.key.rstrip("/"))
         check_listing(folder, (one.key[start:] for one in every))
         check_parents(folder)
@@ -185,16 +187,16 @@ def _remote_root(place: Location) -> str:
     return "/" + "/".join(parts[:fixed])
 
 
-def _matching(pattern: str, ignore_table_format: bool) -> list[str]:
+def _matching(pattern: str, guard: TableGuard | None) -> list[str]:
     parts, fixed = Path(pattern).parts, _fixed_parts(pattern)
     if fixed == len(parts):
         return []
     only_folders = ["**"] if pattern.endswith((os.sep, os.altsep or os.sep)) else []
     root = os.path.join("", *parts[:fixed])
-    if not ignore_table_format:
-        check_folder(root)
+    if guard is not None:
+        guard.check(root)
     try:
-        below = files_below(root, [*parts[fixed:], *only_folders], ignore_table_format=ignore_table_format)
+        below = files_below(root, [*parts[fixed:], *only_folders], ignore_table_format=guard is None)
         return [*below.values()]
     except (FileNotFoundError, NotADirectoryError):
         return []
@@ -206,13 +208,21 @@ def _fixed_parts(pattern: str) -> int:
     return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
 
 
-def _alternatives(path: str) -> list[str]:
-    return [path] if os.path.exists(path) else alternatives(path)
+def _roots(path: str) -> list[str]:
+    """The root of a folder, a file or a pattern; of what braces name, one for each alternative."""
+    mode = _mode(path)
+    if mode is not None:
+        absolute = os.path.abspath(path)
+        return [absolute if stat.S_ISDIR(mode) else os.path.dirname(absolute)]
+    several = alternatives(path)
+    if several != [path]:
+        return [root for alternative in several for root in _roots(alternative)]
+    return [os.path.abspath(os.path.join("", *Path(path).parts[: _fixed_parts(path)]))]
 
 
-def _root(path: str) -> str:
-    if os.path.isdir(path):
-        return os.path.abspath(path)
-    if os.path.exists(path):
-        return os.path.dirname(os.path.abspath(path))
-    return os.path.abspath(os.path.join("", *Path(path).parts[: _fixed_parts(path)]))
+def _mode(path: str) -> int | None:
+    """The type of what is at a path; None if nothing is."""
+    try:
+        return os.stat(path).st_mode
+    except (OSError, ValueError):
+        return None

@@ -3,19 +3,29 @@
 A file that the table has removed may still be in its folder, and a file that is added without the table's own library
 is not part of it. So a folder at, within or above such a table is an error, for readers unless they ask for every file.
 Files that are named one by one, as the table's library lists them, are read.
+
+A folder is within a table if all folders between the two have names that tables give to theirs. The table is proved by
+the files of its log or metadata, so that an empty or a foreign folder of that name stops nobody.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.sources.store import Location
 
-_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
-"""Formats by the folder in which a table has its log."""
+_LOGS = {
+    "_delta_log": ("Delta", re.compile(r".*\.json|.*\.checkpoint.*|_last_checkpoint")),
+    ".hoodie": ("Hudi", re.compile(r"hoodie\.properties")),
+}
+"""The format, and the names of files that prove a table, by the folder in which a table has its log."""
+_OF_TABLES = re.compile(r"[^=]+=.*|data|_change_data|[0-9A-Za-z]{2}|[01]{4}|[01]{8}|[0-9a-f]{8}|\d{4}")
+"""Names of folders within tables: partitions (``key=value``; ``2024`` and ``05`` of Hudi), Iceberg's ``data`` and the
+hashes below it, Delta's changes and random prefixes."""
 _PARTITION = ".hoodie_partition_metadata"
 """The file in each partition of a Hudi table."""
 _METADATA, _ICEBERG = "metadata", (".metadata.json", ".metadata.json.gz")
@@ -62,26 +72,39 @@ def format_of_entry(entry: os.DirEntry[str]) -> str | None:
     if entry.name == _PARTITION:
         return "Hudi"
     if entry.name in _LOGS:
-        return _LOGS[entry.name] if entry.is_dir() else None
+        return _format_of_log(entry.path)
     return "Iceberg" if entry.name == _METADATA and _is_iceberg(entry.path) else None
 
 
-def check_folder(folder: str) -> None:
-    """Raise ``TableFormatError`` if a local folder is that of a table, or within one.
+class TableGuard:
+    """Checks that folders are not within tables; knows the folders that it has inspected."""
 
-    The table's own log and metadata can be read.
-    """
-    path, below = os.path.abspath(folder), ""
-    while True:
-        for log, format in _LOGS.items():
-            if below != log and os.path.isdir(os.path.join(path, log)):
-                raise TableFormatError(format, path)
-        if below != _METADATA and _is_iceberg(os.path.join(path, _METADATA)):
-            raise TableFormatError("Iceberg", path)
-        parent, below = os.path.split(path)
-        if parent == path:
-            return
-        path = parent
+    def __init__(self) -> None:
+        self._formats: dict[str, str | None] = {}
+
+    def check(self, folder: str) -> None:
+        """Raise ``TableFormatError`` if a folder that is read is within a table; its entries tell whether it is one.
+
+        The log and the metadata of a table can be read.
+        """
+        path, name = os.path.split(os.path.realpath(folder))
+        while name and _OF_TABLES.fullmatch(name):
+            self._check(path)
+            path, name = os.path.split(path)
+
+    def check_target(self, folder: str) -> None:
+        """Raise ``TableFormatError`` if what is written, a folder or a file, is a table or within one."""
+        path = os.path.realpath(folder)
+        self._check(path)
+        parent = os.path.dirname(path)
+        self._check(parent)
+        self.check(parent)
+
+    def _check(self, path: str) -> None:
+        if path not in self._formats:
+            self._formats[path] = _format_of_folder(path)
+        if (format := self._formats[path]) is not None:
+            raise TableFormatError(format, path)
 
 
 def check_listing(folder: Location, names: Iterable[str]) -> None:
@@ -91,8 +114,8 @@ def check_listing(folder: Location, names: Iterable[str]) -> None:
             continue
         *folders, file = _parts(name)
         for at, part in enumerate(folders):
-            if part in _LOGS:
-                raise TableFormatError(_LOGS[part], _url(folder, folders[:at]))
+            if part in _LOGS and _LOGS[part][1].fullmatch(file):
+                raise TableFormatError(_LOGS[part][0], _url(folder, folders[:at]))
         if file == _PARTITION:
             raise TableFormatError("Hudi", _url(folder, folders))
         if folders[-1:] == [_METADATA] and file.endswith(_ICEBERG):
@@ -109,8 +132,9 @@ def check_parents(folder: Location) -> None:
     while base and "=" in base[-1]:
         base.pop()
     root = folder.at("/" if folder.key.startswith("/") else "")
-    if 0 < len(base) < len(parts) and _at(root, [*base, "_delta_log"]).files():
-        raise TableFormatError("Delta", _url(root, base))
+    if 0 < len(base) < len(parts):
+        log = _at(root, [*base, "_delta_log"]).files()
+        check_listing(_at(root, base), (f"_delta_log/{_parts(one.key)[-1]}" for one in log))
     if len(base) > 1 and base[-1] == "data":
         table = base[:-1]
         if any(one.key.endswith(_ICEBERG) for one in _at(root, [*table, _METADATA]).files()):
@@ -130,9 +154,25 @@ def _parts(key: str) -> list[str]:
     return [part for part in key.split("/") if part]
 
 
+def _format_of_folder(path: str) -> str | None:
+    """The format of the table whose folder a path is."""
+    logs = (_format_of_log(os.path.join(path, log)) for log in _LOGS)
+    return next(filter(None, logs), None) or ("Iceberg" if _is_iceberg(os.path.join(path, _METADATA)) else None)
+
+
+def _format_of_log(path: str) -> str | None:
+    """The format of the table whose log a folder is, by the name of the folder and those of its files."""
+    format, proof = _LOGS[os.path.basename(path)]
+    return format if any(map(proof.fullmatch, _names(path))) else None
+
+
 def _is_iceberg(path: str) -> bool:
+    return any(name.endswith(_ICEBERG) for name in _names(path))
+
+
+def _names(path: str) -> Iterator[str]:
     try:
         with os.scandir(path) as entries:
-            return any(entry.name.endswith(_ICEBERG) for entry in entries)
+            yield from (entry.name for entry in entries)
     except OSError:
-        return False
+        return

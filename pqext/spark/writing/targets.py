@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.notes import read_note
-from pqext.dataset.files.table_formats import check_folder, writing
+from pqext.dataset.files.table_formats import TableGuard, writing
 from pqext.spark.files import is_remote, local_path
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import check_target
@@ -93,7 +93,7 @@ class FolderTarget:
 
     def check_no_table(self) -> None:
         with writing():
-            check_folder(self.path)
+            TableGuard().check_target(self.path)
 
     def check(
         self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
