@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core.small_chunks import SmallLeaves
 
 
 def written(path: Path, groups: int, rows: int = 10) -> pa.Table:
@@ -47,6 +48,21 @@ def test_a_batch_of_few_row_groups_reads_no_further(tmp_path: Path) -> None:
         first = file.source.bytes_read - opened
         next(batches)
         assert file.source.bytes_read - opened == pytest.approx(2 * first, rel=0.2)
+
+
+@pytest.mark.parametrize(("rows", "groups", "together"), [(7000, 40, 19), (5, 600, 256)])
+def test_chunks_fetched_together_are_at_most_256_or_a_megabyte(rows: int, groups: int, together: int) -> None:
+    numbers = np.random.default_rng(1).integers(0, 1 << 62, rows * groups)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": numbers}), sink, row_group_size=rows, use_dictionary=False, compression="none")
+    stored = pq.ParquetFile(sink).metadata
+    sizes = [stored.row_group(group).column(0).total_compressed_size for group in range(together)]
+    assert sum(sizes[:-1]) < 1 << 20
+    with pqext.open(sink) as file:
+        small = SmallLeaves(file.select(None), file.limits, file.options)
+        opened = file.source.bytes_read
+        next(small.fetched(((group, None) for group in file.row_groups), None))
+        assert file.source.bytes_read - opened == sum(sizes)
 
 
 @given(st.data())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -9,8 +10,12 @@ import threading
 import time
 from itertools import repeat
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import pqext
+from pqext.core import row_group_reader
 from pqext.core.workers import TURN_BYTES, Workers
 
 
@@ -284,3 +289,20 @@ def test_one_call_is_begun_at_once_or_made_in_place() -> None:
     with Workers(1, 2) as workers:
         ready = workers.begin(threading.get_ident)
         assert ready() == threading.get_ident()
+
+
+@pytest.mark.parametrize(("rows", "jobs"), [(1000, 1), (200_000, 2)])
+def test_columns_too_small_for_threads_are_one_job(rows: int, jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    class Counted(Workers):
+        def __init__(self, threads: int, jobs: int) -> None:
+            begun.append(jobs)
+            super().__init__(threads, jobs)
+
+    monkeypatch.setattr(row_group_reader, "Workers", Counted)
+    table = pa.table({"a": [[row] for row in range(rows)], "b": [[str(row)] for row in range(rows)]})
+    sink = io.BytesIO()
+    pq.write_table(table, sink, use_dictionary=False)
+    assert pqext.read_table(sink) == table
+    assert begun[0] == jobs

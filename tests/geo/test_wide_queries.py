@@ -108,8 +108,12 @@ def test_planar_columns_do_not_warn() -> None:
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
 def test_box_of_all_longitudes_that_ends_at_a_pole_covers_caps_around_it(sign: int, edges: Any) -> None:
     south, north = sorted((10.0 * sign, 90.0 * sign))
-    caps = [shapely.Polygon([(lon, lat * sign) for lon in range(-180, 180, 30)]) for lat in (80, 20, 5)]
+    # A chord between two points of one parallel runs nearer the pole, so the cap from 10 degrees is inside the box.
+    caps = [shapely.Polygon([(lon, lat * sign) for lon in range(-180, 180, 30)]) for lat in (80, 20, 10, 5)]
     array = geo.from_shapely(caps)
     box = (-180, south, 180, north)
-    assert geo.covered_by(array, box, edges=edges).to_pylist() == [True, True, False]
-    assert geo.intersects(array, box, edges=edges).to_pylist() == [True] * 3
+    for operation in (geo.covered_by, geo.within):
+        assert operation(array, box, edges=edges).to_pylist() == [True, True, True, False]
+    for operation in (geo.overlaps, geo.touches):
+        assert operation(array, box, edges=edges).to_pylist() == [False] * 4
+    assert geo.intersects(array, box, edges=edges).to_pylist() == [True] * 4

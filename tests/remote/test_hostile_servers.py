@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,18 @@ def test_faults_that_pass_cost_no_more_than_a_second_attempt(server: Server, man
         server.asked.clear()
         server.manner, server.times = manner, 1
         assert file.read(["a"]).equals(TABLE.select(["a"]))
+
+
+@pytest.mark.spec("querying.retries")
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(("manner", "attempts"), [("long", 1), ("short", 4)])
+def test_only_short_answers_are_requested_again(server: Server, manner: str, attempts: int, is_open: bool) -> None:
+    with pqext.open(url(server)) if is_open else nullcontext() as file:
+        server.asked.clear()
+        server.manner = manner
+        with pytest.raises(pqext.SourceError, match="the answer has"):
+            file.read(["b"]) if file else pqext.open(url(server))
+    assert len(server.asked) == attempts
 
 
 @pytest.mark.parametrize("manner", ["whole", "500", "cut", "no range", "huge", "long"])
