@@ -175,6 +175,22 @@ def test_of_a_wide_file_little_more_is_read_than_one_column() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.little")
+def test_footer_is_read_whole_after_a_quarter_of_it_by_the_table() -> None:
+    file = wide(3000, arrow_schema=False)
+    with pqext.open(file) as opened:
+        fetched = [opened.source.bytes_read]
+        for number in range(3000):
+            leaf = opened.schema.find(f"column {number}")
+            assert leaf is not None
+            opened.row_groups[0].chunk(leaf)
+            fetched.append(opened.source.bytes_read)
+    footer = len(footer_of(file))
+    last, before = sorted({*fetched}, reverse=True)[:2]
+    assert footer / 4 < before < footer / 3
+    assert last - before >= footer
+
+
+@pytest.mark.spec("extension.jump-table.little")
 def test_the_structures_of_a_column_are_fetched_together() -> None:
     file = wide(3000, row_group_rows=1)
     with pqext.open(file) as opened:

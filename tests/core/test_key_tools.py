@@ -149,7 +149,12 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
         factory().file_encryption_properties(
             CONNECTION, EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False), ours
         )
-    (tmp_path / "_KEY_MATERIAL_FOR_theirs.parquet.json").unlink()
+    damaged = tmp_path / "_KEY_MATERIAL_FOR_theirs.parquet.json"
+    damaged.write_text(material[:-1])
+    with pytest.raises(EncryptionError) as told:
+        read(theirs)
+    assert told.value.path == str(damaged)
+    damaged.unlink()
     with pytest.raises(EncryptionError, match="is not there"):
         read(theirs)
     with pytest.raises(EncryptionError, match="no path"):

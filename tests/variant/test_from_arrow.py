@@ -42,6 +42,7 @@ MOMENT = datetime(2024, 2, 29, 12, 0, 1, tzinfo=UTC)
         (pa.array([Decimal("1.50")], pa.decimal64(18, 2)), "decimal8", Decimal("1.50")),
         (pa.array([Decimal("1.50")], pa.decimal128(38, 2)), "decimal16", Decimal("1.50")),
         (pa.array([Decimal("1.50")], pa.decimal256(50, 2)), "decimal16", Decimal("1.50")),
+        (pa.array([Decimal("1E-38")], pa.decimal128(38, 38)), "decimal16", Decimal("1E-38")),
         (pa.array([Decimal("1E+3")], pa.decimal128(5, -2)), "decimal4", 1000),
         (pa.array([date(2024, 2, 29)], pa.date32()), "date", date(2024, 2, 29)),
         (pa.array([date(2024, 2, 29)], pa.date64()), "date", date(2024, 2, 29)),

@@ -197,7 +197,7 @@ def meet(rows: _Shapes, query: Any) -> _Flags:
 
     sides, around = shapely.bounds(rows), shapely.bounds(query)
     answers: _Flags = ((sides[:, 3] >= 90) & (around[3] >= 90)) | ((sides[:, 1] <= -90) & (around[1] <= -90))
-    farthest = max(sides[:, 2].max() - around[0], around[2] - sides[:, 0].min(), 0)
+    farthest = max(sides[:, 2].max() - around[0], around[2] - sides[:, 0].min())
     for number in range(int(farthest // 360) + 1):
         for turn in (360.0 * number, -360.0 * number)[: 2 if number else 1]:
             meets = (sides[:, 2] >= around[0] + turn) & (sides[:, 0] <= around[2] + turn)

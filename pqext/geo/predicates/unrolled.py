@@ -201,7 +201,8 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
         for ring in range(*np.searchsorted(owners, [number, number + 1]).tolist()):
             at = slice(stops[ring], stops[ring + 1])
             areas.append(_inside(chains.x[at], chains.turn[at] + turns[ring], y[at], net[ring]))
-        found[number] = _holed(areas[0], areas[1:]) if len(areas) > 1 else areas[0]
+        outer, *holes = areas
+        found[number] = _holed(outer, holes) if holes else outer
     return found
 
 
