@@ -6,6 +6,7 @@ import struct
 import time
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from pqext import geo
 from pqext.core.errors import GeometryError
+from pqext.geo.wkb import without_empty_parts
 from reference import geometry_text as twin
 from reference import wkb
 from reference.effort import share
@@ -232,3 +234,16 @@ def test_only_text_is_read_and_only_bytes_are_written() -> None:
     with pytest.raises(TypeError, match="an Arrow array of WKB"):
         geo.to_wkt(texts(["POINT (1 2)"]))
     assert geo.from_wkt(pa.nulls(2)).to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("MULTIPOINT (EMPTY, (1 2), (3 4))", "MULTIPOINT ((1 2), (3 4))"),
+        ("GEOMETRYCOLLECTION (POINT EMPTY, MULTILINESTRING (EMPTY, (0 0, 1 1)))",
+         "GEOMETRYCOLLECTION (MULTILINESTRING ((0 0, 1 1)))"),
+    ],
+)  # fmt: skip
+def test_empty_parts_are_removed_and_the_other_parts_stay(text: str, expected: str) -> None:
+    (shape,) = without_empty_parts(np.array([shapely.from_wkt(text)], dtype=object))
+    assert shape.wkt == shapely.from_wkt(expected).wkt
