@@ -1,58 +1,125 @@
-"""The recorded changes that break a rule of the ledger, and the tests that were seen to fail under them."""
+"""The recorded changes that break a rule of the ledger, and the tests that failed under them."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import tomllib
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
+
+from mutations import kernel_source, python_source
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
 SEEN = FOLDER / "seen"
-COMPILED = (".pyx", ".pxd", ".pxi", ".h")
+KERNELS = (".pyx", ".pxd", ".pxi")
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A change of one file that breaks ``rule``: ``find`` stands there exactly once and becomes ``replace``.
+    """A change of one definition that breaks ``rule``: ``find`` occurs in it exactly once and becomes ``replace``.
 
-    ``page`` is the name of the rule's page in the ledger.
+    ``page`` is the name of the rule's page in the ledger. ``README.md`` describes the other fields.
     """
 
     page: str
     rule: str
-    file: str
+    definition: str
     find: str
     replace: str
-
-    @property
-    def compiled(self) -> bool:
-        """Does the change need the kernels to be built again?"""
-        return self.file.endswith(COMPILED)
+    compiled: bool = False
 
     @property
     def digest(self) -> str:
-        """Changes with the mutation, so that a changed one must be shown again."""
-        text = "\0".join((self.file, self.find, self.replace))
+        """A hash of the change, which must be shown again when it changes; modules and classes may be renamed."""
+        text = "\0".join((self.definition.rpartition(".")[2], self.find, self.replace))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def applied(self, text: str) -> str:
-        """The file's text with the change. Raises ``ValueError`` unless ``find`` stands in it exactly once."""
-        count = text.count(self.find)
-        if count != 1:
-            raise ValueError(f"{self.rule}: its text stands {count} times in {self.file}, not once: {self.find!r}")
-        return text.replace(self.find, self.replace)
+    @cached_property
+    def path(self) -> Path:
+        """The file that the mutation changes, relative to the root.
+
+        Raises:
+            ValueError: If ``find`` does not match exactly once in the definitions of this name.
+        """
+        matches = [
+            path
+            for path in _definitions(self.compiled).get(self.definition.rpartition(".")[2], ())
+            for _ in self._matches(path, _source(path))
+        ]
+        if len(matches) != 1:
+            raise ValueError(
+                f"{self.rule}: pattern matches {len(matches)} times in {self.definition}, not once: {self.find!r}"
+            )
+        return matches[0]
+
+    def applied(self, path: Path, text: str) -> str:
+        """Return ``text``, the content of the file at ``path``, with the change."""
+        if self.compiled:
+            (span,) = self._matches(path, text)
+            return kernel_source.replace(text, span, self.replace)
+        module = ast.parse(text)
+        (match,) = self._matches(path, module)
+        match.replace(python_source.parse(self.find, self.replace)[1])
+        return ast.unparse(module)
+
+    def _matches(self, path: Path, source: ast.Module | str) -> list[Any]:
+        if isinstance(source, str):
+            return [
+                span
+                for definition in kernel_source.definitions(source)
+                if self._is_of(path, definition.name)
+                for span in kernel_source.matches(source, definition, self.find)
+            ]
+        pattern, _ = python_source.parse(self.find, self.replace)
+        return [
+            match
+            for definition in python_source.definitions(source)
+            if self._is_of(path, definition.name)
+            for match in python_source.matches(definition, pattern)
+        ]
+
+    def _is_of(self, path: Path, name: str) -> bool:
+        return f".{dotted_name(path, name)}".endswith(f".{self.definition}")
+
+
+def dotted_name(path: Path, name: str) -> str:
+    """The full name of what the module at ``path``, relative to the root, defines as ``name``."""
+    return ".".join((*path.with_suffix("").parts, name))
+
+
+@cache
+def _source(path: Path) -> ast.Module | str:
+    text = (ROOT / path).read_text("utf-8")
+    return text if path.suffix in KERNELS else ast.parse(text)
+
+
+@cache
+def _definitions(compiled: bool) -> dict[str, list[Path]]:
+    """The files of the package that define a name, by the name without its prefix."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(file.relative_to(ROOT) for file in (ROOT / "pqext").rglob("*")):
+        if "build" in path.parts or path.suffix not in (KERNELS if compiled else (".py",)):
+            continue
+        source = _source(path)
+        found = kernel_source.definitions(source) if isinstance(source, str) else python_source.definitions(source)
+        for name in sorted({definition.name.rpartition(".")[2] for definition in found}):
+            files[name].append(path)
+    return files
 
 
 def mutations(page: str = "*") -> list[Mutation]:
     """The mutations recorded for one page, or for all of them."""
-    found = []
+    recorded = []
     for file in sorted(FOLDER.glob(f"{page}.toml")):
         for rule, changes in tomllib.loads(file.read_text("utf-8")).items():
-            found += [Mutation(file.stem, rule, **change) for change in changes]
-    return found
+            recorded += [Mutation(file.stem, rule, **change) for change in changes]
+    return recorded
 
 
 def seen(page: str) -> dict[str, dict[str, str]]:
@@ -62,13 +129,13 @@ def seen(page: str) -> dict[str, dict[str, str]]:
 
 
 def note(page: str, records: dict[str, dict[str, str]]) -> None:
-    """Replace what :func:`seen` gives."""
+    """Replace the records that :func:`seen` returns."""
     SEEN.mkdir(exist_ok=True)
     (SEEN / f"{page}.json").write_text(json.dumps(records, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 def shown() -> set[str]:
-    """The rules whose own tests were seen to fail under each of their mutations as they stand now."""
+    """The rules whose own tests failed under each of their mutations as now recorded."""
     known = mutations()
     records = {page: seen(page) for page in {mutation.page for mutation in known}}
     unseen = {m.rule for m in known if m.digest not in records[m.page].get(m.rule, {})}

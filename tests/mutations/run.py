@@ -108,10 +108,10 @@ def run_tests(mutation: Mutation, tree: Path) -> Outcome:
 
 def attempt(mutation: Mutation, tree: Path) -> Outcome:
     """Apply ``mutation`` in ``tree``, run its tests, and take it back."""
-    path = tree / mutation.file
+    path = tree / mutation.path
     original, times = path.read_bytes(), path.stat()
     try:
-        path.write_bytes(mutation.applied(original.decode("utf-8")).encode("utf-8"))
+        path.write_bytes(mutation.applied(mutation.path, original.decode("utf-8")).encode("utf-8"))
         shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
         fault = build(tree) if mutation.compiled else ""
         return Outcome(mutation, None, fault) if fault else run_tests(mutation, tree)
