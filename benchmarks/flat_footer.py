@@ -20,10 +20,10 @@ from footer_forms import one_column, write
 from recording import Recording
 
 import pqext
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.flat.writing import tables_of
+from pqext.core.footer.flatbuffers.writing import tables_of
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.thrift import encode
 from pqext.core.kernels.flat_verify import verify
-from pqext.core.thrift import encode
 
 
 def least(function: Callable[[], Any], repeat: int) -> float:

@@ -25,7 +25,7 @@ from recording import Recording
 
 import pqext
 from pqext import geo
-from pqext.core.source import PathSource
+from pqext.core.io.source import PathSource
 
 WORLD = (-180.0, -90.0, 180.0, 90.0)
 

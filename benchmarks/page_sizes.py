@@ -19,7 +19,7 @@ from typing import Any
 import read_write
 
 import pqext
-from pqext.core.options import WriteOptions
+from pqext.core.options.read_write import WriteOptions
 
 ANY = 1 << 40
 PAGES = [(ANY, 8 << 10), (ANY, 64 << 10), (5_000, 1 << 20), (20_000, 1 << 20), (100_000, 1 << 20), (ANY, 8 << 20)]

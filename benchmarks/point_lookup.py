@@ -26,7 +26,7 @@ from recording import Recording
 
 import pqext
 from pqext import col
-from pqext.core.source import PathSource
+from pqext.core.io.source import PathSource
 
 NAMES = {"pyarrow": "pyarrow", "duckdb": "DuckDB", "polars": "polars"}
 

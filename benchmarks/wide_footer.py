@@ -36,9 +36,9 @@ from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 import pqext
-from pqext.core.footer_reading import read_footer
-from pqext.core.metadata import FileMetaData
-from pqext.core.sources.opening import open_source
+from pqext.core.footer.reading import read_footer
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.io.sources.opening import open_source
 
 SECONDS = 0.5
 ONE_COLUMN, INDEX, BY_TABLE, FRESH = 25 / 55, 15 / 55, 1 / 50, 1 / 6

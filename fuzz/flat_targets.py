@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 
 import pqext
-from pqext.core.errors import ParquetError
-from pqext.core.flat.framing import alone
-from pqext.core.flat.lookup import FlatLookup
-from pqext.core.flat.writing import tables_of
-from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData
-from pqext.core.thrift import Struct, decode
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.flatbuffers.framing import alone
+from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.writing import tables_of
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import Struct, decode
 
 LIMITS = Limits(footer_bytes=1 << 20, metadata_elements=100_000, memory_bytes=1 << 24, memory_expansion=0)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext import geo
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.geo import crs, page_boxes
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.types import GeospatialType

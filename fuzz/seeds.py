@@ -18,11 +18,11 @@ import skipping_seeds
 import variant_seeds
 
 import pqext
-from pqext.core.encodings import dictionary
-from pqext.core.encodings.table import encoder
-from pqext.core.flat.writing import tables_of
-from pqext.core.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type
-from pqext.core.thrift import decode
+from pqext.core.footer.flatbuffers.writing import tables_of
+from pqext.core.format.encodings import dictionary
+from pqext.core.format.encodings.table import encoder
+from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type
+from pqext.core.format.thrift import decode
 
 KEY = b"0123456789012345"
 TABLE = pa.table(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from pqext.skipping.format import identifiers, metadata, spark_bloom, spark_schema
 from reference.skipping_store import Bloom
 

@@ -17,17 +17,17 @@ import skipping_targets
 import variant_targets
 
 import pqext
-from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import bit_packed, plain, rle
-from pqext.core.encodings.decoding import Dictionary
-from pqext.core.encodings.table import decoder
-from pqext.core.errors import ParquetError
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.encodings import bit_packed, plain, rle
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.encodings.table import decoder
+from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, OffsetIndex, PageHeader, Type
+from pqext.core.format.thrift import decode, encode
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.limits import Limits
-from pqext.core.metadata import BloomFilterHeader, ColumnIndex, OffsetIndex, PageHeader, Type
-from pqext.core.schema import SchemaNode
-from pqext.core.thrift import decode, encode
+from pqext.core.schema.nodes import SchemaNode
 
 KEY = b"0123456789012345"
 LIMITS = Limits(

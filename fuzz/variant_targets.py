@@ -18,7 +18,7 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from pqext import variant as v
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.variant.shredding.schema import (
     Array,
     Object,

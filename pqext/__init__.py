@@ -5,7 +5,7 @@ Public names stand in ``__init__.pyi`` and are imported when they are first used
 
 from __future__ import annotations
 
-from pqext.core.lazy import attach
+from pqext.core.base.lazy_imports import attach
 
 _READ = "pqext.read_table gives a table, and pqext.scan a question that is narrowed before it runs"
 _OF_OTHERS = {

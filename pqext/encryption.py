@@ -6,11 +6,11 @@ reading. A :class:`CryptoFactory` makes both from keys that your :class:`KmsClie
 
 from __future__ import annotations
 
-from pqext.core.encryption.identity import verify_file_set
 from pqext.core.encryption.keytools.factory import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration
 from pqext.core.encryption.keytools.kms import KmsClient, KmsConnectionConfig
-from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncryption
 from pqext.core.encryption.reading import MissingKeyError
+from pqext.core.files.file_set import verify_file_set
+from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption
 
 __all__ = [
     "ColumnKey",

@@ -1,8 +1,8 @@
-"""Small texts for people: sizes, counts, and names from files made harmless (:mod:`pqext.core.text`)."""
+"""Small texts for people: sizes, counts, and names from files made harmless (:mod:`pqext.core.base.text`)."""
 
 from __future__ import annotations
 
-from pqext.core.text import counted, visible
+from pqext.core.base.text import counted, visible
 
 __all__ = ["counted", "printed", "shorten", "size", "visible"]
 

@@ -26,8 +26,8 @@ import pyarrow.parquet.encryption as pe
 from conformance_files import CONTRADICTORY_CASES, CORRUPT_CHECKSUMS, DIFFERENCES, READABLE, SUFFIXES
 
 import pqext
+from pqext.core.base.errors import AnnotationWarning, VariantError
 from pqext.core.encryption.keytools.wrapping import unwrap_locally
-from pqext.core.errors import AnnotationWarning, VariantError
 from reference import values
 from reference.int96 import microseconds as int96_microseconds
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import conformance
 from conformance_files import DIFFERENCES, LARGE, READABLE
 
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 
 TABLE = Path(__file__).resolve().parent.parent / "specs" / "conformance.md"
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import pqext
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.leaf_runs import span_of
-from pqext.core.metadata import DataPageHeaderV2, DecimalType, FileMetaData, LogicalType
-from pqext.core.page import raw_pages
-from pqext.core.thrift import encode
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import DataPageHeaderV2, DecimalType, FileMetaData, LogicalType
+from pqext.core.format.thrift import encode
+from pqext.core.read.leaf_runs import span_of
+from pqext.core.read.pages.page import raw_pages
 
 
 def with_header(data: bytes, change: Callable[[DataPageHeaderV2], None], column: int = 0, page: int = 0) -> bytes:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "pqext"
 
 # A module belongs to the longest prefix that fits it. It may import what lies in its own layer or in those listed.
-FOUNDATION = {"pqext.core.errors", "pqext.core.limits", "pqext.core.text"}
+FOUNDATION = {"pqext.core.base.errors", "pqext.core.base.limits", "pqext.core.base.text"}
 CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
 VALUES = {"pqext.variant", "pqext.geo"}
 BELOW = CORE | VALUES
@@ -40,9 +40,9 @@ ROOMS = {
 DATASET = BELOW | {"pqext.dataset", *ROOMS}
 TOOLS = {"pqext.text", "pqext.inspection", "pqext.recovery", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
-    "pqext.core.text": set(),
-    "pqext.core.errors": {"pqext.core.text"},
-    "pqext.core.limits": set(),
+    "pqext.core.base.text": set(),
+    "pqext.core.base.errors": {"pqext.core.base.text"},
+    "pqext.core.base.limits": set(),
     "pqext.core.kernels": FOUNDATION,
     "pqext.core": CORE,
     "pqext.variant": CORE,
@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.metrics": BELOW,
     "pqext.spark": DATASET | {"pqext.skipping"},
     "pqext.skipping": DATASET | {"pqext.metrics"},
-    "pqext.text": {"pqext.core.text"},
+    "pqext.text": {"pqext.core.base.text"},
     "pqext.examples": set(),
     "pqext.report": {"pqext.text"},
     "pqext.inspection": CORE | {"pqext.text", "pqext.report"},
@@ -147,7 +147,7 @@ def test_core_names_the_layers_above_it_only_in_the_registry() -> None:
         for name, path in MODULES.items()
         if layer(name.rsplit(".", 1)[0]) in CORE
     }
-    assert [path for path, found in named.items() if found] == ["pqext/core/annotations.py"]
+    assert [path for path, found in named.items() if found] == ["pqext/core/schema/annotations.py"]
 
 
 def test_the_imports_of_cython_are_seen() -> None:
@@ -155,7 +155,7 @@ def test_the_imports_of_cython_are_seen() -> None:
     assert path.suffix == ".pyx"
     assert "pqext.core.kernels.buffer" in NAMES
     assert layer("pqext.core.kernels.buffer") == "pqext.core.kernels"
-    assert layer("pqext.core.errors") == "pqext.core.errors"
+    assert layer("pqext.core.base.errors") == "pqext.core.base.errors"
     assert layer("pqext.variant.kernels.json") == "pqext.variant"
 
 

@@ -20,8 +20,9 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.core import local_paths, sink, source
-from pqext.core.local_paths import scheme_of
+from pqext.core.base import local_paths
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.io import sink, source
 from pqext.dataset.files import folders, notes, sources
 from pqext.spark import files
 from pqext.spark.writing import commit
@@ -115,7 +116,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(old, new)
 
     monkeypatch.setattr(os, "replace", refusing)
-    monkeypatch.setattr("pqext.core.file_lock.locks", lambda: None)
+    monkeypatch.setattr("pqext.core.io.file_locks.locks", lambda: None)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")

@@ -11,8 +11,8 @@ from typing import Any, get_type_hints
 import pytest
 
 import pqext
-from pqext.core.keywords import ReadKeywords, ScanKeywords, WriteKeywords
-from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.options.keywords import ReadKeywords, ScanKeywords, WriteKeywords
+from pqext.core.options.read_write import ReadOptions, WriteOptions
 from pqext.filters import Expression
 
 ROOT = Path(__file__).resolve().parent.parent

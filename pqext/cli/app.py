@@ -55,7 +55,7 @@ COMMANDS = {
 
 def _version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from pqext.core.version import __version__
+        from pqext.core.base.version import __version__
 
         click.echo(f"pqext {__version__}")
         ctx.exit()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +70,7 @@ def columns_of(path: Any) -> Columns | None:
         return None
     import pyarrow as pa
 
-    from pqext.core.reader import ParquetFile
+    from pqext.core.read.reader import ParquetFile
     from pqext.geo.types import type_of
     from pqext.variant.shredding.file_schema import schema_of_file
 
@@ -90,6 +90,6 @@ def _plain(type: pa.DataType) -> pa.DataType:
     """The type in its plain layout, that of a dictionary's values for a dictionary."""
     import pyarrow as pa
 
-    from pqext.core.inputs import plain_layout
+    from pqext.core.write.table_inputs import plain_layout
 
     return plain_layout(type.value_type if pa.types.is_dictionary(type) else type)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.dataset.made_columns import Kind, Made, make, maker, path_within, without_row
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _one(
 
     replaced = one.paths[0] if variant is None and one.kind != "points" else None
     if variant is None:
-        from pqext.core.suggest import not_a_column
+        from pqext.core.base.suggestions import not_a_column
 
         for path in one.paths:
             if path not in stream.schema.names:
@@ -84,7 +84,7 @@ def _one(
             made = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield made.filter(bad) if bad is not None else made
         if row and not some and lacking:
-            from pqext.core.suggest import did_you_mean, listed
+            from pqext.core.base.suggestions import did_you_mean, listed
 
             near = did_you_mean(next(iter(lacking)), keys)
             there = f"the first rows have {listed(keys)}" if keys else "the first rows have none"

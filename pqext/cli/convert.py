@@ -38,9 +38,9 @@ from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import IgnoreTableFormat
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.cli.standard_input import STREAM, stored
-from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
-from pqext.core.limits import ROW_GROUP_ROWS
-from pqext.core.sink import refuse_append_to_store
+from pqext.core.base.limits import ROW_GROUP_ROWS
+from pqext.core.io.sink import refuse_append_to_store
+from pqext.core.options.checkpoints import Checkpoint, parse_checkpoint
 from pqext.dataset.made_columns import Kind, Made
 from pqext.text import counted, shorten, size, visible
 
@@ -302,7 +302,7 @@ def _written(
 @contextmanager
 def _advice(on_error: OnError, is_assumed: bool) -> Iterator[None]:
     """Add to errors of texts how to continue without them, and the option for CSV if JSON is only assumed."""
-    from pqext.core.errors import GeometryError, LimitError, VariantError
+    from pqext.core.base.errors import GeometryError, LimitError, VariantError
 
     try:
         yield
@@ -335,7 +335,7 @@ def _destination(dest: Place, force: bool) -> Any:
     """
     if dest == STREAM:
         return binary_output("Parquet")
-    from pqext.core.sources.locate import locate
+    from pqext.core.io.sources.locations import locate
 
     place = locate(dest)
     if isinstance(place, str) and os.path.isfile(place) and os.path.getsize(place):
@@ -368,7 +368,7 @@ def _options(
     order: Order | None,
 ) -> dict[str, Any]:
     """The writer's options for the columns of ``schema``."""
-    from pqext.core.suggest import listed
+    from pqext.core.base.suggestions import listed
     from pqext.geo.types import type_of
     from pqext.variant.types import is_variant_type
 
@@ -416,7 +416,7 @@ def _by_column(given: list[str]) -> Any:
 
 
 def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
-    from pqext.core.writer import ParquetWriter
+    from pqext.core.write.writer import ParquetWriter
 
     return ParquetWriter(out, schema, **options)
 
@@ -430,7 +430,7 @@ def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError, fate: str) 
         say(counted(rows, "row"))
     else:
         from pqext.cli.schema import shredding_of
-        from pqext.core.reader import ParquetFile
+        from pqext.core.read.reader import ParquetFile
         from pqext.variant.shredding.residual import residual_counts, residual_shares
 
         with ParquetFile(dest) as file:

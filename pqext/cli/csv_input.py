@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pqext.cli.input_format import suffix_of
 from pqext.cli.inputs import Losses, OnError, Source, Stream, is_place, name_of, open_bytes
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.sources.streams import damage
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.io.sources.streams import damage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pqext.core.sources.csv_ends import Ended
+    from pqext.core.io.sources.csv_ends import Ended
 
 BLOCK_BYTES = 8 << 20
 """Bytes of CSV that are read at a time; the first of these blocks decides the types."""
@@ -112,7 +112,7 @@ class _CsvInput:
     def stream(self) -> Stream:
         import pyarrow as pa
 
-        from pqext.core.suggest import around, not_a_column
+        from pqext.core.base.suggestions import around, not_a_column
 
         form, source = self._form, self._sources[0]
         first = self._open(source, None)
@@ -132,7 +132,7 @@ class _CsvInput:
         return Stream(schema, self._batches(first, schema))
 
     def _batches(self, first: _Opened, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        from pqext.core.suggest import around
+        from pqext.core.base.suggestions import around
 
         types = {one.name: one.type for one in first.reader.schema}
         for index, source in enumerate(self._sources):
@@ -159,8 +159,8 @@ class _CsvInput:
 
     def _open(self, source: Source, types: Mapping[str, pa.DataType] | None) -> _Opened:
         """Open a file, whose columns have these types, or those that its first rows suggest."""
-        from pqext.core.sources.csv_ends import Ended, repeated
-        from pqext.core.sources.csv_text import CsvText, detect_delimiter
+        from pqext.core.io.sources.csv_ends import Ended, repeated
+        from pqext.core.io.sources.csv_text import CsvText, detect_delimiter
 
         form, path = self._form, name_of(source)
         text = CsvText(open_bytes(source), encoding=form.encoding, skip_rows=form.skip_rows)
@@ -221,7 +221,7 @@ class _CsvInput:
 
     def _ragged(self, end: Ended, source: Source) -> Callable[[Any], str]:
         """Return a function that decides on rows with a wrong number of fields and counts skipped rows."""
-        from pqext.core.suggest import around
+        from pqext.core.base.suggestions import around
 
         def decide(row: Any) -> str:
             if end.is_met(row):
@@ -244,8 +244,8 @@ class _CsvInput:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pqext.core.sources.csv_ends import Ended, repeated
-        from pqext.core.types.decimal_text import cast_exactly
+        from pqext.core.io.sources.csv_ends import Ended, repeated
+        from pqext.core.schema.types.decimal_text import cast_exactly
 
         form = self._form
         fixed = {**form.known, **form.types, **form.wider}
@@ -327,8 +327,8 @@ class _CsvInput:
         """Return the result of ``read``; errors of pyarrow name the source, the row and the column."""
         import pyarrow as pa
 
-        from pqext.core.sources.csv_ends import told_once
-        from pqext.core.sources.csv_text import column_of, is_bad_text, with_names
+        from pqext.core.io.sources.csv_ends import told_once
+        from pqext.core.io.sources.csv_text import column_of, is_bad_text, with_names
 
         try:
             with told_once(), damage(name_of(source)):

@@ -73,7 +73,7 @@ def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> 
     for name, value in options.items():
         if value and not is_csv:
             raise ValueError(f"--{name.replace('_', '-')} is for CSV; --from csv reads the input as CSV")
-    from pqext.core.sources.csv_text import encoding_name
+    from pqext.core.io.sources.csv_text import encoding_name
 
     types: dict[str, pa.DataType] = {}
     if options["types"] is not None:
@@ -98,7 +98,7 @@ def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> 
 
 
 def _column_names(text: str | None) -> tuple[str, ...]:
-    from pqext.core.sources.csv_ends import repeated
+    from pqext.core.io.sources.csv_ends import repeated
 
     found = tuple(name.strip() for name in text.split(",")) if text is not None else ()
     if not all(found):

@@ -154,7 +154,7 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from pqext.core.suggest import did_you_mean
+        from pqext.core.base.suggestions import did_you_mean
 
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.places)}")
@@ -246,7 +246,7 @@ class _SizeType(click.ParamType):  # type: ignore[type-arg]
         self.least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from pqext.core.text import parse_bytes
+        from pqext.core.base.text import parse_bytes
 
         try:
             size = parse_bytes(value) if isinstance(value, str) else int(value)

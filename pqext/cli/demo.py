@@ -85,7 +85,7 @@ def command(
     """
     from rich.console import Console
 
-    from pqext.core.errors import VariantError
+    from pqext.core.base.errors import VariantError
     from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, example, own
 
     if input is None and (variant is not None or geometry is not None):

@@ -16,7 +16,7 @@ import click
 from pqext.cli.declared import Argument
 from pqext.cli.places import Place
 from pqext.cli.standard_input import without_path
-from pqext.core.budget import ADVICE
+from pqext.core.base.budget import ADVICE
 from pqext.text import visible
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def one_file(path: Place) -> Place:
     """``path``, or the one Parquet file below the folder ``path``; ``ValueError`` names them when there are more."""
     if not isinstance(path, str) or not os.path.isdir(path):
         return path
-    from pqext.core.suggest import listed
+    from pqext.core.base.suggestions import listed
     from pqext.dataset.files.sources import find_sources
 
     files = [name for name in map(str, find_sources(path, ignore_table_format=True)) if name.endswith(PARQUET)]
@@ -122,7 +122,7 @@ _OPTIONS = (
 @contextmanager
 def refusals() -> Iterator[None]:
     """A ``ValueError`` or ``TypeError`` within is the user's argument; an error of the file is none of these."""
-    from pqext.core.errors import ParquetError
+    from pqext.core.base.errors import ParquetError
 
     try:
         yield

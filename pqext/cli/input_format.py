@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from pqext.cli.inputs import Source, is_place, name_of, open_bytes
-from pqext.core.errors import UnsupportedError
-from pqext.core.sources.streams import CODECS
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.io.sources.streams import CODECS
 
 _SUFFIXES = {
     ".parquet": "parquet", ".parq": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv",

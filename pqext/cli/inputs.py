@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.sources.streams import MARK_BYTES, codec_of_content, damage, decompressed, open_stream
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources.streams import MARK_BYTES, codec_of_content, damage, decompressed, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pqext.cli.reader_options import Reading
-    from pqext.core.sources.store import Location
+    from pqext.core.io.sources.store import Location
 
 MAX_TOLD = 5
 """Faults that are told one by one."""

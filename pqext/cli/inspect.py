@@ -77,7 +77,7 @@ def command(
 
 
 def _write_page(source: Place, out: Place, reading: Reading) -> None:
-    from pqext.core.sink import Sink
+    from pqext.core.io.sink import Sink
     from pqext.inspection.file_layout import layout
 
     found = layout(source, limits=reading.limits, decryption=reading.decryption)

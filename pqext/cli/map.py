@@ -56,7 +56,7 @@ def command(
         boxes = _map(path, column, query, reading)
     except KeyError as error:
         raise click.BadParameter(visible(str(error.args[0]))) from None
-    from pqext.core.sink import Sink
+    from pqext.core.io.sink import Sink
 
     if suffix == ".png":
         from pqext.report import picture
@@ -75,7 +75,7 @@ def command(
 
 
 def _map(path: Place, column: str | None, query: float, reading: Reading) -> BoxMap:
-    from pqext.core.reader import ParquetFile
+    from pqext.core.read.reader import ParquetFile
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
     from pqext.report.boxes import BoxMap
 

@@ -15,28 +15,28 @@ from pqext.cli.standard_input import STREAM, without_path
 from pqext.text import visible
 
 if TYPE_CHECKING:
-    from pqext.core.sink import Sink
+    from pqext.core.io.sink import Sink
 
 Force = Annotated[bool, Option("--force", "-f", help="Replace the output where it is there already.")]
 
 
 def named(dest: Place) -> str:
     """A path or URL as messages show it."""
-    from pqext.core.sources.secrets import shown
+    from pqext.core.io.sources.secrets import shown
 
     return visible(shown(without_path(str(dest))))
 
 
 def file_name(place: Place) -> str:
     """The name of a file, without the query of its URL, which may hold a signature."""
-    from pqext.core.sources.secrets import shown
+    from pqext.core.io.sources.secrets import shown
 
     return os.path.basename(shown(str(place)))
 
 
 def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` for a path or URL where something is that may not be replaced: no file but ``source``."""
-    from pqext.core.sources.locate import Location, are_same, locate
+    from pqext.core.io.sources.locations import Location, are_same, locate
 
     if dest == STREAM:
         raise ValueError("this command writes a file, not standard output: name one")
@@ -62,7 +62,7 @@ def binary_output(what: str) -> Any:
 @contextmanager
 def opened(dest: Place) -> Iterator[IntoSink]:
     """A binary file whose bytes appear at ``dest`` once all of them are there, and not at all after an error."""
-    from pqext.core.sink import Sink
+    from pqext.core.io.sink import Sink
 
     with Sink(dest) as sink, IntoSink(sink) as file:
         yield file

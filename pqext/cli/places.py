@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from pqext.cli.declared import STORES, Option
 
 if TYPE_CHECKING:
-    from pqext.core.sources.store import Location
+    from pqext.core.io.sources.store import Location
 
 Place: TypeAlias = "str | Location"
 """A local path, or a place in a store; as text it is the path or URL that messages show."""
@@ -35,8 +35,8 @@ def placed(given: Sequence[str], storage: Sequence[str] | None, anonymous: bool)
     Raises ``ValueError`` for options that are no ``KEY=VALUE``, that have no URL to apply to, or that the store does
     not know. No message holds a value.
     """
-    from pqext.core.local_paths import scheme_of
-    from pqext.core.sources.locate import locate
+    from pqext.core.base.local_paths import scheme_of
+    from pqext.core.io.sources.locations import locate
 
     options = _options(storage or (), anonymous)
     schemes = [scheme_of(text) for text in given]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pqext.cli.declared import READING, Option, Size
 
 if TYPE_CHECKING:
-    from pqext.core.encryption.properties import FileDecryption
-    from pqext.core.limits import Limits
-    from pqext.core.options import ReadOptions
+    from pqext.core.base.limits import Limits
+    from pqext.core.options.encryption import FileDecryption
+    from pqext.core.options.read_write import ReadOptions
 
 
 class InvalidUtf8(StrEnum):
@@ -92,7 +92,7 @@ class Reading:
     @property
     def limits(self) -> Limits:
         """Bounds for files of strangers, with those that the options name."""
-        from pqext.core.limits import Limits
+        from pqext.core.base.limits import Limits
 
         chosen = {"memory_bytes": self.memory_bytes, "schema_depth": self.max_depth}
         return Limits.untrusted(**{name: value for name, value in chosen.items() if value is not None})
@@ -100,7 +100,7 @@ class Reading:
     @property
     def options(self) -> ReadOptions:
         """The options of the reader."""
-        from pqext.core.options import ReadOptions
+        from pqext.core.options.read_write import ReadOptions
 
         return ReadOptions(
             strict=self.strict, int96=self.int96.value, decryption=self.decryption, **self.text_and_calendar
@@ -122,7 +122,7 @@ _MEMBERS = ("footer", "columns", "ids", "aad_prefix")
 
 
 def _decryption(path: str) -> FileDecryption:
-    from pqext.core.encryption.properties import FileDecryption
+    from pqext.core.options.encryption import FileDecryption
 
     advice = f"--decryption-keys: {path} is not a JSON object of {', '.join(_MEMBERS)} with keys in hexadecimal"
     with open(path, encoding="utf-8") as file:

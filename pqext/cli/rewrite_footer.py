@@ -15,7 +15,7 @@ from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.text import size
 
 if TYPE_CHECKING:
-    from pqext.core.metadata import FileMetaData
+    from pqext.core.format.metadata import FileMetaData
 
 
 def command(
@@ -46,10 +46,10 @@ def command(
 
     Example: pqext rewrite-footer wide.parquet --footer thrift+index
     """
-    from pqext.core.files import rewrite
-    from pqext.core.footer_forms import form_of
-    from pqext.core.footer_reading import read_footer
-    from pqext.core.sources.opening import open_source
+    from pqext.core.footer import rewrite
+    from pqext.core.footer.reading import read_footer
+    from pqext.core.footer.writing import form_of
+    from pqext.core.io.sources.opening import open_source
 
     with refusals():
         source, *dest = placed([file] if output is None else [file, output], storage, anonymous)

@@ -73,7 +73,7 @@ def write_rows(
     if formats is not None:
         batches, schema = map(formats.batch, batches, repeat(schema)), formats.schema(schema)
     if form is Form.parquet:
-        from pqext.core.writer import ParquetWriter
+        from pqext.core.write.writer import ParquetWriter
 
         with ParquetWriter(binary_output("Parquet") if dest is None else dest, schema) as writer:
             for batch in batches:

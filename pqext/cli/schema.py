@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.tree import Tree
 
-    from pqext.core.reader import ParquetFile
-    from pqext.core.schema import SchemaNode
+    from pqext.core.read.reader import ParquetFile
+    from pqext.core.schema.nodes import SchemaNode
     from pqext.dataset.one_table.partitions import Partitions
     from pqext.variant.shredding.schema import ShreddingSchema
 
@@ -58,7 +58,7 @@ def command(
 
     Example: pqext schema logs.parquet --format ddl
     """
-    from pqext.core.reader import ParquetFile
+    from pqext.core.read.reader import ParquetFile
 
     with refusals():
         places = placed(sources, storage, anonymous)
@@ -111,9 +111,9 @@ def _variants(node: SchemaNode) -> Iterator[SchemaNode]:
 
 def _shredding(node: SchemaNode) -> ShreddingSchema | None:
     """By which schema a VARIANT is shredded; None where it is laid out wrongly."""
-    from pqext.core import shape
-    from pqext.core.errors import VariantError
-    from pqext.core.options import ReadOptions
+    from pqext.core.base.errors import VariantError
+    from pqext.core.options.read_write import ReadOptions
+    from pqext.core.schema import shape
     from pqext.variant.shredding.schema import schema_of_storage
 
     try:

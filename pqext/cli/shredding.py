@@ -186,7 +186,7 @@ def _keeping() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """No warning for each loss: all are told in the end."""
-    from pqext.core.errors import CorruptDataWarning
+    from pqext.core.base.errors import CorruptDataWarning
 
     with catch_warnings():
         simplefilter("ignore", CorruptDataWarning)

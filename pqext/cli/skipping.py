@@ -14,7 +14,7 @@ from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json
-from pqext.core.suggest import did_you_mean, listed
+from pqext.core.base.suggestions import did_you_mean, listed
 from pqext.text import visible
 
 if TYPE_CHECKING:

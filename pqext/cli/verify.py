@@ -50,7 +50,7 @@ def command(
 
     Example: pqext verify 'lake/**/*.parquet' --format json
     """
-    from pqext.core.sources.secrets import shown
+    from pqext.core.io.sources.secrets import shown
     from pqext.verification import verify
 
     wanted = cast("list[Check] | None", names(checks))  # verify refuses others
@@ -84,7 +84,7 @@ def _status(report: Report) -> int:
 
 def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
     """The report, or why there is none."""
-    from pqext.core.errors import EncryptionError, UnsupportedError
+    from pqext.core.base.errors import EncryptionError, UnsupportedError
 
     try:
         return check(path)

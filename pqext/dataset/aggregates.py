@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk, RowGroup
-from pqext.core.schema import SchemaNode
-from pqext.core.statistics import is_cuttable
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.statistics import is_cuttable
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching

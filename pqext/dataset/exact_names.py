@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions.dotted_names import dotted_columns, exact
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.planning.projection import Computed

@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.base.pickling import PickledByFields
+from pqext.core.base.suggestions import listed
 from pqext.core.files.summary_files import footer_crc
-from pqext.core.limits import Limits
-from pqext.core.pickling import PickledByFields
-from pqext.core.reader import ParquetFile
-from pqext.core.suggest import listed
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.exact_names import ExactNames
 from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of

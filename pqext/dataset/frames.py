@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pqext.core.keywords import ScanKeywords
+from pqext.core.options.keywords import ScanKeywords
 from pqext.dataset.expressions import col
 from pqext.dataset.notations.dnf import Filter
 from pqext.dataset.reading import scan

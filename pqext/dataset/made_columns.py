@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pqext.core.errors import GeometryError, ParquetError
+from pqext.core.base.errors import GeometryError, ParquetError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pqext.core.suggest import not_a_column
+from pqext.core.base.suggestions import not_a_column
 from pqext.dataset.expressions import Column, Expression, Value
 from pqext.dataset.expressions.dotted_names import replace_columns
 from pqext.dataset.planning.projection import Computed

@@ -7,9 +7,9 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from pqext.core.keywords import ReadKeywords, ScanKeywords
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions, from_keywords
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options.keywords import ReadKeywords, ScanKeywords
+from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.dataset.files.file_set import FileSet, OnInvalid
 from pqext.dataset.files.sources import find_sources, located
 from pqext.dataset.files.summaries import expanded

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pyarrow as pa
 
-from pqext.core.budget import Budget
-from pqext.core.suggest import answering
+from pqext.core.base.budget import Budget
+from pqext.core.base.suggestions import answering
 from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.presentation.columns import Formats, GeometryFormat, VariantFormat
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.display import as_html, folded, with_headings
-from pqext.core.suggest import Suggesting, answering, around, listed
-from pqext.core.text import visible
+from pqext.core.base.display import as_html, folded, with_headings
+from pqext.core.base.suggestions import Suggesting, answering, around, listed
+from pqext.core.base.text import visible
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.execution.metrics import Metrics
 from pqext.dataset.expressions import all_of

@@ -140,7 +140,7 @@ def _at_least(asked: Asked) -> tuple[str, float] | None:
 
 
 def _rows(path: Path) -> int:
-    from pqext.core.reader import ParquetFile
+    from pqext.core.read.reader import ParquetFile
 
     with ParquetFile(path) as file:
         return file.num_rows

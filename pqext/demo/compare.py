@@ -53,7 +53,7 @@ def _number(text: str) -> dict[str, str]:
 def by_pqext(path: Path, columns: Columns) -> Iterator[Row]:
     """The rows as pqext reads them on this machine, without Spark."""
     from pqext import variant
-    from pqext.core.reader import ParquetFile
+    from pqext.core.read.reader import ParquetFile
 
     with ParquetFile(path) as file:
         for batch in file.iter_batches(columns=[columns.variant, columns.geometry]):

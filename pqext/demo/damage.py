@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
 
 
 def destroy_others(path: Path, kept: Collection[int], copy: Path) -> int:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from pqext import variant
-from pqext.core.metadata import Type
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
+from pqext.core.format.metadata import Type
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import SchemaNode
 from pqext.demo.source import Shown, Threshold
 from pqext.report.model import Box
 from pqext.variant.access.path import format_path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 import pqext.spark as on_spark
-from pqext.core.sink import Sink
+from pqext.core.io.sink import Sink
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
 from pqext.demo.faults import unwrapped

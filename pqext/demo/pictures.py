@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
 from pqext.inspection import Column, inspect
 from pqext.report.model import Box, Chunk, FilePicture, RowGroup
 from pqext.variant.shredding.schema import schema_of_storage

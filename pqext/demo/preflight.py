@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from pqext import variant
-from pqext.core.errors import UnsupportedError, VariantError
-from pqext.core.suggest import did_you_mean, listed
+from pqext.core.base.errors import UnsupportedError, VariantError
+from pqext.core.base.suggestions import did_you_mean, listed
 from pqext.demo.source import Source
 from pqext.text import shorten
 from pqext.variant.access.path import format_path, parse

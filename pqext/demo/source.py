@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pqext.core.sink import Sink
+from pqext.core.io.sink import Sink
 from pqext.examples import earthquakes
 from pqext.report.model import Box
 from pqext.variant.access.path import format_path, parse

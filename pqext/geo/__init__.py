@@ -5,7 +5,7 @@ Names load when they are used: shapely and pyproj are slow to import.
 
 from __future__ import annotations
 
-from pqext.core.lazy import attach
+from pqext.core.base.lazy_imports import attach
 
 _OF_OTHERS = {
     "read_parquet": "it is pqext.read_table, or geo.read_geopandas for a GeoDataFrame",

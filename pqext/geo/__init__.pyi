@@ -3,7 +3,7 @@ import typing
 
 import geopandas
 
-import pqext.core.keywords
+import pqext.core.options.keywords
 
 from . import crs as crs
 from .box import BoundingBox as BoundingBox
@@ -104,5 +104,5 @@ def read_geopandas(
     filter: typing.Any = None,
     bbox: typing.Any = None,
     geometry: str | None = None,
-    **keywords: typing.Unpack[pqext.core.keywords.ScanKeywords],
+    **keywords: typing.Unpack[pqext.core.options.keywords.ScanKeywords],
 ) -> geopandas.GeoDataFrame: ...

@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import PAGE_BOXES, Adopted, ChunkFacts, Derived, Notes, Storage, StoredColumn, WrittenColumn
-from pqext.core.errors import GeometryError
-from pqext.core.indexes.row_ranges import merged
-from pqext.core.suggest import around, did_you_mean
-from pqext.core.types.geometries import crs_label
-from pqext.core.warn import warn
+from pqext.core.base.errors import GeometryError
+from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.warn import warn
+from pqext.core.schema.annotations import (
+    PAGE_BOXES,
+    Adopted,
+    ChunkFacts,
+    Derived,
+    Notes,
+    Storage,
+    StoredColumn,
+    WrittenColumn,
+)
+from pqext.core.schema.row_ranges import merged
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import coordinate_range, geoparquet, geoparquet_types, geoparquet_writing, native_encodings, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
@@ -36,17 +45,17 @@ from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, sum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pqext.core.facts import RowGroupFacts
-    from pqext.core.indexes.row_ranges import RowRanges
-    from pqext.core.options import ReadOptions, WriteOptions
-    from pqext.core.schema import SchemaNode
+    from pqext.core.options.read_write import ReadOptions, WriteOptions
+    from pqext.core.schema.facts import RowGroupFacts
+    from pqext.core.schema.nodes import SchemaNode
+    from pqext.core.schema.row_ranges import RowRanges
 
 _OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
 _PROJJSON_KEYS = frozenset({"$schema", "type", "name"})
 
 
 class GeospatialHandler(OrdersRows):
-    """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.annotations.AnnotationHandler`."""
+    """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.schema.annotations.AnnotationHandler`."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
         """The binary field under the marks of ``geoarrow.wkb``, with the file's crs and edges.

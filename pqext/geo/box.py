@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pqext.core import metadata
+    from pqext.core.format import metadata
 
 WORTH_WRAPPING = 0.1
 """Degrees by which a box must become narrower to be written in the form that not every reader understands."""
@@ -101,7 +101,7 @@ class BoundingBox:
 
     def to_metadata(self) -> metadata.BoundingBox:
         """The structure that a file stores."""
-        from pqext.core import metadata
+        from pqext.core.format import metadata
 
         return metadata.BoundingBox(
             xmin=self.xmin,

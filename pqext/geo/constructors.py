@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pqext.core.types.geometries import crs_label
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo import geoarrow, wkb
 from pqext.geo.text import geojson, wkt

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.crs import LATITUDES, LONGITUDES, SLACK
 from pqext.geo.kernels.boxes import row_boxes

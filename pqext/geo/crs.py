@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.errors import GeometryError
-from pqext.core.suggest import around, did_you_mean
-from pqext.core.types.geometries import crs_label
+from pqext.core.base.errors import GeometryError
+from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.schema.types.geometries import crs_label
 
 if TYPE_CHECKING:
     import pyproj

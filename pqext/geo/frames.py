@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from pqext.core.arrow_check import check_table
-from pqext.core.errors import AnnotationWarning, GeometryError
-from pqext.core.frames import PANDAS_FAULTS, convert_table
-from pqext.core.keywords import WriteKeywords
-from pqext.core.options import WriteOptions
-from pqext.core.suggest import around
-from pqext.core.types.geometries import crs_label
-from pqext.core.warn import warn
-from pqext.core.writer import write_table
+from pqext.core.base.errors import AnnotationWarning, GeometryError
+from pqext.core.base.suggestions import around
+from pqext.core.base.warn import warn
+from pqext.core.options.keywords import WriteKeywords
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.read.data_frames import PANDAS_FAULTS, convert_table
+from pqext.core.schema.arrow_check import check_table
+from pqext.core.schema.types.geometries import crs_label
+from pqext.core.write.writer import write_table
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet
 from pqext.geo.types import GeospatialType, geometry_field, type_of

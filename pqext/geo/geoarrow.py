@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.annotations import EXTENSION_NAME
-from pqext.core.arrow_check import check_array
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
+from pqext.core.schema.annotations import EXTENSION_NAME
+from pqext.core.schema.arrow_check import check_array
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
 from pqext.geo.wkb import GeometryArray, like_input, storage_type, to_iso_wkb

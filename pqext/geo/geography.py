@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.edge_boxes import edge_boxes

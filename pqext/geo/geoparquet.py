@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pqext.core.errors import GeometryError
-from pqext.core.metadata import Type
+from pqext.core.base.errors import GeometryError
+from pqext.core.format.metadata import Type
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import BOUNDS
@@ -24,8 +24,8 @@ from pqext.geo.summary import union
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
-    from pqext.core.facts import RowGroupFacts
-    from pqext.core.schema import SchemaNode
+    from pqext.core.schema.facts import RowGroupFacts
+    from pqext.core.schema.nodes import SchemaNode
 
 KEY = "geo"
 VERSION = "2.0.0"

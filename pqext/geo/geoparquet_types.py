@@ -6,19 +6,19 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.annotations import Adopted
-from pqext.core.errors import GeometryError
-from pqext.core.metadata import Type
-from pqext.core.suggest import around
-from pqext.core.types.geometries import crs_label
+from pqext.core.base.errors import GeometryError
+from pqext.core.base.suggestions import around
+from pqext.core.format.metadata import Type
+from pqext.core.schema.annotations import Adopted
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo import native_encodings
 from pqext.geo.geoparquet import crs_of, described
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
-    from pqext.core.metadata import LogicalType
-    from pqext.core.schema import SchemaNode
+    from pqext.core.format.metadata import LogicalType
+    from pqext.core.schema.nodes import SchemaNode
 
 
 def adopted(text: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:

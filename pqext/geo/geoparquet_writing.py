@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.types.geometries import NAMES
+from pqext.core.schema.types.geometries import NAMES
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import BOUNDS
 from pqext.geo.geoparquet import VERSION, numbers, of_type
@@ -14,8 +14,8 @@ from pqext.geo.summary import merge
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
-    from pqext.core.annotations import WrittenColumn
-    from pqext.core.metadata import ColumnMetaData
+    from pqext.core.format.metadata import ColumnMetaData
+    from pqext.core.schema.annotations import WrittenColumn
 
 
 def metadata(

@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core import shape
-from pqext.core.errors import GeometryError
-from pqext.core.metadata import Type
-from pqext.core.options import ReadOptions
+from pqext.core.base.errors import GeometryError
+from pqext.core.format.metadata import Type
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema import shape
 from pqext.geo.box import BoundingBox
 from pqext.geo.geoarrow import check_layout, from_geoarrow
 
 if TYPE_CHECKING:
-    from pqext.core.facts import RowGroupFacts
-    from pqext.core.schema import SchemaNode
+    from pqext.core.schema.facts import RowGroupFacts
+    from pqext.core.schema.nodes import SchemaNode
 
 ENCODINGS = frozenset({"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"})
 

@@ -1,7 +1,8 @@
 """A box for every page of a geometry column, kept in the metadata of its chunk as an extension.
 
-The format has boxes for whole chunks only. Ours stand in a framed extension (:mod:`pqext.core.extension.framed`), or
-in an entry of a container beside others, of the chunk's ColumnMetaData, with the payload
+The format has boxes for whole chunks only. Ours stand in a framed extension
+(:mod:`pqext.core.format.extension.framed`), or in an entry of a container beside others, of the chunk's ColumnMetaData,
+with the payload
 
     1 byte    version, 1
     4 bytes   number of pages, little-endian
@@ -23,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.annotations import PAGE_BOXES
-from pqext.core.errors import CorruptFileError, GeometryError, LimitError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, GeometryError, LimitError, UnsupportedError
+from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import box_within_range
@@ -34,8 +35,8 @@ from pqext.geo.summary import EdgeBoxes, is_planar_on_globe
 from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:
-    from pqext.core.facts import LeafFacts, PageFacts
-    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.format.metadata import GeospatialStatistics
+    from pqext.core.schema.facts import LeafFacts, PageFacts
     from pqext.geo.kernels.boxes import Summary
     from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.types import GeospatialType

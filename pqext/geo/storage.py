@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pqext.core.annotations import Storage
+from pqext.core.schema.annotations import Storage
 from pqext.geo.geoarrow import as_wkb
 from pqext.geo.types import GeospatialType
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import WORTH_WRAPPING, BoundingBox
 from pqext.geo.coordinate_range import box_within_range, within_range
@@ -27,7 +27,7 @@ from pqext.geo.types import Edges, GeospatialType, array_type
 from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, require_bytes, summaries
 
 if TYPE_CHECKING:
-    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.format.metadata import GeospatialStatistics
 
 BOUNDS = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
 BOUNDS_TYPE = pa.struct([pa.field(name, pa.float64()) for name in BOUNDS])
@@ -148,7 +148,7 @@ def describe(
     array: GeometryArray, type: GeospatialType, parts: Sequence[Summary], edges: EdgeBoxes | None = None
 ) -> GeospatialStatistics:
     """The statistics of an array whose ``parts`` are known already: see :func:`statistics`."""
-    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.format.metadata import GeospatialStatistics
 
     types = sorted({code for part in parts for code in part.types})
     box = bounding_box(parts)
@@ -218,7 +218,7 @@ def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) ->
     In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest stretch of X
     that no chunk's box covers.
     """
-    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.format.metadata import GeospatialStatistics
 
     geographic = crs_.is_geographic(crs_.normalize(crs)) is True
     parts = list(statistics)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
-from pqext.core.arrow_check import check_table
-from pqext.core.errors import GeometryError
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.errors import GeometryError
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.schema.arrow_check import check_table
 from pqext.geo import crs as crs_
 from pqext.geo.wkb import holds_bytes, storage_type
 
 if TYPE_CHECKING:
-    from pqext.core.metadata import LogicalType
+    from pqext.core.format.metadata import LogicalType
 
 Edges = Literal["planar", "spherical", "vincenty", "thomas", "andoyer", "karney"]
 EDGES: tuple[Edges, ...] = get_args(Edges)
@@ -55,7 +55,7 @@ class GeospatialType:
 
     def logical_type(self) -> LogicalType:
         """GEOMETRY(crs) or GEOGRAPHY(crs, algorithm); defaults are left unset."""
-        from pqext.core.metadata import EdgeInterpolationAlgorithm, GeographyType, GeometryType, LogicalType
+        from pqext.core.format.metadata import EdgeInterpolationAlgorithm, GeographyType, GeometryType, LogicalType
 
         if self.planar:
             return LogicalType(GEOMETRY=GeometryType(crs=self.crs))

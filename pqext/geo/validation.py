@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from pqext.core.errors import GeometryError
-from pqext.core.text import visible
+from pqext.core.base.errors import GeometryError
+from pqext.core.base.text import visible
 from pqext.geo.wkb import GeometryArray, binary_chunks, summaries
 
 OnFault = Literal["return", "raise"]

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.arrow_check import check_array
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
+from pqext.core.schema.arrow_check import check_array
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from pqext.core.arrow_schema.text import KEY
+from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, FileFacts, Part
 from pqext.text import counted, shorten, size
 

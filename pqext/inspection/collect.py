@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pqext.core import metadata as format
-from pqext.core.annotations import extension_name
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ParquetError
-from pqext.core.extension.container import parts
-from pqext.core.extension.jump_table import JUMP_TABLE, fits
-from pqext.core.extension.second_copy import SECOND_COPY
-from pqext.core.facts import LeafDescription, RowGroupDescription
-from pqext.core.flat.framing import FLATBUFFERS, agrees, is_beside
-from pqext.core.footer import ENCRYPTED_MAGIC
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
-from pqext.core.predicate import Bounds
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import Schema, SchemaNode
-from pqext.core.suggest import did_you_mean
-from pqext.core.types.geometries import named
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC
+from pqext.core.format import metadata as format
+from pqext.core.format.extension.container import parts
+from pqext.core.format.predicate import Bounds
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.second_copy import SECOND_COPY
+from pqext.core.schema.annotations import extension_name
+from pqext.core.schema.facts import LeafDescription, RowGroupDescription
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.types.geometries import named
 from pqext.inspection.model import Column, Extension, Field, FooterFacts, RowGroup
 from pqext.inspection.report import Report
 from pqext.inspection.values import enum_name, logical_type, show

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ParquetError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
 from pqext.inspection.advice import savings
 from pqext.inspection.collect import describe
 from pqext.inspection.model import FileFacts, FileLayout, PageSizes, Part

@@ -6,26 +6,26 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from pqext.core.annotations import extension_name
-from pqext.core.buffers import Bytes
-from pqext.core.checkpoints import CHECKPOINT
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.base.text import counted
 from pqext.core.encryption.reading import MissingKeyError
-from pqext.core.enums import DICTIONARY_ENCODINGS
-from pqext.core.errors import ParquetError
-from pqext.core.extension.container import parts as entries
-from pqext.core.extension.jump_table import JUMP_TABLE
-from pqext.core.extension.second_copy import SECOND_COPY, of_chunk
-from pqext.core.flat.framing import FLATBUFFERS
-from pqext.core.footer import MAGIC, TRAILER_BYTES
+from pqext.core.footer.checkpoints import CHECKPOINT
+from pqext.core.footer.flatbuffers.framing import FLATBUFFERS
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
+from pqext.core.footer.thrift_footer import MAGIC, TRAILER_BYTES
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.extension.container import parts as entries
+from pqext.core.format.metadata import BloomFilterHeader, ColumnMetaData, PageHeader, PageType
+from pqext.core.format.metadata import ColumnChunk as StoredChunk
+from pqext.core.format.thrift import EXTENSION_IDS, decode
+from pqext.core.io.source import Source
 from pqext.core.kernels.thrift import scan_fields
-from pqext.core.limits import Limits
-from pqext.core.metadata import BloomFilterHeader, ColumnMetaData, PageHeader, PageType
-from pqext.core.metadata import ColumnChunk as StoredChunk
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk
-from pqext.core.source import Source
-from pqext.core.text import counted
-from pqext.core.thrift import EXTENSION_IDS, decode
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import ColumnChunk
+from pqext.core.read.second_copy import SECOND_COPY, of_chunk
+from pqext.core.schema.annotations import extension_name
 from pqext.inspection.model import Kind, Part
 
 MAX_CHUNKS = 20_000

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from pqext.core.arrow_schema.text import KEY
+from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, Field, FileFacts, FooterFacts, RowGroup
 from pqext.text import shorten, size, visible
 

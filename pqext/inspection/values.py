@@ -9,10 +9,10 @@ from uuid import UUID
 
 import numpy as np
 
-from pqext.core.metadata import EdgeInterpolationAlgorithm, LogicalType, Type
-from pqext.core.predicate import Value
-from pqext.core.schema import SchemaNode
-from pqext.core.types.geometries import crs_label
+from pqext.core.format.metadata import EdgeInterpolationAlgorithm, LogicalType, Type
+from pqext.core.format.predicate import Value
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.types.geometries import crs_label
 
 _EPOCH = date(1970, 1, 1)
 _MAX_BYTES = 64

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pqext.core.lazy import attach
+from pqext.core.base.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -11,16 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core import shape
+from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.encryption.reading import MissingKeyError
-from pqext.core.errors import ParquetError, UnsupportedError
-from pqext.core.leaf_runs import contents, runs
-from pqext.core.orders import is_float, to_write
-from pqext.core.predicate import Value
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk, RowGroup
-from pqext.core.schema import SchemaNode
-from pqext.core.shape import LeafShape
+from pqext.core.format.predicate import Value
+from pqext.core.read.leaf_runs import contents, runs
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.orders import is_float, to_write
+from pqext.core.schema.shape import LeafShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class ColumnSummary:
     """One leaf over some rows; ``None`` is unknown.
 
     ``num_values`` counts entries, nulls and those of empty lists included. ``minimum`` and ``maximum`` bound every
-    value that is neither null nor NaN, in the form in which values compare (:data:`pqext.core.predicate.Value`); a
-    zero bound of a float is -0.0 or 0.0, whichever is further out. They are ``tight`` when both are known to occur.
+    value that is neither null nor NaN, in the form in which values compare (:data:`pqext.core.format.predicate.Value`);
+    a zero bound of a float is -0.0 or 0.0, whichever is further out. They are ``tight`` when both are known to occur.
     ``nan_count`` is 0 for types without NaN.
     """
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pqext.core import shape
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ErrorsNamePath, UnsupportedError
-from pqext.core.limits import Limits
-from pqext.core.schema import SchemaNode
-from pqext.core.shape import GroupShape, ListShape, Shape
-from pqext.core.suggest import not_a_column, not_a_list
+from pqext.core.base.errors import ErrorsNamePath, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import not_a_column, not_a_list
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.shape import GroupShape, ListShape, Shape
 from pqext.metrics import z85
 from pqext.metrics.columns import ColumnSummary
 from pqext.metrics.delta_values import dumps, json_value

@@ -12,9 +12,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pqext.core.metadata import Type
-from pqext.core.predicate import Value
-from pqext.core.types.logical import LeafType
+from pqext.core.format.metadata import Type
+from pqext.core.format.predicate import Value
+from pqext.core.schema.types.logical import LeafType
 from pqext.metrics.truncation import lower_text, upper_text_with_tie_breaker
 
 TEXT = 32

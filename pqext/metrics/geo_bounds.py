@@ -11,12 +11,12 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pqext.core.errors import GeometryError, ParquetError
-from pqext.core.leaf_runs import runs
-from pqext.core.metadata import GeospatialStatistics
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.shape import LeafShape
+from pqext.core.base.errors import GeometryError, ParquetError
+from pqext.core.format.metadata import GeospatialStatistics
+from pqext.core.read.leaf_runs import runs
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.shape import LeafShape
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import box_within_range
 from pqext.geo.summary import describe, union

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from pqext.core import shape
-from pqext.core.errors import CorruptFileError
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.metrics.single_values import iceberg_type
 
 MAX_DEPTH = 100

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ErrorsNamePath
-from pqext.core.limits import Limits
-from pqext.core.orders import is_float
-from pqext.core.reader import ParquetFile
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.errors import ErrorsNamePath
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.orders import is_float
 from pqext.metrics.columns import ColumnSummary, stored_bytes
 from pqext.metrics.geo_bounds import corner
 from pqext.metrics.iceberg_fields import TableField, fields_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.shape import LeafShape
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.shape import LeafShape
 from pqext.geo.box import BoundingBox
 from pqext.metrics import geo_bounds, variant_bounds, variant_values
 from pqext.metrics.columns import ColumnSummary, has_key, leaf_shapes, of_data, of_footer, own_chunk

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from pqext.core.metadata import Type
-from pqext.core.predicate import Value
-from pqext.core.types.logical import LeafType
+from pqext.core.format.metadata import Type
+from pqext.core.format.predicate import Value
+from pqext.core.schema.types.logical import LeafType
 from pqext.metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
 
 

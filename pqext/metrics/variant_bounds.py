@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pqext.core.errors import ParquetError
-from pqext.core.metadata import Type
-from pqext.core.predicate import Value
-from pqext.core.schema import SchemaNode
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import Type
+from pqext.core.format.predicate import Value
+from pqext.core.schema.nodes import SchemaNode
 from pqext.metrics import z85
 from pqext.metrics.columns import ColumnSummary
 from pqext.metrics.single_values import unscaled_of

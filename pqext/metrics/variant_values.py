@@ -11,11 +11,11 @@ from io import BytesIO
 
 import pyarrow as pa
 
-from pqext.core import shape
-from pqext.core.errors import ParquetError
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.writer import write_table
+from pqext.core.base.errors import ParquetError
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.write.writer import write_table
 from pqext.metrics.columns import ColumnSummary, merge, of_footer
 from pqext.metrics.variant_bounds import PathBounds, TypedPath, bounds_of, typed_paths
 from pqext.variant.shredding.infer import infer_schema

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pqext.core.damage import Damage
-from pqext.core.errors import LimitError, ParquetError
-from pqext.core.leaf_runs import is_byte_array_decimal
-from pqext.core.limits import Limits
-from pqext.core.metadata import SchemaElement
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import Schema, SchemaNode
-from pqext.core.schema_tree import from_elements
-from pqext.core.shape import Shape
-from pqext.core.source import Source
+from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import SchemaElement
+from pqext.core.io.source import Source
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.damage import Damage
+from pqext.core.read.leaf_runs import is_byte_array_decimal
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.shape import Shape
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata, first_of_each
 from pqext.verification import verify
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pqext.core.buffers import Bytes, view
-from pqext.core.chunk_places import start_of
-from pqext.core.footer import FootedSource, Footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
-from pqext.core.source import Source
-from pqext.core.thrift import decode, encode
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.limits import Limits
+from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.footer.thrift_footer import FootedSource, Footer
+from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.source import Source
 
 Assigned = Literal["footer", "moved", "contradicted", "only", "regular", "told"]
 """A footer, one before which bytes are missing or too many, one that values contradict, and the ways in which

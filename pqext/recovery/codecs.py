@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pqext.core import compression
-from pqext.core.buffers import Bytes
-from pqext.core.errors import ParquetError
-from pqext.core.metadata import CompressionCodec
-from pqext.core.page import RawPage
-from pqext.core.source import Source
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import ParquetError
+from pqext.core.format import compression
+from pqext.core.format.metadata import CompressionCodec
+from pqext.core.io.source import Source
+from pqext.core.read.pages.page import RawPage
 from pqext.recovery.pages import Page
 
 CODECS = tuple(

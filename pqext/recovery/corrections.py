@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 
-from pqext.core.checkpoints import ask_schema
-from pqext.core.errors import ParquetError
-from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement, Type
-from pqext.core.schema import SchemaNode
-from pqext.core.schema_tree import from_elements
-from pqext.core.source import Source
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.checkpoints import ask_schema
+from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement, Type
+from pqext.core.io.source import Source
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.claims import ClaimedGroup
 from pqext.recovery.placing import lines, pages_of
 

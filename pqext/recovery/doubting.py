@@ -8,13 +8,13 @@ from copy import copy
 from dataclasses import replace
 from warnings import catch_warnings, simplefilter
 
-from pqext.core.encoding_stats import DATA_PAGES, are_as_counted
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, Type
-from pqext.core.schema import SchemaNode
-from pqext.core.schema_tree import from_elements
-from pqext.core.source import Source
-from pqext.core.suggest import listed
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import listed
+from pqext.core.footer.encoding_statistics import DATA_PAGES, are_as_counted
+from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, Type
+from pqext.core.io.source import Source
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery import placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata, first_of_each
 from pqext.recovery.codecs import Codecs

@@ -10,12 +10,12 @@ from warnings import catch_warnings, simplefilter
 
 import pyarrow as pa
 
-from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
-from pqext.core.checkpoints import follows_its_data, told_end
-from pqext.core.chunk_places import start_of
-from pqext.core.errors import ParquetError
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import listed
+from pqext.core.footer.checkpoints import follows_its_data, told_end
+from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnMetaData,
     CompressionCodec,
@@ -26,11 +26,11 @@ from pqext.core.metadata import (
     RowGroup,
     SchemaElement,
 )
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.schema_tree import from_elements
-from pqext.core.source import Source
-from pqext.core.suggest import listed
+from pqext.core.io.source import Source
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery import grouping, placing
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, first_of_each
 from pqext.recovery.codecs import CODECS, Codecs

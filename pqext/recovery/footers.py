@@ -14,21 +14,21 @@ from functools import partial
 from itertools import islice
 from typing import Literal
 
-from pqext.core.buffers import Bytes
-from pqext.core.checkpoints import ask_schema, find_checkpoints, is_of_a_value
-from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.extension.framed import FRAME_BYTES
-from pqext.core.flat.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
-from pqext.core.flat.lookup import FlatLookup
-from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
-from pqext.core.footer_forms import without_copies
-from pqext.core.indexed.structs import peeked
-from pqext.core.leb128 import uleb
-from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, RowGroup, SchemaElement
-from pqext.core.schema_tree import from_elements
-from pqext.core.source import Source
-from pqext.core.thrift import decode
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import Limits
+from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
+from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
+from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES
+from pqext.core.footer.writing import without_copies
+from pqext.core.format.extension.framed import FRAME_BYTES
+from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement
+from pqext.core.format.thrift import decode
+from pqext.core.io.source import Source
+from pqext.core.schema.lazy_tree import from_elements
 from pqext.text import counted
 
 Kind = Literal["end", "inside", "checkpoint", "FlatBuffers", "without its frame", "torn"]

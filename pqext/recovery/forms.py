@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core import shape
-from pqext.core.errors import ParquetError
-from pqext.core.leaf_runs import has_empty, is_byte_array_decimal
-from pqext.core.limits import Limits
-from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
-from pqext.core.reader import ParquetFile
-from pqext.core.schema_tree import from_elements
-from pqext.core.source import Source
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.io.source import Source
+from pqext.core.read.leaf_runs import has_empty, is_byte_array_decimal
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.checking import opened, quiet
 from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.codecs import Codecs

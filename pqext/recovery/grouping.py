@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pqext.core.schema import SchemaNode
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.footers import Effort
 from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page, Segment

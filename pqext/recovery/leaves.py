@@ -6,21 +6,21 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from pqext.core import shape
-from pqext.core.budget import Account, Budget
-from pqext.core.buffers import Bytes, allocate
-from pqext.core.encodings import plain, rle
-from pqext.core.encodings.choose import SUITABLE
-from pqext.core.enums import DICTIONARY_ENCODINGS
-from pqext.core.errors import ParquetError
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.buffers import Bytes, allocate
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.encodings import plain, rle
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import ColumnMetaData, Encoding, Type
+from pqext.core.io.source import Source
 from pqext.core.kernels import levels as level_kernel
-from pqext.core.leaf_column import LeafColumnBuilder
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnMetaData, Encoding, Type
-from pqext.core.page import open_data, open_dictionary
-from pqext.core.schema import Schema, SchemaNode
-from pqext.core.shape import LeafShape
-from pqext.core.source import Source
+from pqext.core.read.leaf_column import LeafColumnBuilder
+from pqext.core.read.pages.page import open_data, open_dictionary
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.shape import LeafShape
+from pqext.core.write.encoding_choice import SUITABLE
 from pqext.recovery import levels
 from pqext.recovery.codecs import Codecs, raw
 from pqext.recovery.pages import Page

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pqext.core.buffers import Bytes, allocate
-from pqext.core.encodings import rle
-from pqext.core.enums import DICTIONARY_ENCODINGS
+from pqext.core.base.buffers import Bytes, allocate
+from pqext.core.base.leb128 import read_uleb
+from pqext.core.format.encodings import rle
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Encoding, FieldRepetitionType
 from pqext.core.kernels import run_ends
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.leb128 import read_uleb
-from pqext.core.metadata import Encoding, FieldRepetitionType
-from pqext.core.page import OpenedPages
-from pqext.core.schema import SchemaNode
+from pqext.core.read.pages.page import OpenedPages
+from pqext.core.schema.nodes import SchemaNode
 
 _GROUP = 7
 """Values that fill the last group of packed ones."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pqext.core.limits import Limits
-from pqext.core.schema_tree import from_elements
+from pqext.core.base.limits import Limits
+from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.report import Loss

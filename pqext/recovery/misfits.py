@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pqext.core.limits import Limits
-from pqext.core.source import Source
+from pqext.core.base.limits import Limits
+from pqext.core.io.source import Source
 from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import Claims
 from pqext.recovery.codecs import Codecs

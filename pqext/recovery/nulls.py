@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from isal import isal_zlib
 
-from pqext.core.buffers import Bytes, view
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import (
     ColumnMetaData,
     CompressionCodec,
     DataPageHeader,
@@ -17,10 +17,10 @@ from pqext.core.metadata import (
     PageHeader,
     PageType,
 )
-from pqext.core.schema import SchemaNode
-from pqext.core.schema_tree import from_elements
-from pqext.core.source import Source
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
+from pqext.core.io.source import Source
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import ClaimedGroup, Claims
 

@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from isal import isal_zlib
 
-from pqext.core.buffers import EMPTY
-from pqext.core.errors import ParquetError
-from pqext.core.footer import MAGIC
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.buffers import EMPTY
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.thrift_footer import MAGIC
+from pqext.core.format.metadata import (
     BloomFilterHeader,
     ColumnIndex,
     Encoding,
@@ -27,8 +27,8 @@ from pqext.core.metadata import (
     PageType,
     SchemaElement,
 )
-from pqext.core.source import Source
-from pqext.core.thrift import decode
+from pqext.core.format.thrift import decode
+from pqext.core.io.source import Source
 from pqext.recovery.footers import WINDOW, Effort
 
 _HEADER = 16 << 10

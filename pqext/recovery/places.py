@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pqext.core.source import Source
-from pqext.core.sources.locate import locate, may_be_same
+from pqext.core.io.source import Source
+from pqext.core.io.sources.locations import locate, may_be_same
 
 
 def refuse_same(

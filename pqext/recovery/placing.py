@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from warnings import catch_warnings, simplefilter
 
-from pqext.core.chunk_places import start_of
-from pqext.core.errors import ParquetError
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement
-from pqext.core.source import Source
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement
+from pqext.core.io.source import Source
 from pqext.recovery.claims import ClaimedSource, end_of
 from pqext.recovery.pages import Page, chain
 from pqext.recovery.writing import moved

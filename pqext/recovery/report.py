@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pqext.core.damage import told_rows
+from pqext.core.read.damage import told_rows
 from pqext.recovery.claims import Assigned
 from pqext.text import counted, visible
 

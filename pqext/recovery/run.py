@@ -8,18 +8,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from pqext.core.errors import ParquetError, UnsupportedError
-from pqext.core.files.rewrite import copy_bytes
-from pqext.core.footer import MAGIC
-from pqext.core.footer_reading import read_footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import CompressionCodec
-from pqext.core.other_formats import looks_like
-from pqext.core.schema_tree import from_elements
-from pqext.core.sink import Sink
-from pqext.core.source import PathSource, Source
-from pqext.core.sources.opening import open_source
-from pqext.core.unfinished import with_unfinished
+from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.rewrite import copy_bytes
+from pqext.core.footer.thrift_footer import MAGIC
+from pqext.core.format.file_signatures import looks_like
+from pqext.core.format.metadata import CompressionCodec
+from pqext.core.io.sink import Sink
+from pqext.core.io.source import PathSource, Source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.io.unfinished_files import with_unfinished
+from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery import footers, forms, schemas, settling
 from pqext.recovery.checking import Verdict, judge, quiet, without
 from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.limits import Limits
-from pqext.core.local_paths import scheme_of
-from pqext.core.metadata import KeyValue, SchemaElement
-from pqext.core.reader import ParquetFile
-from pqext.core.writer import write_table
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.limits import Limits
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.format.metadata import KeyValue, SchemaElement
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import write_table
 from pqext.recovery.claims import Claims
 from pqext.recovery.ddl import columns
 from pqext.recovery.writing import true_pairs

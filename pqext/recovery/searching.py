@@ -11,9 +11,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
-from pqext.core.enums import DICTIONARY_ENCODINGS
-from pqext.core.metadata import Encoding
-from pqext.core.schema import SchemaNode
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Encoding
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.footers import Effort
 from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page, Segment

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 
-from pqext.core.limits import Limits
-from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
-from pqext.core.source import Source
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.io.source import Source
 from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.forms import largest, other_types
 from pqext.recovery.placing import alone, lines

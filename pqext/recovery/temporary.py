@@ -6,8 +6,8 @@ import os
 from tempfile import TemporaryDirectory
 from types import TracebackType
 
-from pqext.core.files.rewrite import COPIED_BYTES
-from pqext.core.source import PathSource, Source
+from pqext.core.footer.rewrite import COPIED_BYTES
+from pqext.core.io.source import PathSource, Source
 
 
 class TemporaryFiles:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pqext.core.enums import DICTIONARY_ENCODINGS
-from pqext.core.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
-from pqext.core.schema import SchemaNode
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Encoding, FieldRepetitionType, SchemaElement, Type
+from pqext.core.schema.nodes import SchemaNode
 from pqext.recovery.footers import Effort
 from pqext.recovery.leaves import Chunks, may_hold
 from pqext.recovery.pages import Page

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pqext.core.chunk_places import start_of
-from pqext.core.files.rewrite import copy_bytes
-from pqext.core.footer import MAGIC, serialise_footer
-from pqext.core.metadata import ColumnMetaData, KeyValue
-from pqext.core.sink import Sink
-from pqext.core.source import Source
+from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.footer.rewrite import copy_bytes
+from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
+from pqext.core.format.metadata import ColumnMetaData, KeyValue
+from pqext.core.io.sink import Sink
+from pqext.core.io.source import Source
 from pqext.recovery.claims import ClaimedGroup, Claims, end_of, file_metadata
 
 

@@ -5,6 +5,6 @@ Public names stand in ``__init__.pyi`` and are imported when they are first used
 
 from __future__ import annotations
 
-from pqext.core.lazy import attach
+from pqext.core.base.lazy_imports import attach
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__, {})

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ParquetError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
-from pqext.core.sources.locate import locate
-from pqext.core.workers import Workers
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.workers import Workers
+from pqext.core.io.sources.locations import locate
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.folders import all_parts, pending, remove, substitute
 from pqext.skipping.format.reading import part_files

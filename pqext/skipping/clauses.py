@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.dataset.expressions import And, Expression, Or
 from pqext.dataset.expressions.visitors import normal
 from pqext.skipping.indexes.index import Index

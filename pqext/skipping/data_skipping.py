@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
-from pqext.core.sources.locate import locate
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.io.sources.locations import locate
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.expressions import Base, col
 from pqext.dataset.reading import scan
 from pqext.dataset.scan import Scan

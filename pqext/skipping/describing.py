@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.sources.locate import Location, locate
-from pqext.core.text import visible
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.text import visible
+from pqext.core.io.sources.locations import Location, locate
+from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.folders import SIDE, all_parts, parts_of, within
 from pqext.skipping.format.identifiers import split_object_names

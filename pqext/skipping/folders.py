@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
 
-from pqext.core.sink import Sink
-from pqext.core.sources.locate import Location
+from pqext.core.io.sink import Sink
+from pqext.core.io.sources.locations import Location
 from pqext.skipping.format.reading import part_files
 
 SIDE = "_pqext"

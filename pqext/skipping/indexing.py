@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import ChangedFileError, ParquetError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import Schema
+from pqext.core.base.errors import ChangedFileError, ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import Schema
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files_query import FilesQuery

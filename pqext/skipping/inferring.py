@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.expressions import col
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.reading import scan

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pqext.core.encryption.properties import FileDecryption, check_key
-from pqext.core.errors import EncryptionError
+from pqext.core.base.errors import EncryptionError
+from pqext.core.options.encryption import FileDecryption, check_key
 from pqext.skipping.format.metadata import StoreEncryption
 from pqext.skipping.indexes.index import Index
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.base.workers import Workers
+from pqext.core.io.sources.store import Location
 from pqext.core.kernels.local_files import stamp_files
-from pqext.core.sources.store import Location
-from pqext.core.workers import Workers
 
 _TOGETHER = 4096
 """Files that one thread asks the file system about at a time."""

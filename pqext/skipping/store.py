@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ChangedFileError, CorruptFileError, EncryptionError, ParquetError, UnsupportedError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.pickling import PickledByFields
-from pqext.core.sources.locate import Location, locate
+from pqext.core.base.errors import ChangedFileError, CorruptFileError, EncryptionError, ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.pickling import PickledByFields
+from pqext.core.io.sources.locations import Location, locate
+from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.clauses import Evidence, Refused, asked, refusals

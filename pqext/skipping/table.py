@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.sources.locate import Location
+from pqext.core.io.sources.locations import Location
 from pqext.dataset.files.sources import common_root, find_sources, located, source_name
 from pqext.dataset.one_table.partitions import Partitions, partitions_below, partitions_of
 from pqext.skipping.format.identifiers import table_identifier

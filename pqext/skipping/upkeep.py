@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ParquetError, UnsupportedError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.sources.locate import locate
+from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.io.sources.locations import locate
+from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.folders import SIDE, all_parts, parts_of, pending, remove, substitute, within
 from pqext.skipping.format.metadata import IndexColumn

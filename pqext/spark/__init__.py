@@ -9,7 +9,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from pqext.core.lazy import attach
+from pqext.core.base.lazy_imports import attach
 
 _get, __dir__, _every = attach(__name__, __file__)
 __all__ = [name for name in _every if name != "variant"]  # with * it would take the name of module pqext.variant

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.spark.brief import brief
 from pqext.spark.hadoop_files import with_settings_of_cluster
 from pqext.spark.reading.parquet_reader import Reader, check_given
@@ -29,7 +29,7 @@ class PqextSource(DataSource):
     """``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
 
     Options of reading: :class:`pqext.spark.reading.request.Query`. Options of writing:
-    :class:`pqext.core.options.WriteOptions`.
+    :class:`pqext.core.options.read_write.WriteOptions`.
     """
 
     _has_user_schema = True

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from pqext.core import local_paths
-from pqext.core.errors import UnsupportedError
-from pqext.core.local_paths import scheme_of
-from pqext.core.sources.locate import locate
+from pqext.core.base import local_paths
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import find_sources
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.local_paths import scheme_of
-from pqext.core.sources.secrets import shown
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.io.sources.secrets import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.limits import Limits
-from pqext.core.metadata import Type
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import Type
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Not, Or, iso_text, visitors
 from pqext.dataset.expressions.literals import timestamp_literal, timestamp_nanoseconds
 from pqext.dataset.files.file_set import FileSet

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.spark.functions.udf import quoted
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.text import visible
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.text import visible
 from pqext.spark.months import MARK as INTERVAL
 from pqext.spark.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
 from pqext.spark.writing.carried import KEY as SHREDDING

@@ -17,9 +17,9 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import _parse_datatype_json_string
 
-from pqext.core.annotations import SeenInSpark, for_mark
-from pqext.core.errors import UnsupportedError
-from pqext.core.types.profile import SPARK_NANOSECONDS
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.schema.annotations import SeenInSpark, for_mark
+from pqext.core.schema.types.spark_profile import SPARK_NANOSECONDS
 from pqext.geo import crs as geo_crs
 from pqext.geo import types as geo
 from pqext.variant.shredding.ddl import DdlType, parse_ddl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.core.lazy import attach
+from pqext.core.base.lazy_imports import attach
 
 _OF_OTHERS = {
     "try_variant_get": "it is get",

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core import predicate as questions
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage, StoredColumn
-from pqext.core.errors import VariantError
-from pqext.core.facts import RowGroupFacts
-from pqext.core.indexes.row_ranges import RowRanges
-from pqext.core.metadata import FieldRepetitionType, LogicalType, Type, VariantType
-from pqext.core.options import ReadOptions, WriteOptions
-from pqext.core.schema import SchemaNode
+from pqext.core.base.errors import VariantError
+from pqext.core.format import predicate as questions
+from pqext.core.format.metadata import FieldRepetitionType, LogicalType, Type, VariantType
+from pqext.core.options.read_write import ReadOptions, WriteOptions
+from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage, StoredColumn
+from pqext.core.schema.facts import RowGroupFacts
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.row_ranges import RowRanges
 from pqext.variant import pruning
 from pqext.variant.pruning import VariantPredicate
 from pqext.variant.shredding.choice import Shredding, shredding
@@ -49,7 +49,7 @@ class VariantStorage(Storage):
 
 
 class VariantHandler:
-    """Implements ``pqext.core.annotations.AnnotationHandler``."""
+    """Implements ``pqext.core.schema.annotations.AnnotationHandler``."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
         """The marked variant field; with ``options.shredded`` the storage struct, marked within.

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.arrow_check import check_array
-from pqext.core.polars_types import with_arrow_types
+from pqext.core.schema.arrow_check import check_array
+from pqext.core.write.polars_types import with_arrow_types
 from pqext.variant.stored import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 

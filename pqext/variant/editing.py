@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.access.path import as_path, format_path
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.rows import Written, all_rows, one_array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, NoReturn
 
-from pqext.core.errors import ParquetError, UnsupportedError, VariantError
+from pqext.core.base.errors import ParquetError, UnsupportedError, VariantError
 from pqext.variant.kernels.binary import Fault
 
 

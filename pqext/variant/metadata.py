@@ -16,7 +16,7 @@ EMPTY = b"\x11\x00\x00"
 class Metadata:
     """A decoded dictionary: ``names`` by field id, ``is_sorted`` as flagged by the writer.
 
-    Raises :class:`~pqext.core.errors.VariantError` with the broken rule and the byte offset.
+    Raises :class:`~pqext.core.base.errors.VariantError` with the broken rule and the byte offset.
     """
 
     __slots__ = ("_ranks", "data", "is_sorted", "names")

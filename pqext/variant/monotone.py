@@ -1,6 +1,6 @@
 """Casts that keep the order of values: how bounds of a leaf bound its values cast to another type.
 
-The table, in comparison form (``pqext.core.predicate``); everything else is unknown and read:
+The table, in comparison form (``pqext.core.format.predicate``); everything else is unknown and read:
 
 | leaf | cast to | bounds | equal values stay apart |
 |---|---|---|---|
@@ -32,7 +32,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, Value
+from pqext.core.format.predicate import Bounds, Comparison, IsIn, Predicate, Value
 from pqext.variant.timezones import Shift, find_timezone
 from pqext.variant.types import is_variant_type
 

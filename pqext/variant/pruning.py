@@ -23,13 +23,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pqext.core.errors import ParquetError
-from pqext.core.facts import RowGroupFacts
-from pqext.core.indexes.row_ranges import RowRanges, merged, union
-from pqext.core.predicate import Bounds, IsNull, Predicate
-from pqext.core.predicate import may_match as core_may_match
-from pqext.core.schema import SchemaNode
-from pqext.core.text import visible
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.text import visible
+from pqext.core.format.predicate import Bounds, IsNull, Predicate
+from pqext.core.format.predicate import may_match as core_may_match
+from pqext.core.schema.facts import RowGroupFacts
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.row_ranges import RowRanges, merged, union
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import MonotoneCast, always_casts, monotone_cast
@@ -43,7 +43,7 @@ VARIANT_NULL = b"\0"
 class VariantPredicate:
     """``predicate`` on the value at ``path`` cast to ``type``, as ``pqext.variant.get`` casts it.
 
-    The predicate's literals are in the comparison form of ``type`` (see ``pqext.core.predicate``).
+    The predicate's literals are in the comparison form of ``type`` (see ``pqext.core.format.predicate``).
     """
 
     path: Path

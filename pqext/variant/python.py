@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.variant import encoding, faults
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault

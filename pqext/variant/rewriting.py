@@ -12,23 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core import storage
-from pqext.core.damage import rows_lost
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptDataWarning, CorruptFileError, ErrorsNamePath, VariantError
-from pqext.core.file_lock import kept_from_others
-from pqext.core.footer import FootedSource
-from pqext.core.footer_forms import form_of
-from pqext.core.kept_options import options_of
-from pqext.core.keywords import WriteKeywords
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import InvalidUtf8, ReadOptions, WriteOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.sources.locate import locate, may_be_same
-from pqext.core.suggest import listed
-from pqext.core.text import counted
-from pqext.core.types.int96 import Int96
-from pqext.core.writer import ParquetWriter
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ErrorsNamePath, VariantError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.suggestions import listed
+from pqext.core.base.text import counted
+from pqext.core.footer.thrift_footer import FootedSource
+from pqext.core.footer.writing import form_of
+from pqext.core.io.file_locks import kept_from_others
+from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.keywords import WriteKeywords
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions, WriteOptions
+from pqext.core.read.damage import rows_lost
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.types.int96 import Int96
+from pqext.core.write import storage
+from pqext.core.write.file_options import options_of
+from pqext.core.write.writer import ParquetWriter
 from pqext.variant.rewritten import Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.reconstruct import unshred

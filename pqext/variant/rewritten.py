@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.damage import Damage, told_rows
-from pqext.core.suggest import around
-from pqext.core.text import visible
+from pqext.core.base.suggestions import around
+from pqext.core.base.text import visible
+from pqext.core.read.damage import Damage, told_rows
 from pqext.variant.shredding.schema import ShreddingSchema
 
 

@@ -21,7 +21,7 @@ from struct import unpack_from
 
 import numpy as np
 
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
 from pqext.variant.kernels.zone import Zone
 
 DEFAULT = "UTC"

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 
 EXTENSION_NAME = "arrow.parquet.variant"
 """Canonical Arrow extension name, carried as field metadata: registering the type crashes pyarrow."""

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import VariantError
-from pqext.core.text import visible
-from pqext.core.workers import Workers, thread_count
+from pqext.core.base.errors import VariantError
+from pqext.core.base.text import visible
+from pqext.core.base.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.faults import Meaning

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
 from pqext.variant import encoding, faults
 from pqext.variant.encoding import BasicType, Container, PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault
@@ -30,7 +30,7 @@ class Variant(BinaryVariant):
     equals a decimal 1.00 and a short string a long one, but a float never equals a double. NaN equals
     NaN, and 0.0 equals -0.0.
 
-    Raises :class:`~pqext.core.errors.VariantError` where the bytes break a rule, on access: not every byte
+    Raises :class:`~pqext.core.base.errors.VariantError` where the bytes break a rule, on access: not every byte
     is looked at before it is needed (see :func:`pqext.variant.validate`).
 
     >>> v = Variant.from_json('{"a": {"b": [1, 2.50]}}')

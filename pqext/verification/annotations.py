@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 
-from pqext.core.metadata import ConvertedType, LogicalType, SchemaElement
-from pqext.core.types.logical import GROUP_MEMBERS
+from pqext.core.format.metadata import ConvertedType, LogicalType, SchemaElement
+from pqext.core.schema.types.logical import GROUP_MEMBERS
 
 _STRUCT = 12
 """The wire type of every member of LogicalType, those of later versions too."""

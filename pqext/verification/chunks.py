@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pqext.core import page as pages
-from pqext.core.budget import Account
-from pqext.core.encodings import plain
-from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
+from pqext.core.base.budget import Account
+from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
+from pqext.core.format.encodings import plain
+from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, Encoding, PageType
+from pqext.core.format.predicate import Bounds, Value
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
-from pqext.core.leaf_column import LeafColumn
-from pqext.core.leaf_runs import contents, has_empty, is_byte_array_decimal, runs, span_of
-from pqext.core.metadata import BoundaryOrder, ColumnIndex, Encoding, PageType
-from pqext.core.orders import BoundOrder, of_column, to_write
-from pqext.core.predicate import Bounds, Value
-from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
-from pqext.core.shape import LeafShape, Shape
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.read.leaf_runs import contents, has_empty, is_byte_array_decimal, runs, span_of
+from pqext.core.read.pages import page as pages
+from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
+from pqext.core.schema.orders import BoundOrder, of_column, to_write
+from pqext.core.schema.shape import LeafShape, Shape
 from pqext.verification import claims, page_headers
 from pqext.verification.documents import not_json
 from pqext.verification.model import Fault, Findings

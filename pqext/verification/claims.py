@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.encoding_stats import DATA_PAGES, counted, one_name
-from pqext.core.leaf_column import LeafColumn
-from pqext.core.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
-from pqext.core.orders import BoundOrder
-from pqext.core.page import RawPage
-from pqext.core.predicate import COMPARE, Value
-from pqext.core.shape import LeafShape
+from pqext.core.footer.encoding_statistics import DATA_PAGES, counted, one_name
+from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
+from pqext.core.format.predicate import COMPARE, Value
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.read.pages.page import RawPage
+from pqext.core.schema.orders import BoundOrder
+from pqext.core.schema.shape import LeafShape
 
 Claims = Iterator[tuple[str, str]]
 

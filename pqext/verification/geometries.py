@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.annotations import PAGE_BOXES
-from pqext.core.errors import CorruptFileError, EncryptionError, GeometryError, LimitError, UnsupportedError
-from pqext.core.extension.container import entry
+from pqext.core.base.errors import CorruptFileError, EncryptionError, GeometryError, LimitError, UnsupportedError
+from pqext.core.format.extension.container import entry
+from pqext.core.format.metadata import GeospatialStatistics, Type
 from pqext.core.indexes.page_index import IndexedPages
-from pqext.core.leaf_column import LeafColumn
-from pqext.core.leaf_runs import runs
-from pqext.core.metadata import GeospatialStatistics, Type
-from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
-from pqext.core.shape import LeafShape, Shape
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.read.leaf_runs import runs
+from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
+from pqext.core.schema.annotations import PAGE_BOXES
+from pqext.core.schema.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox

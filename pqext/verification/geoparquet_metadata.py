@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError, ParquetError
-from pqext.core.metadata import Type
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.shape import Shape
-from pqext.core.types.geometries import NAMES
+from pqext.core.base.errors import GeometryError, ParquetError
+from pqext.core.format.metadata import Type
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.shape import Shape
+from pqext.core.schema.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, geoparquet_types
 from pqext.geo.summary import bounding_box, row_values

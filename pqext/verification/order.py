@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pqext.core import shape as shapes
-from pqext.core import sorting
-from pqext.core.disassemble import DenseColumn, disassemble
-from pqext.core.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
-from pqext.core.in_step import in_step
-from pqext.core.indexes.options import SortKey
-from pqext.core.metadata import SortingColumn
-from pqext.core.orders import of_column, to_write
-from pqext.core.reader import ParquetFile, RowGroup
-from pqext.core.shape import Shape
+from pqext.core.base.batch_alignment import in_step
+from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
+from pqext.core.format.metadata import SortingColumn
+from pqext.core.options.indexes import SortKey
+from pqext.core.read.reader import ParquetFile, RowGroup
+from pqext.core.schema import shape as shapes
+from pqext.core.schema.orders import of_column, to_write
+from pqext.core.schema.shape import Shape
+from pqext.core.write import sorting
+from pqext.core.write.disassemble import DenseColumn, disassemble
 from pqext.verification.model import Fault, Findings
 from pqext.verification.selection import ChunkSelection
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pqext.core.leaf_column import LeafColumn
+from pqext.core.read.leaf_column import LeafColumn
 
 
 @dataclass(frozen=True, slots=True)

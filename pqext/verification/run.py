@@ -6,22 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, get_args
 
-from pqext.core import shape
-from pqext.core.arrow_schema.text import KEY as ARROW_SCHEMA
-from pqext.core.arrow_schema.text import Unreadable, parse
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.extension.jump_table import JUMP_TABLE, fits
-from pqext.core.extension.structure import extensions
-from pqext.core.flat.comparing import contradicts_itself, differences
-from pqext.core.flat.framing import FLATBUFFERS, agrees, is_beside
-from pqext.core.flat.lookup import FlatFooter
-from pqext.core.limits import Limits
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.shape import Shape
-from pqext.core.sources.opening import open_source
-from pqext.core.suggest import did_you_mean, listed
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.footer.flatbuffers.comparison import contradicts_itself, differences
+from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
+from pqext.core.footer.flatbuffers.lookup import FlatFooter
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
+from pqext.core.format.extension.structure import extensions
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
+from pqext.core.schema.arrow_schema.serialization import Unreadable, parse
+from pqext.core.schema.shape import Shape
 from pqext.verification import chunks, geometries, order, variants
 from pqext.verification.advice import ADVICE
 from pqext.verification.annotations import implausible

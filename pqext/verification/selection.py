@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from pqext.core.chunk_places import ChunkPlaces
-from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.reader import ParquetFile, RowGroup
-from pqext.core.shape import Shape
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.read.reader import ParquetFile, RowGroup
+from pqext.core.schema.shape import Shape
 from pqext.verification.model import Fault, Findings
 
 _DENSE = 64

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pqext.core.metadata import FieldRepetitionType, LogicalType, Type
-from pqext.core.schema import SchemaNode
+from pqext.core.format.metadata import FieldRepetitionType, LogicalType, Type
+from pqext.core.schema.nodes import SchemaNode
 from pqext.verification.model import Fault
 
 REQUIRED, OPTIONAL, REPEATED = (

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import shape as shapes
-from pqext.core.errors import EncryptionError, LimitError, ParquetError, UnsupportedError, VariantError
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.shape import GroupShape, ListShape, Shape
+from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError, VariantError
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape as shapes
+from pqext.core.schema.shape import GroupShape, ListShape, Shape
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.validation import PARTS, examine, meaning_of

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.cli import app, csv_input
-from pqext.core.sources import csv_text
+from pqext.core.io.sources import csv_text
 
 BIG = 12345678901234567890
 

@@ -24,7 +24,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext.cli import app
 from pqext.cli.files import describe
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.variant.json.files import pieces_at
 
 FEATURES = [

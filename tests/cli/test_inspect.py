@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo
 from pqext.cli import app, main
-from pqext.core.metadata import BoundingBox, FileMetaData
+from pqext.core.format.metadata import BoundingBox, FileMetaData
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from pqext.cli import app
 from pqext.cli.app import COMMANDS
 from pqext.cli.files import describe
 from pqext.cli.reader_options import Reading
-from pqext.core.errors import EncryptionError, LimitError, UnsupportedError, VariantError
+from pqext.core.base.errors import EncryptionError, LimitError, UnsupportedError, VariantError
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference

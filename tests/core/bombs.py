@@ -9,9 +9,9 @@ from typing import Any
 from core import raw_files
 from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column, group, leaf
 
-from pqext.core.compression import compress
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import (
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.compression import compress
+from pqext.core.format.metadata import (
     CompressionCodec,
     ConvertedType,
     DictionaryPageHeader,
@@ -24,7 +24,7 @@ from pqext.core.metadata import (
     Type,
     VariantType,
 )
-from pqext.core.thrift import decode, encode
+from pqext.core.format.thrift import decode, encode
 
 MANY = 1 << 24
 

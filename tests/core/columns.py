@@ -9,7 +9,7 @@ import pyarrow as pa
 from core.raw_files import REQUIRED, Column, leaf, write
 
 import pqext
-from pqext.core.metadata import Type
+from pqext.core.format.metadata import Type
 
 
 def written(table: pa.Table, **options: Any) -> bytes:

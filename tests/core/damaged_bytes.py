@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import pqext
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 
 KEY = b"0123456789012345"
 DECRYPTION = pqext.encryption.FileDecryption(KEY)

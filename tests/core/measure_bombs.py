@@ -13,7 +13,7 @@ from pathlib import Path
 from core import bombs
 
 import pqext
-from pqext.core.limits import Limits
+from pqext.core.base.limits import Limits
 
 WAYS: dict[str, Callable[[bytes, Limits], object]] = {
     "read": lambda data, limits: pqext.open(data, limits=limits).read(),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import (
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnMetaData,
     DataPageHeader,
@@ -23,7 +23,7 @@ from pqext.core.metadata import (
     SchemaElement,
     Type,
 )
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
 from reference import fixed_layouts
 
 REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType

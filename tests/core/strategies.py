@@ -17,9 +17,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.metadata import Type
-from pqext.core.schema import SchemaNode
-from pqext.core.storage import plan, to_schema
+from pqext.core.format.metadata import Type
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.write.storage import plan, to_schema
 
 Values = st.SearchStrategy[Any]
 
@@ -221,7 +221,7 @@ def leaves(schema: pa.Schema) -> list[SchemaNode]:
 @st.composite
 def encryptions(draw: st.DrawFn, paths: list[str]) -> pqext.encryption.FileEncryption:
     """Any way to encrypt a file of leaves ``paths``."""
-    from pqext.core.encryption.properties import ColumnKey
+    from pqext.core.options.encryption import ColumnKey
 
     listed = draw(st.lists(st.sampled_from(paths), unique=True, max_size=3)) if paths else []
     own_key = st.sampled_from([ColumnKey(COLUMN_KEY, "c"), None])

@@ -13,9 +13,9 @@ from core.columns import column, one, read, written
 from core.raw_files import OPTIONAL, REQUIRED, Column, group, int32, int64, leaf, write
 
 import pqext
-from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedError
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import AnnotationWarning, CorruptFileError, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import (
     ConvertedType,
     DateType,
     DecimalType,
@@ -32,8 +32,8 @@ from pqext.core.metadata import (
     Type,
     UUIDType,
 )
-from pqext.core.thrift import decode
-from pqext.core.types.logical import TIME_UNITS
+from pqext.core.format.thrift import decode
+from pqext.core.schema.types.logical import TIME_UNITS
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.metadata import Encoding
+from pqext.core.format.metadata import Encoding
 from reference import chunk_statistics, page_headers, values
 from reference.effort import share
 
@@ -68,7 +68,7 @@ def allowed(options: dict[str, Any], path: str) -> set[str]:
     return found | {"RLE_DICTIONARY"} if with_dictionary else found - {"RLE_DICTIONARY"}
 
 
-def check_encodings(options: dict[str, Any], group: pqext.core.reader.RowGroup) -> None:  # type: ignore[name-defined]
+def check_encodings(options: dict[str, Any], group: pqext.core.read.reader.RowGroup) -> None:  # type: ignore[name-defined]
     """The footer names no encoding but those asked for, and those of levels and dictionaries."""
     for chunk in group.chunks():
         named = {Encoding(encoding).name for encoding in chunk.metadata.encodings}

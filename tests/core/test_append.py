@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.buffers import view
-from pqext.core.files import append
-from pqext.core.footer_choice import FooterForm
-from pqext.core.metadata import FileMetaData, Statistics
-from pqext.core.sink import Sink
-from pqext.core.thrift import decode, encode
+from pqext.core.base.buffers import view
+from pqext.core.format.metadata import FileMetaData, Statistics
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.sink import Sink
+from pqext.core.options.footer_format import FooterForm
+from pqext.core.write import append
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
 SECOND = pa.table({"a": [7, 8], "s": ["q", "r"], "l": [None, [2, 3]]})
@@ -254,7 +254,7 @@ def test_checksums_that_hadoop_noted_of_older_bytes_go(tmp_path: Path, append: b
 
 
 @pytest.mark.spec("recovery.append")
-@pytest.mark.filterwarnings("ignore::pqext.core.checkpoints.RecoveredFileWarning")
+@pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("appended", [0, 1])
 def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -> None:
     for _ in range(appended):
@@ -273,7 +273,7 @@ def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -
 
 
 @pytest.mark.spec("recovery.append")
-@pytest.mark.filterwarnings("ignore::pqext.core.checkpoints.RecoveredFileWarning")
+@pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("checkpoint", [None, 1])
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers", "flatbuffers"])
 def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: FooterForm, checkpoint: int | None) -> None:
@@ -431,7 +431,7 @@ def test_a_profile_for_spark_appends_to_no_file_that_spark_does_not_read(tmp_pat
 
 
 @pytest.mark.spec("recovery.checkpoint.place")
-@pytest.mark.filterwarnings("ignore::pqext.core.checkpoints.RecoveredFileWarning")
+@pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("checkpoint", [None, 1])
 def test_a_parquet_file_that_is_a_value_is_not_taken_for_the_file(tmp_path: Path, checkpoint: int | None) -> None:
     inner, path = tmp_path / "inner.parquet", tmp_path / "outer.parquet"
@@ -486,7 +486,7 @@ def test_another_crs_is_refused_before_a_byte_is_written(tmp_path: Path) -> None
 
 @pytest.mark.spec("recovery.append")
 def test_much_that_was_appended_opens_by_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pqext.core.checkpoints._WINDOW", 1 << 10)
+    monkeypatch.setattr("pqext.core.footer.checkpoints._WINDOW", 1 << 10)
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path)
     _append(path, pa.concat_tables([SECOND] * 2000), compression="uncompressed", dictionary=False)

@@ -209,9 +209,9 @@ def test_lists_of_two_levels_are_taken(tmp_path: Path) -> None:
 
 
 def _two_levels() -> bytes:
-    from pqext.core.footer import serialise_footer
-    from pqext.core.metadata import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
-    from pqext.core.thrift import decode
+    from pqext.core.footer.thrift_footer import serialise_footer
+    from pqext.core.format.metadata import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
+    from pqext.core.format.thrift import decode
 
     out = pa.BufferOutputStream()
     schema = pa.schema([pa.field("l", pa.list_(pa.field("element", pa.int64(), nullable=False)))])

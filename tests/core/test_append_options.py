@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.metadata import PageType
+from pqext.core.format.metadata import PageType
 
 ROWS = pa.table(
     {"a": list(range(100)), "s": [f"x{i % 7}" for i in range(100)], "f": [i / 3 for i in range(100)]}

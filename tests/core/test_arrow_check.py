@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 
 LONG = b"abcdefghijklmnopqrstuvwxyz"
 

@@ -15,7 +15,7 @@ import pytest
 from core.columns import read, written
 
 import pqext
-from pqext.core.metadata import (
+from pqext.core.format.metadata import (
     Type,
 )
 

@@ -17,9 +17,9 @@ from core import raw_files
 from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column
 
 import pqext
-from pqext.core.errors import CorruptDataWarning, CorruptFileError, ParquetError, UnsupportedError
-from pqext.core.metadata import ConvertedType, DictionaryPageHeader, PageHeader, PageType
-from pqext.core.thrift import encode
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.format.metadata import ConvertedType, DictionaryPageHeader, PageHeader, PageType
+from pqext.core.format.thrift import encode
 from reference import values
 
 
@@ -55,7 +55,7 @@ def folder(parquet_testing: Path) -> Path:
     return parquet_testing / "bad_data"
 
 
-@pytest.mark.filterwarnings("ignore::pqext.core.errors.AnnotationWarning")
+@pytest.mark.filterwarnings("ignore::pqext.core.base.errors.AnnotationWarning")
 def test_a_file_that_is_not_listed_here_is_refused_or_read_as_pyarrow_reads_it(folder: Path) -> None:
     found = sorted(folder.rglob("*.parquet"))
     assert found, f"{folder} is empty"

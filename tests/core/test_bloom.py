@@ -22,12 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.indexes import bloom
-from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.kernels import xxh64
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import (
     BloomFilterAlgorithm,
     BloomFilterCompression,
     BloomFilterHash,
@@ -41,10 +38,13 @@ from pqext.core.metadata import (
     Uncompressed,
     XxHash,
 )
-from pqext.core.predicate import Comparison, IsIn, may_match
-from pqext.core.source import MemorySource
-from pqext.core.thrift import encode
-from pqext.core.types.logical import LeafType
+from pqext.core.format.predicate import Comparison, IsIn, may_match
+from pqext.core.format.thrift import encode
+from pqext.core.indexes import bloom
+from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.io.source import MemorySource
+from pqext.core.kernels import xxh64
+from pqext.core.schema.types.logical import LeafType
 from reference import split_block
 from reference.compact import Reader
 

@@ -18,10 +18,10 @@ from core import bombs
 from core.raw_files import Column, leaf, write
 
 import pqext
-from pqext.core.enums import EdgeInterpolationAlgorithm
-from pqext.core.errors import MemoryLimitError
-from pqext.core.limits import Limits
-from pqext.core.metadata import GeographyType, GeometryType
+from pqext.core.base.errors import MemoryLimitError
+from pqext.core.base.limits import Limits
+from pqext.core.format.enums import EdgeInterpolationAlgorithm
+from pqext.core.format.metadata import GeographyType, GeometryType
 from reference.pace import FEW_THREADS, SANITIZED, SLOWER
 
 LIMITS = Limits.untrusted()

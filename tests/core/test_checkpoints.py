@@ -24,15 +24,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import sink
-from pqext.core.checkpoints import CHECKPOINT, find_checkpoints
-from pqext.core.compression import compress
-from pqext.core.extension.framed import frame
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import CompressionCodec, FileMetaData
-from pqext.core.sources.opening import open_source
-from pqext.core.thrift import decode
-from pqext.core.unfinished import prefix_of
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.footer.checkpoints import CHECKPOINT, find_checkpoints
+from pqext.core.format.compression import compress
+from pqext.core.format.extension.framed import frame
+from pqext.core.format.metadata import CompressionCodec, FileMetaData
+from pqext.core.format.thrift import decode
+from pqext.core.io import sink
+from pqext.core.io.sources.opening import open_source
+from pqext.core.io.unfinished_files import prefix_of
 from reference.checkpoints import OWNER, checkpoints
 from reference.effort import share
 

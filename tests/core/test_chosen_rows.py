@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pqext
-from pqext.core import compression, single_rows
-from pqext.core.budget import Account
-from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.base.budget import Account
+from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.format import compression
 from pqext.core.kernels.chosen_rows import Chosen
 from pqext.core.kernels.page_table import PageTable
-from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.read import single_rows
 from reference.effort import share, some
 
 ROWS = 1200

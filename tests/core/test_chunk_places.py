@@ -11,11 +11,11 @@ import pytest
 from recovery.cut_files import by_pqext, by_pyarrow
 
 import pqext
-from pqext.core.chunk_places import ChunkPlaces
-from pqext.core.errors import CorruptDataWarning
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import ColumnMetaData, FileMetaData, RowGroup
-from pqext.core.thrift import decode, encode
+from pqext.core.base.errors import CorruptDataWarning
+from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import ColumnMetaData, FileMetaData, RowGroup
+from pqext.core.format.thrift import decode, encode
 
 GROUP_ROWS = 100
 TABLE = pa.table({name: [row * factor for row in range(4 * GROUP_ROWS)] for factor, name in enumerate("abcdef", 1)})

@@ -24,10 +24,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import buffers, compression
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base import buffers
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.format import compression
+from pqext.core.format.metadata import CompressionCodec, Type
 from pqext.core.kernels.block_sizes import lz4_size, lzo_size
-from pqext.core.metadata import CompressionCodec, Type
 from reference import lz4 as twin
 from reference.effort import share
 from reference.pace import SLOWER

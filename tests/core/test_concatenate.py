@@ -18,13 +18,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.extension.structure import append_extension
-from pqext.core.footer import serialise_footer
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import ColumnOrder, FileMetaData, IEEE754TotalOrder, KeyValue, StringType, TypeDefinedOrder
-from pqext.core.page import raw_pages
-from pqext.core.sources.opening import open_source
-from pqext.core.thrift import encode
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.extension.structure import append_extension
+from pqext.core.format.metadata import (
+    ColumnOrder,
+    FileMetaData,
+    IEEE754TotalOrder,
+    KeyValue,
+    StringType,
+    TypeDefinedOrder,
+)
+from pqext.core.format.thrift import encode
+from pqext.core.io.sources.opening import open_source
+from pqext.core.read.pages.page import raw_pages
 from reference.effort import share
 
 
@@ -230,7 +237,7 @@ def test_extensions_and_unknown_fields_are_refused_dropped_or_kept() -> None:
 
 def test_a_logical_type_of_a_later_version_does_not_hinder() -> None:
     def later(metadata: FileMetaData) -> None:
-        metadata.schema[2].logicalType = pqext.core.metadata.LogicalType(unknown=((99, 12, b"\x00"),))
+        metadata.schema[2].logicalType = pqext.core.format.metadata.LogicalType(unknown=((99, 12, b"\x00"),))
 
     data = edited(by_pqext(numbers(0)), later)
     with pqext.open(joined(data, data)) as file:

@@ -13,7 +13,7 @@ import pytest
 from conformance_files import CORRUPT_CHECKSUMS, DIFFERENCES, LARGE, READABLE
 
 import pqext
-from pqext.core.errors import CorruptFileError, EncryptionError, ParquetError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, EncryptionError, ParquetError, UnsupportedError
 
 ROOT = Path(os.environ.get("PARQUET_TEST_DATA", ""))
 FILES = conformance.files_of(ROOT) if os.environ.get("PARQUET_TEST_DATA") else []

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core import metadata
-from pqext.core.errors import CorruptDataWarning, CorruptFileError
-from pqext.core.thrift import decode, encode
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.format import metadata
+from pqext.core.format.thrift import decode, encode
 from pqext.dataset.expressions import Expression
 
 COUNT = 20

@@ -11,8 +11,8 @@ import pytest
 from core.raw_files import OPTIONAL, REPEATED, Column, group, leaf, write
 
 import pqext
-from pqext.core.errors import CorruptFileError
-from pqext.core.metadata import ListType, LogicalType, SchemaElement
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.metadata import ListType, LogicalType, SchemaElement
 
 LIST = LogicalType(LIST=ListType())
 ONE = [group("l", OPTIONAL, 1, logicalType=LIST), group("list", REPEATED, 1), leaf("element", OPTIONAL)]

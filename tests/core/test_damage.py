@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import page
-from pqext.core.budget import Account, Budget
-from pqext.core.encodings import plain
-from pqext.core.errors import CorruptDataWarning, CorruptFileError
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.metadata import FieldRepetitionType, FileMetaData, Type
-from pqext.core.source import Span
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.encodings import plain
+from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, Type
+from pqext.core.io.source import Span
+from pqext.core.read.pages import page
 from reference.effort import some
 
 ROWS, PAGE_ROWS, GROUP_ROWS = 1000, 100, 500
@@ -142,7 +142,7 @@ def test_a_page_of_an_encoding_that_its_chunk_does_not_list_is_damaged() -> None
 
 @pytest.mark.spec("layout.chunk-lost")
 def test_damaged_chunk_metadata_costs_its_row_group() -> None:
-    from pqext.core.footer import serialise_footer
+    from pqext.core.footer.thrift_footer import serialise_footer
 
     data = written(1)
     with pqext.open(data) as file:

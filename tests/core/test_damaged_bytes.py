@@ -20,10 +20,10 @@ from core import damaged_bytes
 from core.damaged_bytes import FILES, everything, written
 
 import pqext
-from pqext.core import page
-from pqext.core.errors import EncryptionError, ParquetError
-from pqext.core.limits import Limits
-from pqext.core.source import Span
+from pqext.core.base.errors import EncryptionError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.io.source import Span
+from pqext.core.read.pages import page
 from reference.pace import FEW_THREADS, SLOWER
 
 CAP = 256 << 20

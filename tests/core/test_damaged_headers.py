@@ -13,13 +13,13 @@ import pytest
 from odd_files import with_header
 
 import pqext
-from pqext.core.buffers import view
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.buffers import view
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.metadata import DataPageHeaderV2, KeyValue
+from pqext.core.format.thrift import decode
 from pqext.core.kernels import run_ends
-from pqext.core.leaf_runs import span_of
-from pqext.core.metadata import DataPageHeaderV2, KeyValue
-from pqext.core.page import check_levels, raw_pages
-from pqext.core.thrift import decode
+from pqext.core.read.leaf_runs import span_of
+from pqext.core.read.pages.page import check_levels, raw_pages
 from reference import hybrid
 
 PAIRS = pa.table({"id": range(100), "v": range(1000, 1100)})

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import chunk_writer, page_writer
-from pqext.core.errors import CorruptFileError
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import ColumnMetaData, CompressionCodec, DataPageHeaderV2, Type
-from pqext.core.page_writer import PageWriter
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import ColumnMetaData, CompressionCodec, DataPageHeaderV2, Type
+from pqext.core.write import chunk_writer, page_writer
+from pqext.core.write.page_writer import PageWriter
 from reference import hybrid, page_headers
 from reference.compact import Reader
 

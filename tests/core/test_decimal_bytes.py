@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.core.kernels.decimals import narrow, quotients, widen_integers
-from pqext.core.types.logical import max_precision
+from pqext.core.schema.types.logical import max_precision
 from reference.decimals import stored
 
 

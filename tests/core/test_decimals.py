@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import AnnotationWarning, CorruptFileError
+from pqext.core.base.errors import AnnotationWarning, CorruptFileError
+from pqext.core.format.metadata import ConvertedType, DecimalType, LogicalType, Type
 from pqext.core.kernels.decimals import widen
-from pqext.core.metadata import ConvertedType, DecimalType, LogicalType, Type
-from pqext.core.types.logical import max_precision
+from pqext.core.schema.types.logical import max_precision
 from reference.decimals import stored
 from reference.effort import share
 
@@ -81,8 +81,8 @@ def test_stored_bytes_are_as_few_as_hold_the_value(precision: int, data: st.Data
     most = 10**precision - 1
     unscaled = data.draw(st.lists(st.integers(-most, most), min_size=1, max_size=9))
     kind = pa.decimal256(precision, 0)
-    from pqext.core.types.leaf import to_physical
-    from pqext.core.types.stored import from_arrow
+    from pqext.core.schema.types.leaf import to_physical
+    from pqext.core.schema.types.physical_types import from_arrow
 
     values = pa.array([Decimal(n) for n in unscaled], kind)
     varying = from_arrow(kind, {b"PARQUET:physical_type": b"BYTE_ARRAY"})

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import distinct
-from pqext.core.buffers import size_of
+from pqext.core.base.buffers import size_of
 from pqext.core.kernels.distinct import index_array
+from pqext.core.write import dictionary_builder
 from reference import page_headers
 
 
@@ -70,9 +70,9 @@ def test_arguments_that_do_not_agree_are_refused() -> None:
 
 
 def test_values_that_hardly_repeat_have_no_dictionary() -> None:
-    assert distinct.index(pa.array(range(20_000), pa.int64())) is None
-    assert distinct.index(pa.array([], pa.int64())) is None
-    found = distinct.index(pa.array([7, 8, 7, 7] * 5000, pa.int64()))
+    assert dictionary_builder.index(pa.array(range(20_000), pa.int64())) is None
+    assert dictionary_builder.index(pa.array([], pa.int64())) is None
+    found = dictionary_builder.index(pa.array([7, 8, 7, 7] * 5000, pa.int64()))
     assert found is not None
     assert found.entries.to_pylist() == [7, 8]
 
@@ -85,7 +85,7 @@ def test_values_that_hardly_repeat_have_no_dictionary() -> None:
 ])
 def test_the_first_values_tell_whether_a_dictionary_may_pay(distinct_values: int, rows: int, kept: bool) -> None:
     values = np.random.default_rng(0).integers(0, distinct_values, rows)
-    found = distinct.index(pa.array(values))
+    found = dictionary_builder.index(pa.array(values))
     assert (found is not None) == kept
     if found is not None:
         assert np.array_equal(np.array(found.entries)[found.indices], values)

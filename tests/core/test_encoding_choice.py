@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.encodings import choose
-from pqext.core.metadata import Encoding, Type
-from pqext.core.options import ENCODINGS, WriteOptions
+from pqext.core.format.metadata import Encoding, Type
+from pqext.core.options.read_write import ENCODINGS, WriteOptions
+from pqext.core.write import encoding_choice
 from reference import page_headers
 
 ROWS = 50_000
@@ -37,8 +37,8 @@ def used(values: pa.Array, **options: Any) -> list[str]:
 
 
 def test_every_name_stands_for_an_encoding_of_some_type() -> None:
-    assert set(ENCODINGS) == {*choose.NAMES, "auto"}
-    assert set(choose.NAMES.values()) == set(choose.SUITABLE)
+    assert set(ENCODINGS) == {*encoding_choice.NAMES, "auto"}
+    assert set(encoding_choice.NAMES.values()) == set(encoding_choice.SUITABLE)
 
 
 @pytest.mark.parametrize("encodings", ["DELTA", "rle_dictionary", {"a": "zip"}, {"a": None}])
@@ -62,7 +62,7 @@ def test_a_column_that_is_not_there_is_refused() -> None:
     "encoding.suits", "encoding.delta.types", "encoding.delta-length.types", "encoding.delta-strings.types",
     "encoding.split.types", "encoding.alp.types", "encoding.hybrid.only-for", "encoding.bit-packed.levels-only",
 )
-@pytest.mark.parametrize("name", choose.NAMES)
+@pytest.mark.parametrize("name", encoding_choice.NAMES)
 def test_an_encoding_is_refused_for_a_physical_type_that_it_is_not_defined_for(name: str) -> None:
     arrays = {
         Type.BOOLEAN: pa.array([True]), Type.INT32: pa.array([1], pa.int32()), Type.INT64: pa.array([1]),
@@ -128,7 +128,7 @@ def test_auto_picks_what_suits_the_values(values: Any, compression: str, expecte
 
 @pytest.mark.parametrize("rows", [1, 4 * 4096, 4 * 4096 + 1, 100_000, 1_000_003])
 def test_sample_is_whole_of_a_short_chunk_and_some_runs_of_a_long_one(rows: int) -> None:
-    runs = [range(rows)[run] for run in choose._sample(pa.nulls(rows, pa.int32()))]
+    runs = [range(rows)[run] for run in encoding_choice._sample(pa.nulls(rows, pa.int32()))]
     assert all(one.stop <= other.start for one, other in itertools.pairwise(runs))
     assert sum(map(len, runs)) == min(rows, 4 * 4096)
     assert (runs[0].start, runs[-1].stop) == (0, rows) or rows - runs[-1].stop < 4

@@ -10,10 +10,10 @@ import pytest
 from recovery.cut_files import by_pqext, by_pyarrow, recovered
 
 import pqext
-from pqext.core.encoding_stats import uncounted
-from pqext.core.errors import CorruptDataWarning, ParquetError
-from pqext.core.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageHeader, PageType
-from pqext.core.thrift import decode
+from pqext.core.base.errors import CorruptDataWarning, ParquetError
+from pqext.core.footer.encoding_statistics import uncounted
+from pqext.core.format.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageHeader, PageType
+from pqext.core.format.thrift import decode
 
 ROWS = 500
 TEXTS = pa.table({"x": pa.array([f"{row % 7}a{row}" for row in range(ROWS)], pa.binary())})

@@ -12,14 +12,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pqext.core.buffers import EMPTY, view
-from pqext.core.encodings import bit_packed, byte_stream_split, delta_byte_array, delta_length_byte_array, plain, rle
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.buffers import EMPTY, view
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.format.encodings import (
+    bit_packed,
+    byte_stream_split,
+    delta_byte_array,
+    delta_length_byte_array,
+    plain,
+    rle,
+)
+from pqext.core.format.metadata import Type
 from pqext.core.kernels import alp as alp_kernel
 from pqext.core.kernels import delta as delta_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.metadata import Type
 from reference import alp, delta, fixed_layouts, hybrid
 
 DTYPES = {32: np.int32, 64: np.int64}

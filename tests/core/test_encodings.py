@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import ParquetError
-from pqext.core.limits import Limits
-from pqext.core.metadata import Encoding, Type
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import Encoding, Type
 from reference import page_headers
 from reference.effort import share, some
 

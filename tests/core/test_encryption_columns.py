@@ -11,9 +11,9 @@ import pytest
 from core.test_encryption_files import DECRYPTION, FOOTER_KEY, KEYS, TABLE, encrypted, read, written
 
 import pqext
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.reading import MissingKeyError
-from pqext.core.errors import EncryptionError
-from pqext.core.extension.structure import extensions
+from pqext.core.format.extension.structure import extensions
 from pqext.encryption import FileDecryption, FileEncryption
 from reference import modular_encryption as reference
 

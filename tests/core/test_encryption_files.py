@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core.base.errors import CorruptFileError, EncryptionError
 from pqext.core.encryption.reading import MissingKeyError
-from pqext.core.errors import CorruptFileError, EncryptionError
-from pqext.core.metadata import PageHeader
-from pqext.core.thrift import decode
+from pqext.core.format.metadata import PageHeader
+from pqext.core.format.thrift import decode
 from pqext.encryption import ColumnKey, FileDecryption, FileEncryption, verify_file_set
 from reference import modular_encryption as reference
 from reference.effort import share

@@ -10,14 +10,14 @@ import struct
 import numpy as np
 import pytest
 
-from pqext.core.buffers import view
+from pqext.core.base.buffers import view
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption import cipher
 from pqext.core.encryption.cipher import AesKey, module_length
 from pqext.core.encryption.modules import FileAad, Module
-from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncryption, key_for
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
-from pqext.core.errors import EncryptionError
+from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption, key_for
 from reference import modular_encryption as reference
 
 KEY = bytes(range(16))

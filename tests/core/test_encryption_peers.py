@@ -15,7 +15,7 @@ import pytest
 from core.test_encryption_files import FOOTER_KEY, TABLE, read, written
 
 import pqext
-from pqext.core.errors import EncryptionError
+from pqext.core.base.errors import EncryptionError
 from reference import modular_encryption as reference
 
 

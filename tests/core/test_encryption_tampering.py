@@ -15,11 +15,11 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import pqext
-from pqext.core.buffers import view
+from pqext.core.base.buffers import view
+from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
 from pqext.core.encryption.modules import Module
-from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
-from pqext.core.footer_choice import FooterForm
-from pqext.core.sources.opening import open_source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.footer_format import FooterForm
 from reference import modular_encryption as reference
 from reference.effort import some
 
@@ -157,9 +157,9 @@ def test_whole_column_chunks_and_row_groups_that_change_places_are_detected() ->
 
 @pytest.mark.spec("encryption.row-group.ordinal")
 def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() -> None:
-    from pqext.core.footer import serialise_footer
-    from pqext.core.footer_reading import read_footer
-    from pqext.core.thrift import encode
+    from pqext.core.footer.reading import read_footer
+    from pqext.core.footer.thrift_footer import serialise_footer
+    from pqext.core.format.thrift import encode
 
     data = FILES["signed footer"]
     footer = read_footer(open_source(data))
@@ -182,9 +182,9 @@ def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() ->
 def test_row_groups_of_a_signed_footer_are_decrypted_by_the_ordinals_that_it_gives_them() -> None:
     from pqext.core.encryption.cipher import AesKey
     from pqext.core.encryption.modules import FileAad
-    from pqext.core.footer import serialise_footer
-    from pqext.core.footer_reading import read_footer
-    from pqext.core.thrift import encode
+    from pqext.core.footer.reading import read_footer
+    from pqext.core.footer.thrift_footer import serialise_footer
+    from pqext.core.format.thrift import encode
 
     data = FILES["signed footer"]
     footer = read_footer(open_source(data))
@@ -224,8 +224,8 @@ def test_a_truncated_encrypted_file_is_a_typed_error() -> None:
 
 
 def test_an_encrypted_column_in_a_file_without_an_algorithm_is_corrupt() -> None:
-    from pqext.core.footer import serialise_footer
-    from pqext.core.footer_reading import read_footer
+    from pqext.core.footer.reading import read_footer
+    from pqext.core.footer.thrift_footer import serialise_footer
 
     data = FILES["signed footer"]
     footer = read_footer(open_source(data))
@@ -244,8 +244,8 @@ def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
     from pqext.core.encryption.modules import FileAad
     from pqext.core.encryption.reading import ChunkDecryptor
     from pqext.core.encryption.writing import ChunkEncryptor
-    from pqext.core.metadata import CompressionCodec, DataPageHeaderV2, Encoding, PageHeader, PageType
-    from pqext.core.page import RawPage, open_data
+    from pqext.core.format.metadata import CompressionCodec, DataPageHeaderV2, Encoding, PageHeader, PageType
+    from pqext.core.read.pages.page import RawPage, open_data
 
     aad = FileAad(b"", b"unique")
     encryptor, decryptor = (make(AesKey(KEY), aad, 0, 0, True) for make in (ChunkEncryptor, ChunkDecryptor))

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from pqext.core.errors import GeometryError, ParquetError, SourceError, UnsupportedError, VariantError
+from pqext.core.base.errors import GeometryError, ParquetError, SourceError, UnsupportedError, VariantError
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError
-from pqext.core.extension import structure
-from pqext.core.extension.structure import MOST_READ, append_extension, extensions, set_extension, walk_extensions
-from pqext.core.footer import serialise_footer
-from pqext.core.footer_choice import FooterForm
-from pqext.core.footer_reading import read_footer
-from pqext.core.leb128 import uleb
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
-from pqext.core.sources.opening import open_source
-from pqext.core.thrift import decode, encode
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import Limits
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.extension import structure
+from pqext.core.format.extension.structure import (
+    MOST_READ,
+    append_extension,
+    extensions,
+    set_extension,
+    walk_extensions,
+)
+from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.footer_format import FooterForm
 from reference import compact, thrift_package
 
 PAIR = KeyValue(key="k", value="v")

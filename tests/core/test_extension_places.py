@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptFileError
-from pqext.core.extension.container import CONTAINER, ExtensionContainer
-from pqext.core.extension.second_copy import SECOND_COPY, of_chunk
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.extension.container import CONTAINER, ExtensionContainer
+from pqext.core.read.second_copy import SECOND_COPY, of_chunk
 from reference import thrift_package
 
 MINE = UUID(int=99)
@@ -137,7 +137,7 @@ def test_a_column_is_stored_twice_and_only_those_who_know_read_the_second_copy(v
                 mine, theirs = chunk.byte_range, same.byte_range
                 assert data[mine[0] : sum(mine)] == plain[theirs[0] : sum(theirs)]
             copied = of_chunk(group.chunk(1)).metadata
-            assert pqext.core.enums.Encoding.BYTE_STREAM_SPLIT in copied.encodings
+            assert pqext.core.format.enums.Encoding.BYTE_STREAM_SPLIT in copied.encodings
             stored = file.extensions[f"row_groups[{group.index}].columns[1].meta_data"]
             assert (ExtensionContainer.decode(stored) or {})[MINE] == b"mine"
 

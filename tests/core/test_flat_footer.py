@@ -21,16 +21,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError
-from pqext.core.extension.structure import append_extension, set_extension
-from pqext.core.flat.framing import FLATBUFFERS, alone, framed
-from pqext.core.flat.lookup import FlatFooter, FlatLookup
-from pqext.core.flat.writing import tables_of
-from pqext.core.footer_choice import FORMS, FooterForm
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, alone, framed
+from pqext.core.footer.flatbuffers.lookup import FlatFooter, FlatLookup
+from pqext.core.footer.flatbuffers.writing import tables_of
+from pqext.core.format.extension.structure import append_extension, set_extension
+from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
+from pqext.core.format.thrift import LazyStructs, decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
-from pqext.core.thrift import LazyStructs, decode, encode
+from pqext.core.options.footer_format import FORMS, FooterForm
 from reference import flat_footer as slowly
 from reference.compact import Reader
 

@@ -11,14 +11,14 @@ import pytest
 from core.test_flat_footer import TWO, footer_of, said, written
 
 import pqext
-from pqext.core.buffers import view
-from pqext.core.compression import compress
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.flat.framing import alone, framed, parse
-from pqext.core.flat.lookup import FlatLookup
-from pqext.core.footer_choice import FooterForm
+from pqext.core.base.buffers import view
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.footer.flatbuffers.framing import alone, framed, parse
+from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.format.compression import compress
 from pqext.core.kernels.flat_verify import verify
-from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options.footer_format import FooterForm
 from reference import flat_footer as slowly
 from reference.effort import share
 

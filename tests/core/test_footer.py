@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
-from pqext.core.footer import serialise_footer
-from pqext.core.footer_reading import read_footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData
-from pqext.core.source import StreamSource
-from pqext.core.sources.opening import open_source
-from pqext.core.thrift import LazyStructs, Struct, decode, encode
+from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import LazyStructs, Struct, decode, encode
+from pqext.core.io.source import StreamSource
+from pqext.core.io.sources.opening import open_source
 
 T = TypeVar("T", bound=Struct)
 

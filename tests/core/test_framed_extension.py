@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.extension.container import CONTAINER, ExtensionContainer
-from pqext.core.extension.framed import find_framed, frame, owner, unframe
-from pqext.core.leb128 import read_uleb, uleb
-from pqext.core.limits import Limits
-from pqext.core.source import MemorySource
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.leb128 import read_uleb, uleb
+from pqext.core.base.limits import Limits
+from pqext.core.footer.framed_extension import find_framed
+from pqext.core.format.extension.container import CONTAINER, ExtensionContainer
+from pqext.core.format.extension.framed import frame, owner, unframe
+from pqext.core.io.source import MemorySource
 from reference.pace import SLOWER
 
 MINE, OTHER = UUID(int=7), UUID(int=1 << 100)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptDataWarning
-from pqext.core.footer import serialise_footer
+from pqext.core.base.errors import CorruptDataWarning
+from pqext.core.footer.thrift_footer import serialise_footer
 
 
 @pytest.mark.parametrize("rows", [1 << 37, 1 << 45, (1 << 63) - 1])

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.files.summary_files import Summary
-from pqext.core.row_group import RowGroup
+from pqext.core.read.row_group import RowGroup
 
 
 def outcome(ask: Callable[[], Any]) -> Any:

@@ -14,9 +14,9 @@ import pytest
 
 import pqext
 from pqext import col, variant
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData
-from pqext.core.text import visible
+from pqext.core.base.text import visible
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import verify
 from pqext.verification.model import Fault

@@ -14,15 +14,15 @@ import pytest
 from core import raw_files
 
 import pqext
-from pqext.core.buffers import EMPTY
-from pqext.core.compression import compress
-from pqext.core.encodings import dictionary, plain
-from pqext.core.encodings.decoding import Dictionary
-from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
-from pqext.core.footer import serialise_footer
+from pqext.core.base.buffers import EMPTY
+from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.compression import compress
+from pqext.core.format.encodings import dictionary, plain
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.metadata import CompressionCodec, FileMetaData, KeyValue, Type
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.limits import Limits
-from pqext.core.metadata import CompressionCodec, FileMetaData, KeyValue, Type
 from reference.effort import some
 
 TABLE = pa.table(

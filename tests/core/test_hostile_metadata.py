@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptDataWarning, CorruptFileError, LimitError, ParquetError
-from pqext.core.footer import serialise_footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, LimitError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import (
     FileMetaData,
     KeyValue,
     PageEncodingStats,
@@ -26,7 +26,7 @@ from pqext.core.metadata import (
     SortingColumn,
     Statistics,
 )
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
 from reference import compact
 from reference.pace import SLOWER
 

@@ -13,10 +13,10 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import CorruptDataWarning, ParquetError
+from pqext.core.base.errors import CorruptDataWarning, ParquetError
+from pqext.core.format.metadata import BoundaryOrder, OffsetIndex
+from pqext.core.format.thrift import encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.metadata import BoundaryOrder, OffsetIndex
-from pqext.core.thrift import encode
 from reference.effort import some
 
 ROWS, GROUP, PAGE = 96, 48, 6

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import UnsupportedError
-from pqext.core.metadata import Type
-from pqext.core.types.int96 import JULIAN_EPOCH, nanoseconds
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.format.metadata import Type
+from pqext.core.schema.types.int96 import JULIAN_EPOCH, nanoseconds
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 SPARK = {"org.apache.spark.version": "4.1.0"}

@@ -19,9 +19,9 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import CorruptFileError
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import (
     ConvertedType,
     DecimalType,
     FileMetaData,

@@ -18,15 +18,15 @@ from core.test_footer import everything
 from hypothesis import given
 
 import pqext
-from pqext.core import footer_reading as footers
-from pqext.core.errors import ParquetError
-from pqext.core.extension import jump_table
-from pqext.core.extension.framed import FRAME_BYTES, frame
-from pqext.core.extension.jump_table import JUMP_TABLE
-from pqext.core.extension.structure import append_extension
-from pqext.core.indexed.footer import IndexedFooter
+from pqext.core.base.errors import ParquetError
+from pqext.core.footer import reading as footers
+from pqext.core.footer.jump_table import jump_table
+from pqext.core.footer.jump_table.footer import IndexedFooter
+from pqext.core.footer.jump_table.jump_table import JUMP_TABLE
+from pqext.core.format.extension.framed import FRAME_BYTES, frame
+from pqext.core.format.extension.structure import append_extension
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.schema import SchemaNode
+from pqext.core.schema.nodes import SchemaNode
 from reference import jump_table as slowly
 
 ROWS = 12

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.buffers import Bytes
+from pqext.core.base.buffers import Bytes
+from pqext.core.format.predicate import Comparison, IsIn
 from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.kept_filters import KeptFilters
-from pqext.core.predicate import Comparison, IsIn
-from pqext.core.source import MemorySource
-from pqext.core.types.logical import LeafType
+from pqext.core.indexes.bloom_filter_cache import KeptFilters
+from pqext.core.io.source import MemorySource
+from pqext.core.schema.types.logical import LeafType
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import refusal, row_group_may_match

@@ -17,10 +17,10 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import pqext
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.keytools.material import KeyMaterial, parse_metadata, serialise_reference
 from pqext.core.encryption.keytools.store import KeyMaterialStore
 from pqext.core.encryption.keytools.wrapping import ConnectionCache, unwrap_locally, wrap_locally
-from pqext.core.errors import EncryptionError
 from pqext.encryption import (
     CryptoFactory,
     DecryptionConfiguration,

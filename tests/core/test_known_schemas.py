@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 import pytest
 
 import pqext
-from pqext.core import known_schemas
-from pqext.core.arrow_schema.text import KEY
-from pqext.core.limits import Limits
+from pqext.core.base.limits import Limits
+from pqext.core.read import schema_cache
+from pqext.core.schema.arrow_schema.serialization import KEY
 
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_schemas, "_recent", [])
+    monkeypatch.setattr(schema_cache, "_recent", [])
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
@@ -42,19 +42,19 @@ OTHER_ROWS = pa.table({"a": [7], "b": pa.array([None], pa.string()), "c": [{"d":
 def test_another_thread_that_opens_another_file_changes_no_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does so just when the schema has been found."""
     opened(written(pa.table({"z": [2.5]})))
-    other = known_schemas._recent[:1]
+    other = schema_cache._recent[:1]
     raw = written(TABLE)
     opened(raw)
-    first = known_schemas._recent[0]
+    first = schema_cache._recent[0]
 
     class Compared(tuple[Any, ...]):
         def __eq__(self, key: object) -> bool:
-            monkeypatch.setattr(known_schemas, "_recent", [*other, first])
+            monkeypatch.setattr(schema_cache, "_recent", [*other, first])
             return tuple.__eq__(self, key)
 
         __hash__ = tuple.__hash__
 
-    monkeypatch.setattr(known_schemas, "_recent", [(Compared(first[0]), *first[1:])])
+    monkeypatch.setattr(schema_cache, "_recent", [(Compared(first[0]), *first[1:])])
     assert opened(raw).read().equals(TABLE)
 
 
@@ -97,8 +97,8 @@ def test_few_choices_of_columns_are_kept() -> None:
     file = opened(written(table))
     for i in range(40):
         assert file.read([f"c{i}"]) == table.select([i])
-    ((*_, known),) = known_schemas._recent
-    assert len(known._chosen) <= known_schemas._KEPT_CHOICES
+    ((*_, known),) = schema_cache._recent
+    assert len(known._chosen) <= schema_cache._KEPT_CHOICES
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_file_that_is_warned_of_is_warned_of_each_time() -> None:
             warnings.simplefilter("always")
             opened(raw)
         assert len(caught) == 1, path
-    assert not known_schemas._recent
+    assert not schema_cache._recent
 
 
 def test_wide_schemas_large_footers_and_files_that_say_more_are_not_kept() -> None:
@@ -160,10 +160,10 @@ def test_wide_schemas_large_footers_and_files_that_say_more_are_not_kept() -> No
     many = pa.table({f"c{i}": range(200) for i in range(5)})
     assert opened(written(many, row_group_rows=1)).read() == many
     assert opened(written(TABLE, key_value_metadata={"geo": "{}"}), geoparquet=False).num_rows == 2
-    assert not known_schemas._recent
+    assert not schema_cache._recent
 
 
 def test_few_are_kept() -> None:
     for i in range(40):
         opened(written(pa.table({f"c{i}": [1]})))
-    assert len(known_schemas._recent) == known_schemas._KEPT
+    assert len(schema_cache._recent) == schema_cache._KEPT

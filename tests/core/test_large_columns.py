@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import buffers, leaf_column
-from pqext.core.errors import ArrayLimitError
-from pqext.core.leaf_column import LeafColumn
+from pqext.core.base import buffers
+from pqext.core.base.errors import ArrayLimitError
+from pqext.core.read import leaf_column
+from pqext.core.read.leaf_column import LeafColumn
 
 
 def hollow(size: int) -> pa.Array:

@@ -11,10 +11,10 @@ import pytest
 from core.raw_files import REQUIRED, Column, int32, leaf, write
 
 import pqext
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import DataPageHeader, Encoding, FileMetaData, IndexPageHeader, PageHeader, PageType
-from pqext.core.source import MemorySource
-from pqext.core.thrift import encode
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import DataPageHeader, Encoding, FileMetaData, IndexPageHeader, PageHeader, PageType
+from pqext.core.format.thrift import encode
+from pqext.core.io.source import MemorySource
 from reference import compact, page_headers, thrift_package
 
 TABLE = pa.table(
@@ -162,7 +162,7 @@ def test_pages_of_other_types_are_skipped_wherever_they_stand(name: str) -> None
 
 @pytest.mark.spec("layout.dictionary-first")
 def test_a_dictionary_page_is_the_first_and_only_one() -> None:
-    from pqext.core.metadata import DictionaryPageHeader
+    from pqext.core.format.metadata import DictionaryPageHeader
 
     header = DictionaryPageHeader(num_values=2, encoding=Encoding.PLAIN)
     entries = page(PageType.DICTIONARY_PAGE, int32(5, 6), dictionary_page_header=header)

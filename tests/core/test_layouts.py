@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.format.thrift import LazyStructs, decode, encode
 from pqext.core.kernels.thrift import scan_fields
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
-from pqext.core.thrift import LazyStructs, decode, encode
 
 
 def chunk(layout: int, chance: random.Random) -> bytes:

@@ -12,8 +12,8 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import CorruptFileError
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.metadata import (
     FieldRepetitionType,
     FileMetaData,
     GeographyType,
@@ -22,7 +22,7 @@ from pqext.core.metadata import (
     NullType,
     SchemaElement,
 )
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
 
 
 def with_footer(table: pa.Table, change: Callable[[FileMetaData], None], **options: Any) -> bytes:

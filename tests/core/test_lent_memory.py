@@ -8,7 +8,7 @@ import sys
 _CYCLE = """
 import gc
 import numpy as np
-from pqext.core.buffers import allocate
+from pqext.core.base.buffers import allocate
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 
 gc.disable()

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.core import shape, storage
-from pqext.core.assemble import assemble
-from pqext.core.disassemble import DenseColumn, disassemble
-from pqext.core.errors import CorruptFileError
-from pqext.core.leaf_column import LeafColumn
-from pqext.core.options import ReadOptions, WriteOptions
-from pqext.core.shape import LeafShape
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.options.read_write import ReadOptions, WriteOptions
+from pqext.core.read.assemble import assemble
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.schema import shape
+from pqext.core.schema.shape import LeafShape
+from pqext.core.write import storage
+from pqext.core.write.disassemble import DenseColumn, disassemble
 from reference import dremel
 
 

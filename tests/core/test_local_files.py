@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pqext.core.io.source import PathSource
 from pqext.core.kernels.local_files import open_files
-from pqext.core.source import PathSource
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="files are opened one by one on Windows")
 

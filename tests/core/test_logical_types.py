@@ -23,15 +23,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.format.metadata import (
     ConvertedType,
     IntType,
     LogicalType,
     NullType,
     Type,
 )
-from pqext.core.types.logical import LeafType, from_element, max_precision
+from pqext.core.schema.types.logical import LeafType, from_element, max_precision
 from pqext.dataset.notations.as_json import from_json, to_json
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY

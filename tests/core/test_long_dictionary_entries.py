@@ -13,8 +13,8 @@ import shapely
 
 import pqext
 from pqext import col
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, GeometryType, LogicalType
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData, GeometryType, LogicalType
 
 ROWS = 20_000
 TEXT = "text" * 15_000

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.budget import Budget
-from pqext.core.limits import Limits
+from pqext.core.base.budget import Budget
+from pqext.core.base.limits import Limits
 
 ROWS = 40_000
 KEY = b"0123456789012345"

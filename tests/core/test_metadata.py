@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pqext.core import enums, metadata
-from pqext.core.metadata import Encoding, KeyValue, LogicalType, RowGroup, StringType, Type, VariantType
-from pqext.core.thrift import Field, Struct, Union, encode
+from pqext.core.format import enums, metadata
+from pqext.core.format.metadata import Encoding, KeyValue, LogicalType, RowGroup, StringType, Type, VariantType
+from pqext.core.format.thrift import Field, Struct, Union, encode
 from reference.thrift_package import FORMAT
 
 wrongly: Any = metadata  # for what a type checker would not let through

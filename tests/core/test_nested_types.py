@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import AnnotationWarning, CorruptFileError
-from pqext.core.metadata import ConvertedType, ListType, LogicalType, MapType, StringType, Type
+from pqext.core.base.errors import AnnotationWarning, CorruptFileError
+from pqext.core.format.metadata import ConvertedType, ListType, LogicalType, MapType, StringType, Type
 from reference.effort import share
 
 LIST = {"logicalType": LogicalType(LIST=ListType()), "converted_type": ConvertedType.LIST}

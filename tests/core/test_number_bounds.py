@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core.format.metadata import ColumnIndex
+from pqext.core.format.predicate import COMPARE, Comparison, IsIn, IsNotNull, may_match
 from pqext.core.indexes.number_bounds import NumberBounds
-from pqext.core.metadata import ColumnIndex
-from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, may_match
 from reference.effort import share
 
 TYPES = {

@@ -14,11 +14,11 @@ from core import raw_files
 from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column
 
 import pqext
-from pqext.core.encodings import dictionary
-from pqext.core.encodings.decoding import Dictionary
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings import dictionary
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.metadata import ConvertedType, Encoding, Type
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.metadata import ConvertedType, Encoding, Type
 from reference import page_headers
 
 

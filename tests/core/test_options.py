@@ -11,8 +11,8 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.core.limits import Limits
-from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.base.limits import Limits
+from pqext.core.options.read_write import ReadOptions, WriteOptions
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import orders, statistics
-from pqext.core.kernels import page_statistics
-from pqext.core.metadata import (
+from pqext.core.format.metadata import (
     ColumnOrder,
     DecimalType,
     Float16Type,
@@ -38,9 +36,11 @@ from pqext.core.metadata import (
     Type,
     TypeDefinedOrder,
 )
-from pqext.core.predicate import Bounds
-from pqext.core.types import leaf as leaves
-from pqext.core.types.logical import LeafType
+from pqext.core.format.predicate import Bounds
+from pqext.core.kernels import page_statistics
+from pqext.core.schema import orders, statistics
+from pqext.core.schema.types import leaf as leaves
+from pqext.core.schema.types.logical import LeafType
 from reference.effort import share
 
 TYPE = ColumnOrder(TYPE_ORDER=TypeDefinedOrder())

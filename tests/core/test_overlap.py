@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core import row_group_writer as writing
-from pqext.core.workers import Workers
+from pqext.core.base.workers import Workers
+from pqext.core.write import row_group_writer as writing
 
 ROWS, GROUP = 200_000, 20_000
 TABLE = pa.table({"n": np.random.default_rng(0).integers(0, 1 << 40, ROWS), "x": np.arange(ROWS) / 8})

@@ -10,9 +10,9 @@ import pytest
 from core.raw_files import OPTIONAL, REPEATED, group, leaf, levels
 
 import pqext
-from pqext.core.errors import CorruptDataWarning, CorruptFileError, UnsupportedError
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, UnsupportedError
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnMetaData,
     DataPageHeader,
@@ -26,7 +26,7 @@ from pqext.core.metadata import (
     SchemaElement,
     Type,
 )
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
 
 FLAT = [leaf("a", OPTIONAL)]
 LIST = [group("a", OPTIONAL, 1, converted_type=3), group("list", REPEATED, 1), leaf("element", OPTIONAL)]

@@ -25,16 +25,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageHeader, PageLocation, Type
+from pqext.core.format.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
+from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.page_index import IndexedPages, matching_rows
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.indexes.row_ranges import intersection, merged, union
-from pqext.core.limits import Limits
-from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageHeader, PageLocation, Type
-from pqext.core.orders import BoundOrder
-from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
-from pqext.core.thrift import decode, encode
-from pqext.core.types.logical import LeafType
+from pqext.core.schema.orders import BoundOrder
+from pqext.core.schema.row_ranges import intersection, merged, union
+from pqext.core.schema.types.logical import LeafType
 from reference.effort import share
 
 DATA = os.environ.get("PARQUET_TEST_DATA")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import OffsetIndex, PageLocation
+from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.page_index import PagePlaces, check_offset_index
-from pqext.core.metadata import OffsetIndex, PageLocation
-from pqext.core.thrift import decode, encode
 from reference.effort import share
 
 NUMBER = st.one_of(st.integers(-3, 40), st.integers(-(1 << 62), 1 << 62))

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core.base.limits import Limits
+from pqext.core.format.thrift import LazyStructs
+from pqext.core.io.source import MemorySource, Span
 from pqext.core.kernels.chunk_places import small_places
 from pqext.core.kernels.page_table import PageTable
-from pqext.core.limits import Limits
-from pqext.core.page import raw_pages
-from pqext.core.source import MemorySource, Span
-from pqext.core.thrift import LazyStructs
+from pqext.core.read.pages.page import raw_pages
 from reference.effort import share
 
 TABLE = pa.table(

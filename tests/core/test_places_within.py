@@ -7,10 +7,10 @@ from core.test_thrift import structs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement
-from pqext.core.thrift import LazyStructs, decode, encode
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement
+from pqext.core.format.thrift import LazyStructs, decode, encode
 from reference import compact
 from reference.effort import share
 

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import annotations, prepared
-from pqext.core.annotations import Annotation
+from pqext.core.schema import annotations
+from pqext.core.schema.annotations import Annotation
+from pqext.core.write import write_plan
 
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"]})
 
@@ -26,14 +27,14 @@ def written(table: pa.Table = TABLE, **options: Any) -> bytes:
 def made(monkeypatch: pytest.MonkeyPatch) -> list[pa.Schema]:
     """The schemas that are prepared anew from now on."""
     seen: list[pa.Schema] = []
-    real = prepared.prepare
+    real = write_plan.prepare
 
     def counted(derived: Any, *others: Any) -> Any:
         seen.append(derived.schema)
         return real(derived, *others)
 
-    monkeypatch.setattr("pqext.core.writer.prepare", counted)
-    monkeypatch.setattr(prepared, "_recent", [])
+    monkeypatch.setattr("pqext.core.write.writer.prepare", counted)
+    monkeypatch.setattr(write_plan, "_recent", [])
     return seen
 
 

@@ -13,7 +13,7 @@ import pyproj
 import pytest
 
 import pqext
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from reference import page_headers
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptDataWarning, UnsupportedError
+from pqext.core.base.errors import CorruptDataWarning, UnsupportedError
 
 
 def file_of(table: pa.Table) -> bytes:

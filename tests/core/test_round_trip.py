@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import page
-from pqext.core.limits import Limits
-from pqext.core.metadata import CompressionCodec, Encoding, PageType
-from pqext.core.source import Span
+from pqext.core.base.limits import Limits
+from pqext.core.format.metadata import CompressionCodec, Encoding, PageType
+from pqext.core.io.source import Span
+from pqext.core.read.pages import page
 from reference.effort import share
 
 OPTIONS = st.fixed_dictionaries(

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import row_group_reader
-from pqext.core.errors import CorruptDataWarning, CorruptFileError
-from pqext.core.indexes.row_ranges import RowQueue, difference, merged
-from pqext.core.metadata import OffsetIndex
-from pqext.core.page import raw_pages
-from pqext.core.source import MemorySource, Span
-from pqext.core.thrift import decode, encode
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.format.metadata import OffsetIndex
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.source import MemorySource, Span
+from pqext.core.read import row_group_reader
+from pqext.core.read.pages.page import raw_pages
+from pqext.core.schema.row_ranges import RowQueue, difference, merged
 from reference.effort import share
 
 ROWS, GROUP, PAGE = 700, 300, 23

@@ -11,11 +11,10 @@ import pytest
 from core import tables
 
 import pqext
-from pqext.core import schema, schema_tree, shape
-from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
-from pqext.core.footer import serialise_footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import (
     ConvertedType,
     FieldRepetitionType,
     FileMetaData,
@@ -24,10 +23,11 @@ from pqext.core.metadata import (
     SchemaElement,
     Type,
 )
-from pqext.core.options import ReadOptions, WriteOptions
-from pqext.core.storage import plan, to_schema
-from pqext.core.thrift import decode, encode
-from pqext.core.types import logical
+from pqext.core.format.thrift import decode, encode
+from pqext.core.options.read_write import ReadOptions, WriteOptions
+from pqext.core.schema import lazy_tree, nodes, shape
+from pqext.core.schema.types import logical
+from pqext.core.write.storage import plan, to_schema
 
 REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType
 
@@ -40,8 +40,8 @@ def leaf(name: str, repetition: FieldRepetitionType, kind: Type = Type.INT32, **
     return SchemaElement(name=name, repetition_type=repetition, type=kind, **more)
 
 
-def tree(*elements: SchemaElement, roots: int = 1) -> schema.Schema:
-    return schema_tree.from_elements([SchemaElement(name="schema", num_children=roots), *elements])
+def tree(*elements: SchemaElement, roots: int = 1) -> nodes.Schema:
+    return lazy_tree.from_elements([SchemaElement(name="schema", num_children=roots), *elements])
 
 
 def stored(elements: list[SchemaElement]) -> Sequence[SchemaElement]:
@@ -170,7 +170,7 @@ def test_a_list_of_elements_that_is_no_tree_is_refused(elements: list[SchemaElem
     whole = [SchemaElement(name="schema", num_children=1), *elements]
     for form in (whole, stored(whole)):
         with pytest.raises(CorruptFileError, match=message):
-            _ = list(schema_tree.from_elements(form).leaves)
+            _ = list(lazy_tree.from_elements(form).leaves)
 
 
 def test_an_unknown_physical_type_is_unsupported() -> None:
@@ -189,8 +189,8 @@ def test_a_schema_deeper_than_the_limit_is_refused() -> None:
     elements = [SchemaElement(name="schema", num_children=1)]
     elements += [group("g", OPTIONAL, 1) for _ in range(300)] + [leaf("x", REQUIRED)]
     with pytest.raises(LimitError, match="schema_depth=100"):
-        schema_tree.from_elements(elements)
-    assert schema_tree.from_elements(elements, Limits(schema_depth=400)).leaves[0].max_definition_level == 300
+        lazy_tree.from_elements(elements)
+    assert lazy_tree.from_elements(elements, Limits(schema_depth=400)).leaves[0].max_definition_level == 300
 
 
 def test_pyarrow_sees_the_logical_and_converted_types_that_its_own_writer_leaves(tmp_path: Any) -> None:
@@ -258,12 +258,12 @@ def test_children_are_found_by_name_whether_they_are_searched_for_or_indexed() -
     elements = stored([root, *(leaf(name, OPTIONAL) for name in names)])
     for sought in (names, ["column", "column 500", "x" * 299, "\udce9", "\ud800"]):
         for name in sought:
-            found = schema_tree.from_elements(decode(FileMetaData, encode(FileMetaData(
+            found = lazy_tree.from_elements(decode(FileMetaData, encode(FileMetaData(
                 version=2, schema=list(elements), num_rows=0, row_groups=[]
             )))[0].schema).root
             assert found.position(name) == (names.index(name) if name in names else None)
             assert found.is_unique(name) == (names.count(name) <= 1)
-    found = schema_tree.from_elements(stored(list(elements))).root
+    found = lazy_tree.from_elements(stored(list(elements))).root
     for _ in range(2):  # from the 17th on by an index of all
         assert [found.position(name) for name in names] == [names.index(name) for name in names]
         assert [found.is_unique(name) for name in names] == [names.count(name) == 1 for name in names]

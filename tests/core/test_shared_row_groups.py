@@ -13,7 +13,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
 
 
 def shared(rows: int, groups: int) -> bytes:

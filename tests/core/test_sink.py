@@ -19,9 +19,9 @@ from click.testing import CliRunner
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.sink import Sink
-from pqext.core.sources.upload import Gathered
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.io.sink import Sink
+from pqext.core.io.sources.upload import Gathered
 from pqext.demo.source import EXAMPLE_FILE, example
 
 ROWS = 12_000
@@ -94,8 +94,8 @@ class FullDisk:
             def __getattr__(self, name: str) -> Any:
                 return FileIO if name == "FileIO" else getattr(io, name)
 
-        monkeypatch.setattr("pqext.core.sink.os", System())
-        monkeypatch.setattr("pqext.core.sink.io", Io())
+        monkeypatch.setattr("pqext.core.io.sink.os", System())
+        monkeypatch.setattr("pqext.core.io.sink.io", Io())
 
     def ask(self) -> None:
         self.asked += 1
@@ -234,7 +234,7 @@ def test_an_interrupt_while_the_file_is_made_leaves_nothing(tmp_path: Path, monk
         Path(path).touch(exist_ok=False)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pqext.core.sink.io.FileIO", interrupted)
+    monkeypatch.setattr("pqext.core.io.sink.io.FileIO", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pqext.write_table(TABLE, tmp_path / "out")
     assert content(tmp_path) == {}
@@ -246,7 +246,7 @@ def test_permissions_that_cannot_be_kept_leave_nothing(tmp_path: Path, monkeypat
 
     path = tmp_path / "out"
     path.write_bytes(b"what was there")
-    monkeypatch.setattr("pqext.core.sink.shutil.copymode", refuse)
+    monkeypatch.setattr("pqext.core.io.sink.shutil.copymode", refuse)
     with pytest.raises(PermissionError) as caught:
         Sink(path)
     assert caught.value.filename == str(path)

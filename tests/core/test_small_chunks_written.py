@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import row_group_writer
-from pqext.core.chunk_writer import encode_chunk
 from pqext.core.kernels.small_chunk_encode import SmallChunk, SmallLeaf
-from pqext.core.prepared import Prepared
+from pqext.core.write import row_group_writer
+from pqext.core.write.chunk_writer import encode_chunk
+from pqext.core.write.write_plan import Prepared
 from reference.effort import share
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.small_chunks import SmallLeaves
+from pqext.core.read.small_chunks import SmallLeaves
 
 
 def written(path: Path, groups: int, rows: int = 10) -> pa.Table:
@@ -123,7 +123,7 @@ def test_skipped_damage_of_small_chunks_is_that_of_page_by_page_reading(
         damaged.append(bytes(changed))
     fast = [outcome(one) for one in damaged]
     assert fast[0] == (table.to_pydict(), [])
-    monkeypatch.setattr("pqext.core.small_chunks.SmallLeaves._places", lambda *_: None)
+    monkeypatch.setattr("pqext.core.read.small_chunks.SmallLeaves._places", lambda *_: None)
     assert fast == [outcome(one) for one in damaged]
 
 
@@ -132,5 +132,5 @@ def test_small_chunks_are_decoded_by_one_call_where_damage_is_skipped(
 ) -> None:
     path = tmp_path / "small.parquet"
     table = written(path, 300, rows=2).select(["a", "b", "c"])
-    monkeypatch.setattr("pqext.core.lenient.LenientReader.take", None)  # what reads page by page
+    monkeypatch.setattr("pqext.core.read.lenient_chunk.LenientReader.take", None)  # what reads page by page
     assert pqext.read_table(path, ["a", "b", "c"], on_corrupt="skip") == table

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.handlers import row_order
-from pqext.core.indexes.options import SortKey, sort_keys
+from pqext.core.options.indexes import SortKey, sort_keys
+from pqext.core.write import row_order
 
 
 def write(table: pa.Table, sorting: Any, **options: Any) -> bytes:

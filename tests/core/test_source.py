@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pqext
-from pqext.core.errors import ChangedFileError, CorruptFileError
-from pqext.core.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
-from pqext.core.sources.opening import open_source
+from pqext.core.base.errors import ChangedFileError, CorruptFileError
+from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
+from pqext.core.io.sources.opening import open_source
 
 DATA = bytes(i * 7 % 251 for i in range(300_000))
 
@@ -157,7 +157,7 @@ def test_near_ranges_share_one_read_that_is_not_endless(monkeypatch: pytest.Monk
     source = Counting(DATA, 50)
     source.read_many([(200, 10), (0, 100), (150, 20), (1000, 5)])
     assert source.fetched == [(0, 210), (1000, 5)]
-    monkeypatch.setattr("pqext.core.source.MERGED_BYTES", 150)
+    monkeypatch.setattr("pqext.core.io.source.MERGED_BYTES", 150)
     source.fetched.clear()
     source.read_many([(200, 10), (0, 100), (100, 50), (1000, 500)])
     assert source.fetched == [(0, 150), (200, 10), (1000, 500)]

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import orders, statistics
-from pqext.core.metadata import (
+from pqext.core.format.metadata import (
     ColumnOrder,
     EnumType,
     GeometryType,
@@ -29,8 +28,9 @@ from pqext.core.metadata import (
     Type,
     TypeDefinedOrder,
 )
-from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
-from pqext.core.types.logical import LeafType
+from pqext.core.format.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
+from pqext.core.schema import orders, statistics
+from pqext.core.schema.types.logical import LeafType
 
 ORDERED = ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
 

@@ -11,8 +11,8 @@ import pytest
 from core.columns import one
 
 import pqext
-from pqext.core.metadata import ConvertedType, LogicalType, TimeType, Type
-from pqext.core.types.logical import TIME_UNITS
+from pqext.core.format.metadata import ConvertedType, LogicalType, TimeType, Type
+from pqext.core.schema.types.logical import TIME_UNITS
 
 
 def written(column: pa.Array) -> bytes:

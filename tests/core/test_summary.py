@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import EncryptionWithFooterKey, FileMetaData
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import EncryptionWithFooterKey, FileMetaData
 
 REST = pqext.ReadOptions
 
@@ -199,7 +199,7 @@ def test_encrypted_chunks_in_other_files_are_refused(folder: Path) -> None:
         metadata.row_groups = list(metadata.row_groups)
         for group in metadata.row_groups:
             group.columns = list(group.columns)
-            group.columns[0].crypto_metadata = pqext.core.metadata.ColumnCryptoMetaData(
+            group.columns[0].crypto_metadata = pqext.core.format.metadata.ColumnCryptoMetaData(
                 ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey()
             )
         path.write_bytes(b"PAR1" + serialise_footer(metadata))

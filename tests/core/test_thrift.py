@@ -12,11 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pqext.core import metadata, thrift
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.kernels.thrift import scan_fields
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import Limits
+from pqext.core.format import metadata, thrift
+from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnOrder,
     Encoding,
@@ -35,7 +34,8 @@ from pqext.core.metadata import (
     TypeDefinedOrder,
     VariantType,
 )
-from pqext.core.thrift import Field, LazyStructs, Struct, Union, decode, encode, field
+from pqext.core.format.thrift import Field, LazyStructs, Struct, Union, decode, encode, field
+from pqext.core.kernels.thrift import scan_fields
 from reference import compact, thrift_package
 from reference.pace import SLOWER
 

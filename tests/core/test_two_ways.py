@@ -19,12 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import column
-from pqext.core.errors import ParquetError
-from pqext.core.metadata import PageHeader
-from pqext.core.page_decoder import PageDecoder
-from pqext.core.small_chunks import SmallLeaves
-from pqext.core.thrift import decode, encode
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import PageHeader
+from pqext.core.format.thrift import decode, encode
+from pqext.core.read import column
+from pqext.core.read.pages.page_decoder import PageDecoder
+from pqext.core.read.small_chunks import SmallLeaves
 from reference.effort import share, some
 
 ROOT = Path(os.environ.get("PARQUET_TEST_DATA", ""))

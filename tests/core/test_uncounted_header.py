@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.created_by import counts_dictionary_header
-from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.footer import serialise_footer
-from pqext.core.footer_reading import read_footer
-from pqext.core.metadata import PageHeader
-from pqext.core.source import MemorySource
-from pqext.core.thrift import decode
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.created_by import counts_dictionary_header
+from pqext.core.format.metadata import PageHeader
+from pqext.core.format.thrift import decode
+from pqext.core.io.source import MemorySource
 
 TABLE = pa.table({
     "a": [f"k{row % 7}" for row in range(600)], "b": [row % 5 for row in range(600)],

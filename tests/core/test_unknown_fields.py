@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pqext.core import metadata
-from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
-from pqext.core.thrift import Struct, decode, encode
+from pqext.core.format import metadata
+from pqext.core.format.extension.structure import append_extension, extensions, set_extension, walk_extensions
+from pqext.core.format.thrift import Struct, decode, encode
 from reference import compact, thrift_package
 from reference.effort import share
 from reference.thrift_package import FORMAT

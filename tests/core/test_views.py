@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.kernels.views import view_plain, view_values
 from reference.effort import share

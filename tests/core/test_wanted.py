@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.budget import Account, Budget
-from pqext.core.column import ColumnReader
-from pqext.core.encodings.decoding import Dictionary
-from pqext.core.encodings.selecting import select
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.metadata import Encoding
 from pqext.core.kernels import rle, wanted
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import Encoding
-from pqext.core.table_decoder import Declined, TableDecoder
+from pqext.core.read.column import ColumnReader
+from pqext.core.read.pages.table_decoder import Declined, TableDecoder
+from pqext.core.read.pages.value_selection import select
 from reference import hybrid
 from reference.effort import share, some
 

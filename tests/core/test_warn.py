@@ -12,9 +12,9 @@ from core.columns import one
 from core.raw_files import int64
 
 import pqext
-from pqext.core.errors import AnnotationWarning, CorruptDataWarning
-from pqext.core.metadata import DateType, LogicalType, Type
-from pqext.core.warn import warn
+from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning
+from pqext.core.base.warn import warn
+from pqext.core.format.metadata import DateType, LogicalType, Type
 
 
 def test_a_doubtful_crs_names_the_line_that_writes() -> None:

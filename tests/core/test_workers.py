@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import row_group_reader
-from pqext.core.workers import TURN_BYTES, Workers
+from pqext.core.base.workers import TURN_BYTES, Workers
+from pqext.core.read import row_group_reader
 
 
 def test_results_come_in_the_order_of_the_items_from_no_more_threads_than_asked_for() -> None:
@@ -153,7 +153,7 @@ def test_work_within_work_does_not_wait_for_itself() -> None:
 def test_a_forked_child_works_with_threads_of_its_own() -> None:
     script = """
 import os, signal
-from pqext.core.workers import TURN_BYTES, Workers
+from pqext.core.base.workers import TURN_BYTES, Workers
 def work():
     with Workers(2, 4) as workers:
         return list(workers.map(abs, [-1, -2, -3]))
@@ -172,7 +172,7 @@ assert os.waitpid(child, 0)[1] == 0
 def test_a_forked_child_does_not_wait_for_what_its_parent_has_begun() -> None:
     script = """
 import os, signal, threading
-from pqext.core.workers import Workers
+from pqext.core.base.workers import Workers
 def squares(let_go):
     with Workers(2, 4) as workers:
         begun = [workers.begin(lambda: let_go.wait(100) and 4) for _ in range(3)]

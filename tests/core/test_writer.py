@@ -339,7 +339,7 @@ def test_a_raw_file_that_takes_little_at_a_time_gets_all_of_it() -> None:
 def test_the_writer_names_itself_in_the_form_that_parquet_java_parses(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import metadata
 
-    from pqext.core import created_by
+    from pqext.core.format import created_by
 
     def unknown(name: str) -> str:
         raise metadata.PackageNotFoundError(name)

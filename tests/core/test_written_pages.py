@@ -18,14 +18,9 @@ from isal import isal_zlib
 from numpy.typing import NDArray
 
 import pqext
-from pqext.core import chunk_writer, statistics
-from pqext.core.compression import page_compressor
-from pqext.core.encodings import rle
-from pqext.core.kernels import index_encode, rle_encode
-from pqext.core.kernels import levels as levels_kernel
-from pqext.core.kernels.page_cuts import PageCuts, cut
-from pqext.core.kernels.page_encode import Levels, PageValues, encode_pages
-from pqext.core.metadata import (
+from pqext.core.format.compression import page_compressor
+from pqext.core.format.encodings import rle
+from pqext.core.format.metadata import (
     BoundaryOrder,
     ColumnChunk,
     ColumnIndex,
@@ -40,10 +35,16 @@ from pqext.core.metadata import (
     RowGroup,
     Type,
 )
-from pqext.core.orders import to_write
-from pqext.core.page_writer import PageWriter
-from pqext.core.thrift import decode, encode
-from pqext.core.types.logical import LeafType
+from pqext.core.format.thrift import decode, encode
+from pqext.core.kernels import index_encode, rle_encode
+from pqext.core.kernels import levels as levels_kernel
+from pqext.core.kernels.page_cuts import PageCuts, cut
+from pqext.core.kernels.page_encode import Levels, PageValues, encode_pages
+from pqext.core.schema import statistics
+from pqext.core.schema.orders import to_write
+from pqext.core.schema.types.logical import LeafType
+from pqext.core.write import chunk_writer
+from pqext.core.write.page_writer import PageWriter
 from reference.effort import share
 
 

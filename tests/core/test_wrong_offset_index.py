@@ -15,11 +15,11 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import OffsetIndexError
-from pqext.core.files.rewrite import rewrite_footer
+from pqext.core.base.errors import OffsetIndexError
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData, OffsetIndex
+from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.metadata import FileMetaData, OffsetIndex
-from pqext.core.thrift import decode, encode
 
 ROWS, GROUP, PAGE = 400, 200, 20
 

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import compression, zstd_library
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format import compression, zstd_library
+from pqext.core.format.metadata import CompressionCodec
 from pqext.core.kernels.zstd import Context
-from pqext.core.metadata import CompressionCodec
 from reference.effort import share
 
 ZSTD = CompressionCodec.ZSTD

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core import annotations
-from pqext.core.annotations import EXTENSION_NAME, Annotation, ChunkFacts, Storage
-from pqext.core.metadata import BsonType, LogicalType
+from pqext.core.format.metadata import BsonType, LogicalType
+from pqext.core.schema import annotations
+from pqext.core.schema.annotations import EXTENSION_NAME, Annotation, ChunkFacts, Storage
 
 NAME = "example.temperature"
 ANNOTATION = Annotation(

@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from pqext.core.predicate import COMPARE
+from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import (
     ARITHMETIC,
     And,

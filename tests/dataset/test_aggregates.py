@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, geo
-from pqext.core import metadata
-from pqext.core.thrift import decode, encode
+from pqext.core.format import metadata
+from pqext.core.format.thrift import decode, encode
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression
 from pqext.dataset.planning.certainty import certain_rows

@@ -16,8 +16,8 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import MemoryLimitError
-from pqext.core.workers import Workers
+from pqext.core.base.errors import MemoryLimitError
+from pqext.core.base.workers import Workers
 from pqext.dataset.execution import ahead, stages
 from pqext.dataset.execution.ahead import Part, side_by_side
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
+from pqext.core.format.predicate import Bounds, IsIn, may_match, within
 from pqext.core.indexes import reading
-from pqext.core.predicate import Bounds, IsIn, may_match, within
-from pqext.core.reader import ParquetFile
-from pqext.core.writer import write_table
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import Expression
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.pruning.binding import bind

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, filters
-from pqext.core.predicate import COMPARE
+from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, IsIn, Not, Relation
 from pqext.dataset.notations.sql import from_sql
 from reference.evaluate import truths

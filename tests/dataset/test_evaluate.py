@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.predicate import COMPARE, Operator
+from pqext.core.format.predicate import COMPARE, Operator
 from pqext.dataset.evaluation import evaluate as evaluation
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Comparison, Expression, col

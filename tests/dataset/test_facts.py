@@ -14,14 +14,14 @@ import pytest
 
 import pqext
 from pqext import geo
-from pqext.core.annotations import PAGE_BOXES
-from pqext.core.facts import FileFacts
-from pqext.core.options import ReadOptions
-from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_match
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk, RowGroup
-from pqext.core.row_groups import RowGroups
-from pqext.core.schema import Schema, SchemaNode
+from pqext.core.format.predicate import Bounds, Comparison, IsIn, Predicate, may_match
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.read.row_groups import RowGroups
+from pqext.core.schema.annotations import PAGE_BOXES
+from pqext.core.schema.facts import FileFacts
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.pruning.binding import bind
@@ -237,7 +237,7 @@ def test_chunks_are_kept_once_asked_for_up_to_a_bound(data: bytes, monkeypatch: 
         group = file.row_groups[0]
         assert group.chunk("n") is group.chunk(0) is group.chunk(file.schema.leaves[0])
         assert group.chunk("n").bounds() is group.chunk("n").bounds()
-    monkeypatch.setattr("pqext.core.row_groups._KEPT_CHUNKS", 5)
+    monkeypatch.setattr("pqext.core.read.row_groups._KEPT_CHUNKS", 5)
     with pqext.open(data) as file:
         groups = file.row_groups
         assert isinstance(groups, RowGroups)

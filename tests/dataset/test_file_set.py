@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
 from pqext.dataset.files import file_set
 
 

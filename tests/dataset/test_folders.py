@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old
 from pqext.dataset.files.sources import find_sources
 

@@ -13,7 +13,7 @@ import pytest
 
 import pqext
 from pqext import CorruptDataWarning, CorruptFileError, UnsupportedError, col
-from pqext.core.local_paths import with_home
+from pqext.core.base.local_paths import with_home
 
 TABLE = pa.table({"a": [1, 2, 3]})
 

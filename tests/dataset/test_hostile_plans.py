@@ -12,8 +12,8 @@ import pytest
 from dataset.test_stages import set_small
 
 import pqext
-from pqext.core import metadata
-from pqext.core.thrift import decode, encode
+from pqext.core.format import metadata
+from pqext.core.format.thrift import decode, encode
 from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.planning.plan import Task

@@ -15,8 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pqext.core.metadata import SchemaElement, Type
-from pqext.core.schema_tree import from_elements
+from pqext.core.format.metadata import SchemaElement, Type
+from pqext.core.schema.lazy_tree import from_elements
 from pqext.dataset.expressions import Constant, col
 from pqext.dataset.expressions.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
 from pqext.dataset.notations.as_json import from_json, to_json

@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.source import MemorySource
+from pqext.core.io.source import MemorySource
 
 PAGE, GROUP, ROWS = 100, 1000, 4000
 TABLE = pa.table({"a": range(ROWS), "b": [n % 10 for n in range(ROWS)], "s": [f"text {n}" for n in range(ROWS)]})

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.core.source import MemorySource
+from pqext.core.io.source import MemorySource
 from reference.effort import share
 
 ROWS = [{"a": n, "s": f"text {n % 7}", "t": {"x": n % 3, "y": -n}} for n in range(1000)]

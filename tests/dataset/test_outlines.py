@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.indexes.reading import IndexReader
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.files.file_set import FileSet

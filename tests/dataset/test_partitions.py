@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.reading import read_table, scan
 from reference.effort import share

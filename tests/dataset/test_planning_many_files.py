@@ -15,7 +15,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
 
 pytest.importorskip("fsspec")
 from fsspec.implementations.local import LocalFileSystem

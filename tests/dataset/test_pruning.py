@@ -17,8 +17,8 @@ from dataset.strategies import expressions, tables
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.core.reader import ParquetFile
-from pqext.core.writer import write_table
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.row_groups import refusal, row_group_may_match

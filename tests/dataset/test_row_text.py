@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import geo, variant
-from pqext.core.errors import CorruptFileError
-from pqext.core.types.marks import UUID_MARK
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.schema.types.marks import UUID_MARK
 from pqext.dataset.kernels.row_text import RowText, TextKind
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.presentation.row_text import csv_heading, csv_lines, json_lines, texts

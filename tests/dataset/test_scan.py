@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.expressions import col
 from pqext.dataset.reading import read_table, scan
 from pqext.dataset.scan import Scan

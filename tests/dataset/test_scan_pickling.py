@@ -112,7 +112,7 @@ def test_scan_of_an_fsspec_file_system_is_pickled_after_use(folder: Path) -> Non
 
 def test_location_over_http_is_pickled() -> None:
     pytest.importorskip("obstore", reason="obstore is not installed")
-    from pqext.core.sources.locate import locate
+    from pqext.core.io.sources.locations import locate
 
     place = locate("https://example.org/a.parquet", storage_options={"timeout": "5s"})
     copy = pickle.loads(pickle.dumps(place))

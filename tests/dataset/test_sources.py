@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import LimitError, UnsupportedError
+from pqext.core.base.errors import LimitError, UnsupportedError
 from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.sources import find_sources, source_name
 

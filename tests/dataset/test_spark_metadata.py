@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
-from pqext.core.sources import pending
+from pqext.core.base.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.io.sources import pending_files
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.files.spark_metadata import FOLDER, SinkLog
 from reference.pace import SLOWER
@@ -104,7 +104,7 @@ def test_files_of_one_name_in_many_folders_are_found_in_linear_time(tmp_path: Pa
 
 
 def test_a_log_may_be_long_but_not_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "NOTE_BYTES", 1000)
+    monkeypatch.setattr(pending_files, "NOTE_BYTES", 1000)
     names = [f"part-{number}.parquet" for number in range(100)]
     log(folder(tmp_path, *names, "stray.parquet"), {"9.compact": names})
     assert (tmp_path / FOLDER / "9.compact").stat().st_size > 1000

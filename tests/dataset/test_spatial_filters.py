@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import geo
-from pqext.core.writer import write_table
+from pqext.core.write.writer import write_table
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Not, Spatial, col, spatial
 from pqext.dataset.expressions.visitors import normal

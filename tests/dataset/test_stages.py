@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.source import MemorySource
+from pqext.core.io.source import MemorySource
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
@@ -328,13 +328,13 @@ def test_damage_passed_over_and_strict_reading_read_in_one_stage(small: None) ->
 def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where most rows match, columns are read side by side: at once if statistics say so, or from the second window."""
     asked: list[tuple[str, ...] | None] = []
-    read = pqext.core.reader.ParquetFile.iter_compared
+    read = pqext.core.read.reader.ParquetFile.iter_compared
 
     def noted(self: Any, batch_rows: int, columns: Any, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         asked.append(columns)
         return read(self, batch_rows, columns, *arguments, **options)
 
-    monkeypatch.setattr(pqext.core.reader.ParquetFile, "iter_compared", noted)
+    monkeypatch.setattr(pqext.core.read.reader.ParquetFile, "iter_compared", noted)
     assert pqext.scan(FILES["no statistics"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
     assert asked == [("k",), ("s",), ("k", "s"), ("k", "s"), ("k", "s")]
     asked.clear()

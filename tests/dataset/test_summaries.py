@@ -17,14 +17,14 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.errors import ChangedFileError, CorruptFileError, UnsupportedError
+from pqext.core.base.errors import ChangedFileError, CorruptFileError, UnsupportedError
 from pqext.core.files.summary_files import Summary
-from pqext.core.files.summary_note import SUMMARY_NOTE, NotedFile, noted
-from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.files.summary_signature import SUMMARY_NOTE, NotedFile, noted
+from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
+from pqext.core.format.metadata import FileMetaData, RowGroup
+from pqext.core.format.thrift import Struct, decode, encode
+from pqext.core.io.source import PathSource
 from pqext.core.kernels.summary import files_of, rows_in
-from pqext.core.metadata import FileMetaData, RowGroup
-from pqext.core.source import PathSource
-from pqext.core.thrift import Struct, decode, encode
 
 Change = Callable[[FileMetaData], None]
 
@@ -452,8 +452,8 @@ def test_a_damaged_summary_is_left_aside(folder: Path, damage: bytes) -> None:
     ],
 )  # fmt: skip
 def test_a_note_that_is_not_understood_is_none(folder: Path, note: bytes) -> None:
-    from pqext.core.extension.framed import frame
-    from pqext.core.extension.structure import set_extension
+    from pqext.core.format.extension.framed import frame
+    from pqext.core.format.extension.structure import set_extension
 
     def change(metadata: Struct) -> None:
         set_extension(metadata, frame(note, SUMMARY_NOTE), replace=True)

@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import pqext
 from pqext.cli.app import app
 from pqext.cli.files import describe
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.table_formats import TableFormatError, TableGuard
 

@@ -12,7 +12,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.source import MemorySource
+from pqext.core.io.source import MemorySource
 
 
 def stored(table: pa.Table, **options: Any) -> bytes:

@@ -16,10 +16,10 @@ import pytest
 
 import pqext
 from pqext import col, geo, variant
-from pqext.core.files.rewrite import rewrite_footer
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, FileMetaData
+from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.metadata import ColumnIndex, ColumnMetaData, FileMetaData
-from pqext.core.thrift import decode, encode
 from pqext.verification import verify
 
 HIDDEN = 777_777

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 
 LISTS = pa.table({"id": [1], "l": pa.array([[b"abc"]], pa.list_(pa.binary(3)))})
 INTERVALS = pa.table({"id": [1], "i": pa.array([(1, 2, 3_000_000)], pa.month_day_nano_interval())})

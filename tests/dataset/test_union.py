@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.core.predicate import COMPARE
+from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import And, Comparison, IsIn, IsNotNull, IsNull, Not, Or
 from pqext.dataset.one_table.unified import Unifier
 from reference import evaluate as twin

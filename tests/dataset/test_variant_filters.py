@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.reader import ParquetFile
-from pqext.core.writer import write_table
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or, col
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.dataset.pruning.binding import bind

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pqext import variant
-from pqext.core.writer import write_table
+from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import col
 from pqext.dataset.reading import scan
 from pqext.variant.access.targets import target_type, type_name

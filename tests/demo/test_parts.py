@@ -17,7 +17,7 @@ import pqext
 from pqext import geo, variant
 from pqext.cli import app, main
 from pqext.cli.demo import Narrator
-from pqext.core.errors import CorruptFileError, UnsupportedError, VariantError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError, VariantError
 from pqext.demo import compare, derive, preflight
 from pqext.demo.agreement import _needed
 from pqext.demo.damage import destroy_others
@@ -129,12 +129,12 @@ def test_an_error_of_pqext_is_found_in_the_text_that_spark_makes_of_it() -> None
     text = (
         "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
         '  File "x.py", line 3, in read\n    raise VariantError(...)\n'
-        "pqext.core.errors.VariantError: f.ndjson, line 3, byte 7: expected a value\n"
+        "pqext.core.base.errors.VariantError: f.ndjson, line 3, byte 7: expected a value\n"
     )
     error = typed(RuntimeError(text))
     assert isinstance(error, VariantError)
     assert str(error) == "f.ndjson, line 3, byte 7: expected a value"
-    corrupt = typed(RuntimeError("x\npqext.core.errors.CorruptFileError: bad [file a, offset 3]\nmore"))
+    corrupt = typed(RuntimeError("x\npqext.core.base.errors.CorruptFileError: bad [file a, offset 3]\nmore"))
     assert isinstance(corrupt, CorruptFileError)
 
 

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core import metadata
-from pqext.core.errors import GeometryError
-from pqext.core.predicate import Bounds
+from pqext.core.base.errors import GeometryError
+from pqext.core.format import metadata
+from pqext.core.format.predicate import Bounds
 from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate, types
 from pqext.geo.annotation import HANDLER
 from pqext.geo.predicates.boxes import Operation

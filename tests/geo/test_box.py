@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import geo
-from pqext.core import metadata
+from pqext.core.format import metadata
 from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate
 from pqext.geo.predicates.boxes import OPERATIONS
 from reference.effort import share

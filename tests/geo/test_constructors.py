@@ -16,7 +16,7 @@ import shapely
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo import types
 
 POINT = shapely.Point(1, 2)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core import metadata
-from pqext.core.errors import GeometryError
-from pqext.core.footer import serialise_footer
-from pqext.core.footer_reading import read_footer
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.sources.opening import open_source
+from pqext.core.base.errors import GeometryError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format import metadata
+from pqext.core.io.sources.opening import open_source
 from pqext.geo import BoundingBox, types
 from pqext.geo.coordinate_range import CheckRange
 

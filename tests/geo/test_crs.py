@@ -15,9 +15,9 @@ import pyproj
 import pytest
 
 import pqext
-from pqext.core.errors import AnnotationWarning, GeometryError
-from pqext.core.footer import serialise_footer
-from pqext.core.metadata import FileMetaData, GeometryType, LogicalType, SchemaElement, Type
+from pqext.core.base.errors import AnnotationWarning, GeometryError
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.metadata import FileMetaData, GeometryType, LogicalType, SchemaElement, Type
 from pqext.geo import crs, from_points, geometry_field, to_geopandas
 
 ALBERS = pyproj.CRS("EPSG:5070").to_json_dict()

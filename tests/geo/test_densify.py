@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo.predicates import unrolled
 from reference import geodesics
 from reference.effort import share

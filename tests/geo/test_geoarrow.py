@@ -17,7 +17,7 @@ from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo.geoarrow import ENCODINGS, from_geoarrow
 from reference.effort import share
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo import BoundingBox
 from reference import geodesics, wkb
 from reference.effort import share

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import geo
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 from pqext.geo.kernels.property_paths import measure
 
 CELLS = [9749618424903892992, (1 << 64) - 1, 1 << 63, None, -5]  # the first is a cell of S2

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.errors import AnnotationWarning, GeometryError
-from pqext.core.metadata import FileMetaData, KeyValue
+from pqext.core.base.errors import AnnotationWarning, GeometryError
+from pqext.core.format.metadata import FileMetaData, KeyValue
 from pqext.geo import GeospatialType, SpatialPredicate, geoparquet, geoparquet_types, types
 from pqext.geo.annotation import HANDLER
 from reference.effort import share

@@ -19,9 +19,9 @@ import shapely
 
 import pqext
 from pqext import geo
-from pqext.core.errors import AnnotationWarning
-from pqext.core.metadata import FileMetaData, KeyValue
-from pqext.core.types.geometries import crs_label
+from pqext.core.base.errors import AnnotationWarning
+from pqext.core.format.metadata import FileMetaData, KeyValue
+from pqext.core.schema.types.geometries import crs_label
 from pqext.geo import crs as crs_
 from pqext.geo import types
 

@@ -17,7 +17,7 @@ import shapely
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from reference import wkb as twin
 from reference.pace import SLOWER
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo import types
 
 RING, HOLE = [(0, 0), (9, 0), (9, 9), (0, 9), (0, 0)], [(1, 1), (2, 1), (2, 2), (1, 1)]

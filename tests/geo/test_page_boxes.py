@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.annotations import PAGE_BOXES
-from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.extension.container import ExtensionContainer, entry
-from pqext.core.extension.framed import frame
-from pqext.core.extension.structure import set_extension
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.format.extension.container import ExtensionContainer, entry
+from pqext.core.format.extension.framed import frame
+from pqext.core.format.extension.structure import set_extension
 from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.geo import SpatialPredicate, page_boxes
 from pqext.geo.annotation import HANDLER
 from pqext.geo.page_boxes import PageBoxes

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pqext import geo
-from pqext.core.annotations import Notes
-from pqext.core.errors import GeometryError
-from pqext.core.options import WriteOptions
+from pqext.core.base.errors import GeometryError
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.schema.annotations import Notes
 from pqext.geo.annotation import HANDLER
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn

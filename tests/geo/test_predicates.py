@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo import BoundingBox, SpatialPredicate
 from pqext.geo.predicates import boxes as box_answers
 from pqext.geo.predicates import planar

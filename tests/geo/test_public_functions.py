@@ -13,7 +13,7 @@ import shapely
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 
 POINTS = geo.from_points([1.0, 2.0], [3.0, 4.0])
 SHAPES = [shapely.Point(1, 3), shapely.Point(2, 4)]

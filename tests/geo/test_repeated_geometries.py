@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import geo
-from pqext.core.errors import GeometryError, LimitError
+from pqext.core.base.errors import GeometryError, LimitError
 from pqext.geo.predicates import globe
 from pqext.geo.predicates.predicate import SpatialPredicate
 from reference.effort import share

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from pqext.geo.layout.cutting import cuts
 from reference.effort import share
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyproj import CRS
 
 from pqext import geo
-from pqext.core.writer import write_table
+from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import Spatial, col
 from pqext.dataset.reading import scan
 from reference import holed, regions

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import geo
-from pqext.core.writer import write_table
+from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import Column, Spatial, col
 from pqext.dataset.reading import scan
 from pqext.geo.predicates.boxes import Boxes, Region

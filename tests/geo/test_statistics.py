@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import geo
-from pqext.core import metadata
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
+from pqext.core.format import metadata
 from pqext.geo import BoundingBox
 from reference.geometries import LATITUDE, LONGITUDE, shapes
 

@@ -12,8 +12,8 @@ import pyproj
 import pytest
 
 from pqext import geo
-from pqext.core import metadata
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
+from pqext.core.format import metadata
 from pqext.geo import GeospatialType, types
 
 LogicalType, GeometryType, GeographyType = metadata.LogicalType, metadata.GeometryType, metadata.GeographyType

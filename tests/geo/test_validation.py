@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import geo, variant
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 from reference import wkb as twin
 from reference.effort import share
 

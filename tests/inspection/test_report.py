@@ -15,11 +15,11 @@ import pytest
 
 import pqext
 from pqext import geo
-from pqext.core.errors import ParquetError
-from pqext.core.extension.structure import append_extension
-from pqext.core.metadata import SchemaElement, Type
-from pqext.core.schema_tree import from_elements
-from pqext.core.types.geometries import named
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.extension.structure import append_extension
+from pqext.core.format.metadata import SchemaElement, Type
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.types.geometries import named
 from pqext.inspection import Column, inspect
 from pqext.inspection.values import logical_type, show
 
@@ -77,8 +77,8 @@ def test_bounds_are_written_in_the_type_of_the_column(
 
 
 def test_times_beyond_the_calendar_are_written_as_numbers() -> None:
-    from pqext.core.metadata import DateType, FieldRepetitionType, LogicalType, Type
-    from pqext.core.schema import SchemaNode
+    from pqext.core.format.metadata import DateType, FieldRepetitionType, LogicalType, Type
+    from pqext.core.schema.nodes import SchemaNode
 
     node = SchemaNode(
         "c", FieldRepetitionType.REQUIRED, (), Type.INT32, None, LogicalType(DATE=DateType()), None, ("c",), 0, 0, 0, 1

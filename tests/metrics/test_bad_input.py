@@ -17,8 +17,8 @@ from metrics.test_variant_bounds import column as variants
 
 import pqext
 from pqext import geo, metrics, variant
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.metadata import FileMetaData
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
 
 FOOTER_KEY, KEYS = b"0123456789012345", {"a": b"1234567890123450"}

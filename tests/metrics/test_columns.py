@@ -11,7 +11,7 @@ from metrics.tables import written
 
 import pqext
 from pqext import metrics
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.metrics.columns import UNKNOWN, merge
 
 

@@ -21,7 +21,7 @@ from metrics.test_variant_bounds import decoded
 
 import pqext
 from pqext import geo, metrics
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.metrics import z85
 from reference.effort import share
 

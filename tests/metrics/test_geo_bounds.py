@@ -18,8 +18,8 @@ from metrics.tables import written
 
 import pqext
 from pqext import geo, metrics
-from pqext.core.errors import GeometryError
-from pqext.core.metadata import BoundingBox, FileMetaData, GeospatialStatistics
+from pqext.core.base.errors import GeometryError
+from pqext.core.format.metadata import BoundingBox, FileMetaData, GeospatialStatistics
 from reference.effort import share
 
 

@@ -28,7 +28,7 @@ from pyiceberg.types import DoubleType, IntegerType, ListType, LongType, NestedF
 
 import pqext
 from pqext import metrics
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 NESTED = pa.table({
     "a": [1, None, 3], "b": [{"x": "p", "y": [1, 2]}, None, {"x": None, "y": []}],

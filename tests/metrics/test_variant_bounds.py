@@ -20,8 +20,8 @@ from metrics.tables import written, written_by_pyarrow
 
 import pqext
 from pqext import metrics, variant
-from pqext.core.errors import ParquetError, VariantError
-from pqext.core.metadata import FileMetaData, LogicalType, VariantType
+from pqext.core.base.errors import ParquetError, VariantError
+from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
 from pqext.metrics.variant_bounds import normalized_path
 from pqext.variant.metadata import decode_metadata
 from pqext.variant.value import Variant

@@ -12,9 +12,9 @@ import pytest
 from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered, without_footer
 
 import pqext
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.footer_choice import FooterForm
-from pqext.core.metadata import FileMetaData
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.options.footer_format import FooterForm
 from pqext.recovery.searching import AMBIGUOUS
 
 

@@ -11,7 +11,7 @@ import pytest
 from recovery import damaged_files
 
 import pqext
-from pqext.core.leb128 import uleb
+from pqext.core.base.leb128 import uleb
 from pqext.recovery import forms, grouping, misfits
 
 SECONDS, FEWER = 40, 4

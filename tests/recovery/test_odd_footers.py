@@ -11,9 +11,9 @@ import pytest
 from recovery.cut_files import by_pqext, by_pyarrow, recovered
 
 import pqext
-from pqext.core.errors import CorruptDataWarning
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FieldRepetitionType, FileMetaData, IntType, LogicalType, StringType
+from pqext.core.base.errors import CorruptDataWarning
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, IntType, LogicalType, StringType
 
 TABLE = pa.table({
     "n": pa.array([1, None, 3] * 10, pa.int32()),

@@ -11,7 +11,7 @@ from core.raw_files import OPTIONAL, Column, leaf, write
 from odd_files import empty_decimals, with_header
 from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovered, without_footer
 
-from pqext.core.metadata import DataPageHeaderV2
+from pqext.core.format.metadata import DataPageHeaderV2
 
 TABLE = pa.table({
     "flat": pa.array([1, None, 3] * 10, pa.int32()),

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import ColumnChunk, DataPageHeaderV2, Encoding, PageHeader, PageType
-from pqext.core.source import MemorySource
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.format.metadata import ColumnChunk, DataPageHeaderV2, Encoding, PageHeader, PageType
+from pqext.core.io.source import MemorySource
 from pqext.recovery.evidence import _placed
 from pqext.recovery.pages import _content
 

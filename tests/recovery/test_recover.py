@@ -18,9 +18,9 @@ from recovery.cut_files import recovered as recover
 
 import pqext
 from pqext import variant
-from pqext.core.buffers import view
-from pqext.core.metadata import FileMetaData, Type
-from pqext.core.thrift import decode, encode
+from pqext.core.base.buffers import view
+from pqext.core.format.metadata import FileMetaData, Type
+from pqext.core.format.thrift import decode, encode
 
 ROOT = os.environ.get("PARQUET_TEST_DATA", "")
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])

@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from recovery.cut_files import by_pqext
 
 import pqext
-from pqext.core.sources.locate import locate, may_be_same
+from pqext.core.io.sources.locations import locate, may_be_same
 from pqext.variant.rewriting import LossError
 
 ROWS = 20_000

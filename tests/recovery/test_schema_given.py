@@ -20,7 +20,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, footer_of, without_footer
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from reference.effort import share
 
 _POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")

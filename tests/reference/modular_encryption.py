@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from pqext.core.metadata import ColumnMetaData, FileCryptoMetaData, FileMetaData, PageHeader, RowGroup
-from pqext.core.thrift import decode
+from pqext.core.format.metadata import ColumnMetaData, FileCryptoMetaData, FileMetaData, PageHeader, RowGroup
+from pqext.core.format.thrift import decode
 
 FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_HEADER = range(5)
 DICTIONARY_PAGE_HEADER, COLUMN_INDEX, OFFSET_INDEX, BLOOM_FILTER_HEADER, BLOOM_FILTER_BITSET = range(5, 10)

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, LogicalType, VariantType
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
 
 
 def written(table: pa.Table, **options: Any) -> bytes:

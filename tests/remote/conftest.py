@@ -14,7 +14,7 @@ import pytest
 from obstore.store import S3Store
 
 import pqext
-from pqext.core.sources.store import forget_stores
+from pqext.core.io.sources.store import forget_stores
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMIK7MDENG"
 BUCKET = "bucket"

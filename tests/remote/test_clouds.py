@@ -21,8 +21,8 @@ from obstore.store import AzureStore, GCSStore
 
 import pqext
 from pqext import ChangedFileError, SourceError, UnsupportedError, col
-from pqext.core.sources import remote, uris
-from pqext.core.sources.store import forget_stores
+from pqext.core.io.sources import remote, uris
+from pqext.core.io.sources.store import forget_stores
 
 from .clouds import Answer, Azure, Cloud, Google, running
 

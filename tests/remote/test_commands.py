@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.core.sources import multipart
+from pqext.core.io.sources import multipart
 
 from .conftest import BUCKET, KEY, S3, SECRET
 

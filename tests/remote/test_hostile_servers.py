@@ -20,8 +20,8 @@ from click.testing import CliRunner
 import pqext
 from pqext import geo
 from pqext.cli import app
-from pqext.core.sources import link, remote
-from pqext.core.sources.store import forget_stores
+from pqext.core.io.sources import link, remote
+from pqext.core.io.sources.store import forget_stores
 
 TABLE = pa.table({"a": list(range(20_000)), "b": [f"text {at}" for at in range(20_000)]})
 

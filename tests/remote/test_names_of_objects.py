@@ -15,8 +15,8 @@ import pytest
 from remote.conftest import BUCKET, KEY, S3, SECRET
 
 import pqext
-from pqext.core.errors import SourceError
-from pqext.core.sources.locate import locate, may_be_same
+from pqext.core.base.errors import SourceError
+from pqext.core.io.sources.locations import locate, may_be_same
 
 KEYS = ["q?1.parquet", "q?2.parquet", "q#1.parquet", "q#2.parquet", "q#a?b.parquet", "p%3F1.parquet", "w[1].parquet"]
 ROUTES = ["url", "pyarrow", "obstore"]

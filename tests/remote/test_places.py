@@ -18,8 +18,8 @@ from obstore.store import LocalStore, MemoryStore
 
 import pqext
 from pqext import col
-from pqext.core.sources.locate import list_files
-from pqext.core.sources.store import forget_stores
+from pqext.core.io.sources.locations import list_files
+from pqext.core.io.sources.store import forget_stores
 
 from .conftest import BUCKET, S3
 

@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.sources import link
+from pqext.core.io.sources import link
 
 from .conftest import BUCKET, S3
 

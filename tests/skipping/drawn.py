@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.writer import write_table
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.write.writer import write_table
 from pqext.skipping.building import as_stored
 from pqext.skipping.clauses import Evidence, refusals
 from pqext.skipping.indexes.bloomfilter import BloomFilter

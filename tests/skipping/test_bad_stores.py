@@ -14,8 +14,8 @@ import pytest
 
 import pqext
 from pqext import skipping
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.limits import Limits
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.limits import Limits
 from pqext.skipping import MinMax, Prefix, open_store
 
 KEY = "org.apache.spark.sql.parquet.row.metadata"

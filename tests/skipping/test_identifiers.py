@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext import CorruptFileError
-from pqext.core.sources.locate import locate
+from pqext.core.io.sources.locations import locate
 from pqext.skipping.format import identifiers
 from reference import skipping_store
 

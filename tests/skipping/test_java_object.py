@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import CorruptFileError, UnsupportedError
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.skipping.format.java_object import Description, find_own_bytes, write_object
 from reference import skipping_store
 

@@ -13,7 +13,7 @@ import pytest
 
 import pqext
 from pqext import skipping
-from pqext.core.errors import EncryptionError, ParquetError
+from pqext.core.base.errors import EncryptionError, ParquetError
 from pqext.dataset.expressions import Expression
 from pqext.skipping import MinMax, NullCount, Prefix, StoreKeys, ValueList, folders, open_store
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata

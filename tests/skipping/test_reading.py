@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import CorruptFileError, LimitError, ParquetError
-from pqext.core.sources.locate import locate
+from pqext.core.io.sources.locations import locate
 from pqext.skipping.format import reading, spark_schema
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata, to_spark
 from pqext.skipping.format.reading import part_files, read_parts

@@ -13,8 +13,8 @@ import pytest
 
 import pqext
 from pqext import skipping
-from pqext.core.sources import fsspec_files
-from pqext.core.sources.store import Listed
+from pqext.core.io.sources import fsspec_files
+from pqext.core.io.sources.store import Listed
 from pqext.skipping import MinMax, Prefix, ValueList, folders, layout, open_store, upkeep
 from pqext.skipping.objects import Objects
 from pqext.skipping.store import fresh

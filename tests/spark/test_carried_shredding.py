@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.spark import explain_write, read, shred_variant, unshred_variant
 from pqext.spark.writing.carried import KEY, carried
 

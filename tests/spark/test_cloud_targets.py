@@ -13,9 +13,9 @@ import pytest
 from remote.clouds import Answer, Azure, Cloud, Google, running
 
 import pqext
-from pqext.core.errors import UnsupportedError
-from pqext.core.sources.container import Container
-from pqext.core.sources.store import Location, forget_stores
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.io.sources.container import Container
+from pqext.core.io.sources.store import Location, forget_stores
 from pqext.dataset.files.store_journal import NOTE
 from pqext.spark import clean
 from pqext.spark.writing.part_files import UNDIVIDED, PartFiles, Staging

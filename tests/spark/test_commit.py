@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import types as T
 
 import pqext
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.folders import COMMIT, JOURNAL
 from pqext.spark import clean
 from pqext.spark.writing import commit

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import variant
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.spark import ingest_json
 from pqext.spark.json import csv_documents
 from pqext.spark.json.csv_documents import CsvForm, csv_pieces

@@ -20,8 +20,8 @@ from spark.sessions import SPARK_4_1, native_geometry
 
 import pqext
 from pqext import col
-from pqext.core.errors import CorruptFileError
-from pqext.core.reader import ParquetFile
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.notations.as_json import to_json
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where

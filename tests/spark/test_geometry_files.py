@@ -15,7 +15,7 @@ from spark.sessions import native_geometry
 
 import pqext
 from pqext import geo
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.geo.types import GeospatialType, type_of
 from pqext.spark import read
 from pqext.spark.types import crs_of_srid, file_schema, spark_schema, srid_of_crs

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pqext.core.sources.locate import locate
-from pqext.core.sources.uris import obstore_arguments
+from pqext.core.io.sources.locations import locate
+from pqext.core.io.sources.uris import obstore_arguments
 from pqext.spark.hadoop import storage_options_of
 from pqext.spark.hadoop_files import with_settings_of_cluster
 

@@ -17,7 +17,7 @@ from spark.sessions import SPARK_4_1
 
 import pqext
 from pqext import variant
-from pqext.core.errors import CorruptFileError, GeometryError, VariantError
+from pqext.core.base.errors import CorruptFileError, GeometryError, VariantError
 from pqext.spark import ingest_json, read
 from pqext.spark.writing import commit
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import col
-from pqext.core.metadata import Type
+from pqext.core.format.metadata import Type
 from pqext.spark import explain_read, query, read, where
 from pqext.spark.reading.request import Query
 

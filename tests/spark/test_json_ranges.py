@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 from pqext.variant.json.files import pieces_at
 
 texts = st.lists(st.sampled_from([b"", b"1", b"[2]", b'"some longer line"', b"\r"]), max_size=12)

@@ -18,9 +18,9 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import KeyValue
-from pqext.core.types.legacy_calendar import DATES, INT96, ZONE, LegacyCalendar, offsets_of
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import KeyValue
+from pqext.core.schema.types.legacy_calendar import DATES, INT96, ZONE, LegacyCalendar, offsets_of
 from pqext.spark import read
 
 REBASE = "spark.sql.parquet."

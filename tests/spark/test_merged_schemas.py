@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from pqext.core.errors import SchemaMismatchError
+from pqext.core.base.errors import SchemaMismatchError
 from pqext.dataset.one_table.widening import widened
 from pqext.spark import read, write
 

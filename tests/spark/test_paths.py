@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.spark import files, read
 from pqext.spark.files import local_path, option_paths
 

@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import col
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import KeyValue
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import KeyValue
 from pqext.spark import explain_read, query, read, where, write
 from pqext.spark.schema_note import KEY
 

@@ -18,9 +18,9 @@ from remote.conftest import KEY, S3, SECRET, s3, server
 
 import pqext
 from pqext import variant
-from pqext.core.errors import CorruptFileError, LimitError, SourceError
-from pqext.core.sources import multipart, pending
-from pqext.core.sources.pending import Pending
+from pqext.core.base.errors import CorruptFileError, LimitError, SourceError
+from pqext.core.io.sources import multipart, pending_files
+from pqext.core.io.sources.pending_files import Pending
 from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
@@ -83,7 +83,7 @@ def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[s
 def test_a_note_without_bounds_is_not_read(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending, "NOTE_BYTES", 10)
+    monkeypatch.setattr(pending_files, "NOTE_BYTES", 10)
     bucket = StoreTarget(URL, options)._bucket
     for size in (10, 11):
         bucket.put("note", b"x" * size)
@@ -98,7 +98,7 @@ def test_a_note_without_bounds_is_not_read(
 def test_no_save_is_decided_by_a_note_that_is_too_long_to_read(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending, "NOTE_BYTES", 100)
+    monkeypatch.setattr(pending_files, "NOTE_BYTES", 100)
     for target in (FolderTarget(str(tmp_path)), StoreTarget(URL, options)):
         target.begin("job")
         for number in range(10):
@@ -183,7 +183,7 @@ def test_who_finishes_a_job_late_does_not_undo_what_was_told_since(
     first, complete, waiting = staged(one, JOB, [1]), multipart.Bucket.complete, [1]
 
     def slow(self: Any, key: str, pending: Any) -> None:
-        complete(self, key, pending)
+        complete(self, key, pending_files)
         if waiting:
             waiting.clear()
             assert clean(URL, storage_options=options).finished == (JOB,)
@@ -421,10 +421,10 @@ def test_large_files_go_up_in_parts(options: dict[str, Any], monkeypatch: pytest
     upload = multipart.PartUpload(bucket, "data/out/x")
     for _ in range(11):
         upload.write(b"x" * (1 << 20))
-    pending = upload.finish()
-    assert len(pending.etags) == 3
-    bucket.complete("data/out/x", pending)
-    bucket.complete("data/out/x", pending)
+    pending_files = upload.finish()
+    assert len(pending_files.etags) == 3
+    bucket.complete("data/out/x", pending_files)
+    bucket.complete("data/out/x", pending_files)
     assert len(bucket.get("data/out/x")[0]) == 11 << 20
 
 
@@ -510,7 +510,7 @@ def test_json_is_ingested_into_a_bucket(spark: Any, options: dict[str, Any], tmp
     done = ingest_json(spark, str(source), URL, "n INT", task_bytes=2000, bad_lines_file=True, **arguments)
     assert (done.rows, done.bad_lines) == (300, 1)
     assert done.bad_lines_file is not None
-    with pqext.core.sources.locate.locate(done.bad_lines_file, None, options).open() as side:
+    with pqext.core.io.sources.locations.locate(done.bad_lines_file, None, options).open() as side:
         assert json.loads(bytes(side.read(0, side.size)))["raw"] == "{"
     found = pqext.read_table(URL, storage_options=options, filter=pqext.col("kind") == "b")
     assert sorted(one["n"] for one in variant.to_python(found["value"])) == [*range(1, 300, 2)]

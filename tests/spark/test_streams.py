@@ -16,8 +16,8 @@ from pyspark.sql import types as T
 from remote.conftest import S3, SECRET, s3, server
 
 import pqext
-from pqext.core.errors import CorruptFileError
-from pqext.core.sources import multipart
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources import multipart
 from pqext.spark import clean
 from pqext.spark.streams import sink as stream_sink
 from pqext.spark.streams.files import FileStream, StreamOptions

@@ -15,7 +15,7 @@ import pytest
 from remote.conftest import S3, s3, server
 
 import pqext
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.spark import explain_read, ingest_json, query, read, write
 
 __all__ = ["s3", "server"]

@@ -14,7 +14,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')"
 from pyspark.sql import types as T
 
 from pqext import geo
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.spark.arrays import conform, conform_batch
 from pqext.spark.types import (
     MARK,

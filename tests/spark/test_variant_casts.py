@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from spark.sessions import SPARK_4_1
 
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.spark import functions, shred_variant
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.types import exchange_type, parse_type

@@ -11,7 +11,7 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 
 DOCUMENTS = [
     '{"b":1.50,"a":[1.000,{"x":2.50},[],{}],"":null}', "0.0000000001", "100.00", "-0.0", "0.00", "-12.340",

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import VariantError
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.base.errors import VariantError
+from pqext.core.base.limits import Limits
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import (
     BsonType,
     DecimalType,
     EnumType,
@@ -33,10 +33,10 @@ from pqext.core.metadata import (
     Type,
     VariantType,
 )
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.thrift import decode
-from pqext.core.writer import write_table
+from pqext.core.format.thrift import decode
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import write_table
 from pqext.dataset.reading import read_table
 from pqext.variant.annotation import HANDLER
 from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage, shredding_schema, storage_struct

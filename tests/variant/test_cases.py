@@ -11,7 +11,7 @@ from variant_cases import FOLDER, KNOWN, all_cases, may_fail, must_fail
 
 import pqext
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 from reference import variant_shred as reference
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant import Variant
 
 TEXTS = ['{"a":1}', None, "2"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
 from reference.pace import SLOWER

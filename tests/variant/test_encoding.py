@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 
 from pqext import variant
-from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Variant, encoding
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.metadata import EMPTY, Metadata, encode_metadata

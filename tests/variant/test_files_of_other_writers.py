@@ -17,8 +17,8 @@ import pytest
 
 import pqext
 from pqext import col, variant
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, LogicalType, VariantType
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
 
 BYTES = pa.binary()
 OPTIONAL = pa.struct([pa.field("metadata", BYTES), pa.field("value", BYTES)])

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import LimitError, VariantError
+from pqext.core.base.errors import LimitError, VariantError
 from pqext.variant.access import nested
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference

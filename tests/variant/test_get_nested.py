@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.access.targets import target_type
 from pqext.variant.shredding.schema import ShreddingSchema
 from pqext.variant.types import is_variant_type, variant_type

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.types import plain_list
 
 ROWS = 10

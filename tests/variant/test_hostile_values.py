@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from pqext import variant
-from pqext.core.errors import LimitError, VariantError
+from pqext.core.base.errors import LimitError, VariantError
 from pqext.variant import Variant
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.shredding.residual import residual_counts, residual_shares
 from pqext.variant.shredding.sampling import sampled_rows
 from pqext.variant.shredding.schema import Untyped, check_size, walk

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import CorruptFileError, VariantError, VariantLimitError
+from pqext.core.base.errors import CorruptFileError, VariantError, VariantLimitError
 from pqext.variant.json.documents import Splitter, form_of
 from reference.variant_strategies import fewer
 

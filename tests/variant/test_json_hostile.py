@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pqext import variant
-from pqext.core.errors import VariantError, VariantLimitError
+from pqext.core.base.errors import VariantError, VariantLimitError
 from reference import variant_value as reference
 from reference.pace import SLOWER
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import variant
-from pqext.core.errors import LimitError, VariantError, VariantLimitError
+from pqext.core.base.errors import LimitError, VariantError, VariantLimitError
 from pqext.variant.shredding.schema import ShreddingSchema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_strategies import NAMES, fewer, schemas

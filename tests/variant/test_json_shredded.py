@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import LimitError, ParquetError, UnsupportedError, VariantError
+from pqext.core.base.errors import LimitError, ParquetError, UnsupportedError, VariantError
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_judge import disturbed

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.annotations import for_logical
-from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
-from pqext.core.reader import ParquetFile
-from pqext.core.writer import write_table
+from pqext.core.format.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.annotations import for_logical
+from pqext.core.write.writer import write_table
 from pqext.variant.access.path import Path
 from pqext.variant.monotone import monotone_cast
 from pqext.variant.pruning import VariantPredicate, find_group, may_match

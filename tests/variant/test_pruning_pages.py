@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.core.annotations import for_logical
-from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
-from pqext.core.reader import ParquetFile
+from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.annotations import for_logical
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.pages import rows_that_may_match
 from pqext.variant.pruning import VariantPredicate, _narrowed, may_match

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import LimitError, UnsupportedError
+from pqext.core.base.errors import LimitError, UnsupportedError
 from pqext.variant import Timestamp, Variant
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant import Variant
 from pqext.variant.metadata import EMPTY, encode_metadata
 from reference import variant_value as reference

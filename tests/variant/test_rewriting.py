@@ -19,15 +19,15 @@ from variant_cases import FOLDER, all_cases, may_fail, must_fail
 
 import pqext
 from pqext import geo, variant
-from pqext.core.errors import UnsupportedError, VariantError
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.footer import serialise_footer
-from pqext.core.footer_choice import FORMS, FooterForm
-from pqext.core.footer_forms import form_of
-from pqext.core.footer_reading import read_footer
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import FileMetaData
-from pqext.core.sources.opening import open_source
+from pqext.core.base.errors import UnsupportedError, VariantError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.footer.writing import form_of
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.footer_format import FORMS, FooterForm
 from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
@@ -386,7 +386,7 @@ def test_a_file_is_not_replaced_by_one_that_lacks_rows_of_it_unless_asked(tmp_pa
     pqext.write_table(table, whole, row_group_rows=1)
     data = bytearray(whole.read_bytes())
     data[60] ^= 255
-    with pqext.core.sink.Sink(bad) as sink:
+    with pqext.core.io.sink.Sink(bad) as sink:
         sink.write(data)
     calls: list[Any] = [
         pqext.repair, lambda *given, **more: variant.unshred_file(*given, on_corrupt="skip", **more),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.shredding.schema import (
     MAX_DEPTH,
     MAX_NODES,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference

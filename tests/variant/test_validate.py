@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.variant import Variant, faults
 from pqext.variant.kernels.binary import Fault
 from reference import variant_value as reference

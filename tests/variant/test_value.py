@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Timestamp, Variant
 from pqext.variant.encoding import PrimitiveType, Scaled, encode_array, encode_object, encode_primitive
 from pqext.variant.metadata import EMPTY, encode_metadata

@@ -9,7 +9,7 @@ import pytest
 from core.bombs import looked_up, prefixed
 
 import pqext
-from pqext.core.metadata import GeographyType, GeometryType, JsonType, LogicalType, Type
+from pqext.core.format.metadata import GeographyType, GeometryType, JsonType, LogicalType, Type
 from reference.pace import SLOWER
 
 

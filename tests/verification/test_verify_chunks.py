@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, SortingColumn, Statistics
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import FileMetaData, SortingColumn, Statistics
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import Report, order, verify
 

@@ -15,8 +15,8 @@ import pytest
 
 import pqext
 from pqext import geo, variant
-from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import (
+from pqext.core.footer.rewrite import rewrite_footer
+from pqext.core.format.metadata import (
     ColumnIndex,
     ColumnMetaData,
     Encoding,
@@ -25,7 +25,7 @@ from pqext.core.metadata import (
     PageEncodingStats,
     PageType,
 )
-from pqext.core.thrift import decode, encode
+from pqext.core.format.thrift import decode, encode
 from pqext.verification import Report, verify
 
 ROWS = 600

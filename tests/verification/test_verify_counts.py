@@ -12,7 +12,7 @@ import pytest
 from odd_files import empty_decimals, with_header
 
 import pqext
-from pqext.core.metadata import DataPageHeaderV2
+from pqext.core.format.metadata import DataPageHeaderV2
 from pqext.verification import verify
 
 TABLE = pa.table({

@@ -18,13 +18,12 @@ import shapely
 
 import pqext
 from pqext import geo
-from pqext.core.annotations import PAGE_BOXES
-from pqext.core.extension.framed import frame
-from pqext.core.extension.structure import set_extension
-from pqext.core.footer import serialise_footer
-from pqext.core.footer_reading import read_footer
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import (
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import serialise_footer
+from pqext.core.format.extension.framed import frame
+from pqext.core.format.extension.structure import set_extension
+from pqext.core.format.metadata import (
     BoundingBox,
     ColumnMetaData,
     GeographyType,
@@ -33,7 +32,8 @@ from pqext.core.metadata import (
     LogicalType,
     Statistics,
 )
-from pqext.core.sources.opening import open_source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.geo import page_boxes
 from pqext.verification import Report, verify
 from reference import wkb as twin

@@ -19,7 +19,7 @@ import shapely
 
 import pqext
 from pqext import geo
-from pqext.core.metadata import FileMetaData, KeyValue
+from pqext.core.format.metadata import FileMetaData, KeyValue
 
 SHAPES = [shapely.Point(1, 2), None, shapely.box(3, 4, 5, 6), shapely.Point()]
 About = dict[str, Any]

@@ -12,9 +12,9 @@ import itertools
 import os
 from typing import Any
 
-from pqext.core.buffers import Bytes, view
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.modules import LENGTH_BYTES, NONCE_BYTES, SIGNATURE_BYTES, TAG_BYTES
-from pqext.core.errors import EncryptionError
 
 INVOCATIONS_MAX = 1 << 32
 """How often one key may encrypt before a random nonce is too likely to come twice."""

@@ -5,14 +5,14 @@ Spec: "Parquet Modular Encryption", sections 5.4 and 5.5.
 
 from __future__ import annotations
 
-from pqext.core.buffers import Bytes
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError, EncryptionError, UnsupportedError
+from pqext.core.base.limits import Limits
 from pqext.core.encryption.cipher import module_length
-from pqext.core.encryption.properties import FileDecryption
 from pqext.core.encryption.reading import FileDecryptor, not_encrypted
-from pqext.core.errors import CorruptFileError, EncryptionError, UnsupportedError
-from pqext.core.limits import Limits
-from pqext.core.metadata import FileCryptoMetaData, FileMetaData
-from pqext.core.thrift import decode
+from pqext.core.format.metadata import FileCryptoMetaData, FileMetaData
+from pqext.core.format.thrift import decode
+from pqext.core.options.encryption import FileDecryption
 
 
 def open_encrypted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from pqext.core.errors import EncryptionError
+from pqext.core.base.errors import EncryptionError
 
 ORDINAL_MAX = (1 << 15) - 1
 """Ordinals are signed 16-bit numbers; writers keep to this *count* of row groups, columns and pages."""

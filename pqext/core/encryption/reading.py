@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from pqext.core.buffers import Bytes, view
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.errors import EncryptionError, ParquetError, UnsupportedError
+from pqext.core.base.limits import Limits
 from pqext.core.encryption.cipher import AesKey
 from pqext.core.encryption.modules import SIGNATURE_BYTES, FileAad, Module
-from pqext.core.encryption.properties import FileDecryption, KeyRetriever, check_key, key_for
-from pqext.core.errors import EncryptionError, ParquetError, UnsupportedError
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, EncryptionAlgorithm, RowGroup
-from pqext.core.thrift import decode
+from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, EncryptionAlgorithm, RowGroup
+from pqext.core.format.thrift import decode
+from pqext.core.options.encryption import FileDecryption, KeyRetriever, check_key, key_for
 
 
 @dataclass(frozen=True, slots=True)

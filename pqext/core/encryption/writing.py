@@ -9,12 +9,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pqext.core.buffers import Bytes
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.cipher import AesKey
 from pqext.core.encryption.modules import ORDINAL_MAX, FileAad, Module
-from pqext.core.encryption.properties import ColumnKey, FileEncryption, key_for, to_bytes
-from pqext.core.errors import EncryptionError
-from pqext.core.metadata import (
+from pqext.core.format.metadata import (
     AesGcmCtrV1,
     AesGcmV1,
     ColumnChunk,
@@ -26,8 +25,9 @@ from pqext.core.metadata import (
     FileCryptoMetaData,
     FileMetaData,
 )
-from pqext.core.schema import Schema
-from pqext.core.thrift import encode
+from pqext.core.format.thrift import encode
+from pqext.core.options.encryption import ColumnKey, FileEncryption, key_for, to_bytes
+from pqext.core.schema.nodes import Schema
 
 FILE_UNIQUE_BYTES = 8
 

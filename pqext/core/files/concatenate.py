@@ -13,21 +13,21 @@ from functools import cache
 from typing import Any, Literal, get_args
 from uuid import UUID
 
-from pqext.core.annotations import extension_name
-from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.core.extension.container import add_entries
-from pqext.core.extension.container import parts as extension_parts
-from pqext.core.extension.structure import extensions as extensions_of
-from pqext.core.extension.structure import set_extension
-from pqext.core.files.footer_merge import FooterMerge, Merge
-from pqext.core.files.rewrite import copy_bytes, plain_footer
-from pqext.core.footer import MAGIC, Footer, serialise_footer
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup
-from pqext.core.sink import Sink
-from pqext.core.source import Source
-from pqext.core.sources.opening import open_source
-from pqext.core.thrift import Struct, decode, encode
+from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.footer.merge import FooterMerge, Merge
+from pqext.core.footer.rewrite import copy_bytes, plain_footer
+from pqext.core.footer.thrift_footer import MAGIC, Footer, serialise_footer
+from pqext.core.format.extension.container import add_entries
+from pqext.core.format.extension.container import parts as extension_parts
+from pqext.core.format.extension.structure import extensions as extensions_of
+from pqext.core.format.extension.structure import set_extension
+from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup
+from pqext.core.format.thrift import Struct, decode, encode
+from pqext.core.io.sink import Sink
+from pqext.core.io.source import Source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.schema.annotations import extension_name
 
 Unknown = Literal["refuse", "drop", "keep"]
 

@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from zlib import crc32
 
-from pqext.core.errors import ParquetError, UnsupportedError
-from pqext.core.files.footer_merge import FooterMerge, Merge
-from pqext.core.files.rewrite import plain_footer
-from pqext.core.files.summary_note import NotedFile, add_note
-from pqext.core.footer import MAGIC, serialise_footer
-from pqext.core.footer_forms import form_of
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.metadata import FileMetaData, RowGroup
-from pqext.core.sink import Sink
-from pqext.core.source import PathSource
+from pqext.core.base.errors import ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.files.summary_signature import NotedFile, add_note
+from pqext.core.footer.merge import FooterMerge, Merge
+from pqext.core.footer.rewrite import plain_footer
+from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
+from pqext.core.footer.writing import form_of
+from pqext.core.format.metadata import FileMetaData, RowGroup
+from pqext.core.io.sink import Sink
+from pqext.core.io.source import PathSource
 
 METADATA = "_metadata"
 COMMON_METADATA = "_common_metadata"

@@ -10,23 +10,23 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, overload
 from zlib import crc32
 
-from pqext.core.buffers import EMPTY, Bytes
-from pqext.core.errors import ChangedFileError, CorruptFileError
-from pqext.core.files.external import FileResolver, is_plain
-from pqext.core.files.summary_note import NotedFile, noted
-from pqext.core.footer import TRAILER_BYTES, FootedSource, Footer
-from pqext.core.footer_reading import read_footer
+from pqext.core.base.buffers import EMPTY, Bytes
+from pqext.core.base.errors import ChangedFileError, CorruptFileError
+from pqext.core.base.limits import Limits
+from pqext.core.base.text import visible
+from pqext.core.base.usage import Usage
+from pqext.core.files.summary_signature import NotedFile, noted
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
+from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
+from pqext.core.format.thrift import LazyStructs
+from pqext.core.io.external_files import FileResolver, is_plain
+from pqext.core.io.source import PathSource, changed
 from pqext.core.kernels.summary import files_of
 from pqext.core.kernels.thrift import StructIndex
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
-from pqext.core.source import PathSource, changed
-from pqext.core.text import visible
-from pqext.core.thrift import LazyStructs
-from pqext.core.usage import Usage
 
 if TYPE_CHECKING:
-    from pqext.core.reader import ParquetFile
+    from pqext.core.read.reader import ParquetFile
 
 Stamp = tuple[int, int]
 """Size and time of the last change, in nanoseconds."""

@@ -17,13 +17,12 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import Limits
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.kernels import xxh64
-from pqext.core.limits import Limits
-from pqext.core.metadata import (
+from pqext.core.format.metadata import (
     BloomFilterAlgorithm,
     BloomFilterCompression,
     BloomFilterHash,
@@ -33,11 +32,12 @@ from pqext.core.metadata import (
     Uncompressed,
     XxHash,
 )
-from pqext.core.orders import is_float
-from pqext.core.predicate import Value
-from pqext.core.source import Source
-from pqext.core.thrift import decode, encode
-from pqext.core.types.logical import LeafType
+from pqext.core.format.predicate import Value
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.source import Source
+from pqext.core.kernels import xxh64
+from pqext.core.schema.orders import is_float
+from pqext.core.schema.types.logical import LeafType
 
 if TYPE_CHECKING:
     from pqext.core.encryption.reading import ChunkDecryptor

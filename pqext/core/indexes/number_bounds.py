@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.metadata import ColumnIndex
-from pqext.core.orders import BoundOrder
-from pqext.core.predicate import Comparison, IsIn, Predicate, Value
+from pqext.core.format.metadata import ColumnIndex
+from pqext.core.format.predicate import Comparison, IsIn, Predicate, Value
+from pqext.core.schema.orders import BoundOrder
 
 _EXACT = 1 << 53
 """Integers up to this are doubles too."""

@@ -17,20 +17,28 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
+from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, Value, may_match
 from pqext.core.indexes.number_bounds import NumberBounds
-from pqext.core.indexes.row_ranges import RowRanges, rows_of_pages
 from pqext.core.kernels import index_encode
 from pqext.core.kernels.page_cuts import PageCuts
 from pqext.core.kernels.page_places import page_places
-from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
-from pqext.core.orders import BoundOrder
-from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, Value, may_match
-from pqext.core.statistics import PageExtremes, bounds_of, bounds_of_values, cut, is_cuttable, nulls_beside, raise_cut
+from pqext.core.schema.orders import BoundOrder
+from pqext.core.schema.row_ranges import RowRanges, rows_of_pages
+from pqext.core.schema.statistics import (
+    PageExtremes,
+    bounds_of,
+    bounds_of_values,
+    cut,
+    is_cuttable,
+    nulls_beside,
+    raise_cut,
+)
 
 if TYPE_CHECKING:
-    from pqext.core.facts import PageFacts
-    from pqext.core.schema import SchemaNode
+    from pqext.core.schema.facts import PageFacts
+    from pqext.core.schema.nodes import SchemaNode
 
 _Counts = NDArray[np.int64]
 
@@ -345,6 +353,6 @@ def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:
     """The rows of the row group whose values may satisfy ``predicate``; no row outside them does.
 
     Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns
-    combine with :func:`pqext.core.indexes.row_ranges.intersection` and ``union``.
+    combine with :func:`pqext.core.schema.row_ranges.intersection` and ``union``.
     """
     return rows_of_pages(pages, pages.matching(predicate))

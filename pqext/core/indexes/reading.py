@@ -7,15 +7,18 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, Protocol, TypeVar
 
-from pqext.core import metadata as structures
+from pqext.core.base.errors import CorruptFileError, LimitError, OffsetIndexError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.base.warn import warn
 from pqext.core.encryption.modules import Module
 from pqext.core.encryption.reading import ChunkDecryptor, MissingKeyError
-from pqext.core.errors import CorruptFileError, LimitError, OffsetIndexError, ParquetError
-from pqext.core.files.external import read_many
+from pqext.core.format import metadata as structures
+from pqext.core.format.metadata import ColumnIndex, OffsetIndex
+from pqext.core.format.predicate import Bounds, Predicate, asks_for_values, may_contain
+from pqext.core.format.thrift import Struct, decode
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.gathering import Gathering, Wanted
-from pqext.core.indexes.kept_filters import KeptFilters
+from pqext.core.indexes.bloom_filter_cache import KeptFilters
 from pqext.core.indexes.page_index import (
     IndexedPages,
     PagePlaces,
@@ -23,15 +26,12 @@ from pqext.core.indexes.page_index import (
     check_column_index,
     check_offset_index,
 )
-from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnIndex, OffsetIndex
-from pqext.core.orders import of_column
-from pqext.core.predicate import Bounds, Predicate, asks_for_values, may_contain
-from pqext.core.schema import SchemaNode
-from pqext.core.source import Source
-from pqext.core.statistics import is_cuttable
-from pqext.core.thrift import Struct, decode
-from pqext.core.warn import warn
+from pqext.core.indexes.prefetch import Gathering, Wanted
+from pqext.core.io.external_files import read_many
+from pqext.core.io.source import Source
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.orders import of_column
+from pqext.core.schema.statistics import is_cuttable
 
 T = TypeVar("T", bound=Struct)
 
@@ -44,7 +44,7 @@ class DamagedIndexWarning(UserWarning):
 
 
 class IndexedChunk(Protocol):
-    """What reading its indexes takes of a column chunk (:class:`pqext.core.row_group.ColumnChunk`)."""
+    """What reading its indexes takes of a column chunk (:class:`pqext.core.read.row_group.ColumnChunk`)."""
 
     @property
     def node(self) -> SchemaNode: ...

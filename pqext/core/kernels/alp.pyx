@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.bitpack cimport bits_of, last_value_at, loadable, mask_of, pack, value_at
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 
 ctypedef fused value_t:
     float

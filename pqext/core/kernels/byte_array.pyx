@@ -8,7 +8,7 @@ from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
-from pqext.core.errors import ArrayLimitError, CorruptFileError
+from pqext.core.base.errors import ArrayLimitError, CorruptFileError
 
 cdef enum:
     OK = 0

@@ -9,7 +9,7 @@ from pqext.core.kernels.bitpack cimport (
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 from pqext.core.kernels.leb128 cimport BAD_VARINT, TRUNCATED, read_leb128
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 ctypedef fused value_t:
     int32_t

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from pqext.core.limits import Limits
+from pqext.core.base.limits import Limits
 
 class FlatMetadata:
     """A FlatBuffers footer, verified, of which structures are asked for one by one, as Thrift.

@@ -19,7 +19,7 @@ from pqext.core.kernels.thrift_fields cimport (
     OUT_OF_MEMORY, UNUSUAL_FIELDS, Fields, look, put_byte, put_bytes, put_list, put_together, scan_struct,
 )
 
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.kernels.flat_verify import extension, verify
 
 

@@ -12,7 +12,7 @@ from libc.string cimport memset
 
 from pqext.core.kernels.flat_tables cimport F_EXTENSION, u16_at, u32_at
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 cdef enum:
     EXPANSION = 16     # times its own size that a footer may take with every shared table counted each time,

@@ -8,7 +8,7 @@ import numpy as np
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 
 cdef class Lent:

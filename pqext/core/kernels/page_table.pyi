@@ -1,8 +1,8 @@
 from collections.abc import Callable, Sequence
 
+from pqext.core.base.limits import Limits
 from pqext.core.kernels import Readable
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.limits import Limits
 
 _Unpack = Callable[[Sequence[Readable], Sequence[int]], Sequence[Readable]]
 

@@ -2,7 +2,7 @@
 """All page headers of a buffer parsed in one call, and runs of pages opened in another: no object a page.
 
 This is the way of ordinary pages. Whatever is unusual or wrong is only recognised here: the caller then goes the way of
-`pqext.core.page.raw_pages`, page by page, which says what it is.
+`pqext.core.read.pages.page.raw_pages`, page by page, which says what it is.
 """
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory

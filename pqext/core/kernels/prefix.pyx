@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 
-from pqext.core.errors import ArrayLimitError, CorruptFileError
+from pqext.core.base.errors import ArrayLimitError, CorruptFileError
 
 cdef enum:
     OK = 0

@@ -7,7 +7,7 @@ from pqext.core.kernels.bitpack cimport unpack
 from pqext.core.kernels.leb128 cimport BAD_VARINT, TRUNCATED, read_leb128
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 ctypedef fused value_t:
     uint8_t

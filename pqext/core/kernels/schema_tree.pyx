@@ -12,7 +12,7 @@ from pqext.core.kernels.thrift cimport Data, StructIndex
 
 import numpy as np
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 # Field ids of SchemaElement.
 cdef enum:

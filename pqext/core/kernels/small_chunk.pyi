@@ -1,8 +1,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from pqext.core.base.limits import Limits
 from pqext.core.kernels import Readable
-from pqext.core.limits import Limits
 
 class SmallChunks:
     def __init__(

@@ -1,4 +1,4 @@
-# The field tables of `pqext.core.thrift` in C, shared by reading and writing.
+# The field tables of `pqext.core.format.thrift` in C, shared by reading and writing.
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 

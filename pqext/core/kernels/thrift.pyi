@@ -1,6 +1,6 @@
 from typing import Any, TypeVar
 
-from pqext.core.limits import Limits
+from pqext.core.base.limits import Limits
 
 T = TypeVar("T")
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Reading Thrift's compact protocol straight from a buffer, by the field tables of `pqext.core.thrift`.
+"""Reading Thrift's compact protocol straight from a buffer, by the field tables of `pqext.core.format.thrift`.
 
 Nothing is allocated for a count from the input before it was compared with the bytes that are left.
 """
@@ -24,8 +24,8 @@ from pqext.core.kernels.struct_plan cimport (
     AS_BINARY, AS_BOOL, AS_DOUBLE, AS_ENUM, AS_INT, AS_STRING, AS_STRUCT, FieldPlan, Plan, allocate, slot_set,
 )
 
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS
 
 cdef dict MESSAGES = {
     TRUNCATED: "the structure goes on after the last byte",

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Writing Thrift's compact protocol by the field tables of `pqext.core.thrift`."""
+"""Writing Thrift's compact protocol by the field tables of `pqext.core.format.thrift`."""
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
 

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.page_run cimport PageRun
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 cdef enum:
     OK = 0

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 
 cdef enum:
     OK = 0

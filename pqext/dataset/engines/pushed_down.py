@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from pqext.core.errors import ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.dataset.expressions import Expression
 
 

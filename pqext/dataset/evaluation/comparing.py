@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.predicate import Operator
+from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow
 
 _NUMBERS = ("integer", "float", "decimal")

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import ParquetError
-from pqext.core.predicate import Operator, Value
-from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.predicate import Operator, Value
+from pqext.core.schema.types.plain_arrays import dictionary_decoded, run_ends_decoded
 from pqext.dataset.evaluation.comparing import check_related, kind_of, related
 from pqext.dataset.evaluation.integer_set import IntegerSet
 from pqext.dataset.evaluation.literal_placement import Place, locate, locate_float, placed, range_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.predicate import Value
+from pqext.core.format.predicate import Value
 from pqext.dataset.expressions.literals import NANOSECONDS
 
 _COMPARED = {

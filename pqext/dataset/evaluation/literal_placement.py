@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.predicate import Operator, Value
+from pqext.core.format.predicate import Operator, Value
 from pqext.dataset.expressions.literals import NANOSECONDS
 
 

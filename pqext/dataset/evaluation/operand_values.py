@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negated, number_type, result_type
 from pqext.dataset.expressions import (
     Arithmetic,

@@ -2,7 +2,7 @@
 
 Each is worked on in steps, on a thread: a step ends when it has found so many bytes of rows, and the next begins when
 these are taken. So no more is held than a step of each row group that is worked on. Jobs of a step, such as decoding
-its columns, go to the same threads (:mod:`pqext.core.workers`).
+its columns, go to the same threads (:mod:`pqext.core.base.workers`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from itertools import islice
 
 import pyarrow as pa
 
-from pqext.core.errors import MemoryLimitError
-from pqext.core.workers import Workers, thread_count
+from pqext.core.base.errors import MemoryLimitError
+from pqext.core.base.workers import Workers, thread_count
 
 Part = tuple[pa.RecordBatch, list[pa.Array]]
 """Rows that match, and of them the computed columns."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.indexes.row_ranges import RowRanges, intersection
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.row_ranges import RowRanges, intersection
 from pqext.dataset.planning.plan import RowGroupPlan
 
 _FEWEST_ROWS = 1 << 16

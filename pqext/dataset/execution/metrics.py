@@ -8,10 +8,10 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Any, TypeVar
 
-from pqext.core.display import as_html
-from pqext.core.reader import ParquetFile
-from pqext.core.source import Source
-from pqext.core.usage import Usage
+from pqext.core.base.display import as_html
+from pqext.core.base.usage import Usage
+from pqext.core.io.source import Source
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.planning.plan import RowGroupPlan
 
 T = TypeVar("T")

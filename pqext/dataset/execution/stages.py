@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.arrow_schema.arrays import filtered
-from pqext.core.buffers import view
-from pqext.core.errors import InvalidValueError, OffsetIndexError, ParquetError
-from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
+from pqext.core.base.buffers import view
+from pqext.core.base.errors import InvalidValueError, OffsetIndexError, ParquetError
+from pqext.core.base.usage import Usage
+from pqext.core.base.workers import thread_count
 from pqext.core.kernels import wanted
-from pqext.core.reader import ParquetFile
-from pqext.core.types.decoded import dictionary_decoded
-from pqext.core.usage import Usage
-from pqext.core.workers import thread_count
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.arrow_schema.arrays import filtered
+from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
+from pqext.core.schema.types.plain_arrays import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.ahead import Part, Run
 from pqext.dataset.execution.ahead import side_by_side as run_side_by_side

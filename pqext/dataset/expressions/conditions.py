@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
-from pqext.core.predicate import COMPARE, Operator
+from pqext.core.format.predicate import COMPARE, Operator
 from pqext.dataset.expressions.literals import Literal, canonical, is_null, key, packed, scalar_text, unpacked
 from pqext.dataset.expressions.patterns import ESCAPE, How, check_pattern
 from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text

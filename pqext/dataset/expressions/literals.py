@@ -18,10 +18,10 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import for_logical
-from pqext.core.predicate import Value
-from pqext.core.schema import SchemaNode
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
+from pqext.core.format.predicate import Value
+from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions import iso_text
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | timedelta | pa.Scalar
@@ -333,7 +333,7 @@ def kind_of_arrow(type: pa.DataType) -> Kind | None:
 
 
 def to_value(literal: Literal, kind: Kind, column: str) -> Value:
-    """The comparison value of ``literal`` for a column of ``kind``, in the form of ``pqext.core.predicate``.
+    """The comparison value of ``literal`` for a column of ``kind``, in the form of ``pqext.core.format.predicate``.
 
     Numbers stay the numbers they are, whatever the column's width; but a float asked of a decimal column is
     the shortest decimal that reads as that float, so that ``1.2`` finds 1.20 there as in SQL. Text asked of dates,

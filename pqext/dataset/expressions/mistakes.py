@@ -10,10 +10,10 @@ from enum import Enum
 from math import isfinite
 from typing import Any
 
-from pqext.core.predicate import Value
-from pqext.core.schema import SchemaNode
-from pqext.core.suggest import all_but, nearest
-from pqext.core.text import visible
+from pqext.core.base.suggestions import all_but, nearest
+from pqext.core.base.text import visible
+from pqext.core.format.predicate import Value
+from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import Kind, Literal, to_value
 from pqext.dataset.expressions.operands import (

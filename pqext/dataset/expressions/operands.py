@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
-from pqext.core.predicate import Operator
-from pqext.core.suggest import Suggesting, around
-from pqext.core.text import visible
+from pqext.core.base.suggestions import Suggesting, around
+from pqext.core.base.text import visible
+from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import literals
 from pqext.dataset.expressions.conditions import (
     MAX_DEPTH,

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from pqext.core.arrow_check import check_array
-from pqext.core.predicate import Operator
+from pqext.core.format.predicate import Operator
+from pqext.core.schema.arrow_check import check_array
 from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, IsNull, Matches, Operand
 from pqext.dataset.expressions.patterns import ESCAPE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 
 _MOST = 10_000
 _MOST_READ = 1 << 22

@@ -13,18 +13,18 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptDataWarning, CorruptFileError, ParquetError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.local_paths import scheme_of
-from pqext.core.options import ReadOptions
-from pqext.core.pickling import PickledByFields
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import Schema
-from pqext.core.source import PathSource
-from pqext.core.sources.store import Location
-from pqext.core.text import visible
-from pqext.core.warn import warn
-from pqext.core.workers import Workers
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.base.pickling import PickledByFields
+from pqext.core.base.text import visible
+from pqext.core.base.warn import warn
+from pqext.core.base.workers import Workers
+from pqext.core.io.source import PathSource
+from pqext.core.io.sources.store import Location
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import Schema
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.files.summaries import Summaries
 

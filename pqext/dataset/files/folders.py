@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from pqext.core import local_paths
-from pqext.core.errors import CorruptFileError
+from pqext.core.base import local_paths
+from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.notes import parsed, read_note
 from pqext.dataset.files.spark_metadata import SinkLog
 from pqext.dataset.files.table_formats import TableFormatError, format_of_entry

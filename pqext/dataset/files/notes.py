@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.sources.pending import check_note
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.io.sources.pending_files import check_note
 
 LINE_BYTES = 1 << 20
 """The longest line of a list that is read."""

@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pqext.core.sources.locate import Location, is_place, locate
-from pqext.core.suggest import nearest
+from pqext.core.base.suggestions import nearest
+from pqext.core.io.sources.locations import Location, is_place, locate
 from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.folders import files_below, is_hidden, matches
 from pqext.dataset.files.store_journal import settled
@@ -31,8 +31,8 @@ def find_sources(
     Spark, and so are files in the folder of a streaming sink of Spark that its log does not name; a file named outright
     is not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not
     within a directory, which might hold itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as
-    in :func:`pqext.core.sources.locate.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a
-    file that is not there, and ``TableFormatError`` for a folder or pattern at, within or above a table of Delta,
+    in :func:`pqext.core.io.sources.locations.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the
+    log a file that is not there, and ``TableFormatError`` for a folder or pattern at, within or above a table of Delta,
     Iceberg or Hudi, unless ``ignore_table_format``.
     """
     several = [*located(sources, filesystem, storage_options)]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.dataset.files.notes import lines_of, parsed
 
 FOLDER = "_spark_metadata"

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.sources.store import Location
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources.store import Location
 from pqext.dataset.files.notes import parsed, whole
 
 NOTE = "_pqext_commit.json"

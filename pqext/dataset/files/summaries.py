@@ -2,8 +2,8 @@
 
 One that is named itself is trusted: it stands for the files that it names, as ``pyarrow.dataset.parquet_dataset`` reads
 it, unless it notes that one of them had another size. Of one in a folder that is scanned only that is taken which it
-notes of files that still have the size and the time of their last change (:mod:`pqext.core.files.summary_note`); all
-other files are read by their own footers. So it cannot hide a file or a row, whatever became of the folder since.
+notes of files that still have the size and the time of their last change (:mod:`pqext.core.files.summary_signature`);
+all other files are read by their own footers. So it cannot hide a file or a row, whatever became of the folder since.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pqext.core.errors import CorruptDataWarning, ParquetError
+from pqext.core.base.errors import CorruptDataWarning, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.base.pickling import PickledByFields
+from pqext.core.base.text import visible
+from pqext.core.base.usage import Usage
+from pqext.core.base.warn import warn
 from pqext.core.files.summary import METADATA
 from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
-from pqext.core.limits import Limits
-from pqext.core.options import ReadOptions
-from pqext.core.pickling import PickledByFields
-from pqext.core.text import visible
-from pqext.core.usage import Usage
-from pqext.core.warn import warn
+from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.folders import below
 
 _WORTH_BYTES = 16 << 10

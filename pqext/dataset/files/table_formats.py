@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.sources.store import Location
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.io.sources.store import Location
 
 _LOGS = {
     "_delta_log": ("Delta", re.compile(r".*\.json|.*\.checkpoint.*|_last_checkpoint")),

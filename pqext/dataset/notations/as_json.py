@@ -21,7 +21,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pqext.core.predicate import COMPARE
+from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import (
     MAX_DEPTH,
     And,

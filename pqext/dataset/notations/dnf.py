@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from pqext.core.predicate import COMPARE
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
+from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, Expression, Not, Value, all_of, any_of, col
 from pqext.dataset.expressions.operators import Questions, as_condition
 from pqext.dataset.notations.as_json import from_json

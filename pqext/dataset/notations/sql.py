@@ -19,9 +19,9 @@ from typing import Any, TypeAlias, cast
 import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
 
-from pqext.core.predicate import Operator
-from pqext.core.suggest import around
-from pqext.core.text import visible
+from pqext.core.base.suggestions import around
+from pqext.core.base.text import visible
+from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import (
     Arithmetic,
     ArithmeticOperator,

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import Token, TokenType, exp
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 from pqext.dataset.expressions.literals import duration_literal
 
 _SECOND = 1_000_000_000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type
 from pqext.dataset.expressions import (
     ArithmeticOperator,

@@ -14,9 +14,9 @@ from uuid import UUID
 import pyarrow as pa
 from sqlglot import Token, exp
 
-from pqext.core.predicate import Operator
-from pqext.core.suggest import did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
+from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import ArithmeticOperator
 from pqext.dataset.expressions.literals import MAX_EXPONENT, timestamp_literal, timestamp_nanoseconds
 from pqext.variant.shredding.schema import quote_name

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlglot import ParseError, exp
 
-from pqext.core.suggest import around, did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.text import visible
 from pqext.dataset.notations.sql_functions import FUNCTIONS
 from pqext.dataset.notations.sql_literals import offset_told, start_of
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.metadata import Type
-from pqext.core.reader import ParquetFile
-from pqext.core.text import visible
+from pqext.core.base.text import visible
+from pqext.core.format.metadata import Type
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.comparing import check_related
 from pqext.dataset.evaluation.operand_values import check_matched
 from pqext.dataset.expressions import (

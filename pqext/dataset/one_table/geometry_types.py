@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 from pqext.geo.crs import DEFAULT, equal
 from pqext.geo.types import GeospatialType, type_of
 

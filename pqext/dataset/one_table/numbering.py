@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.arrow_schema.arrays import filtered
-from pqext.core.indexes.row_ranges import RowQueue, row_numbers
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.arrow_schema.arrays import filtered
+from pqext.core.schema.row_ranges import RowQueue, row_numbers
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import bases, operand_column
 from pqext.dataset.expressions.visitors import columns

@@ -17,10 +17,10 @@ from urllib.parse import unquote_to_bytes
 
 import pyarrow as pa
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.schema import SchemaNode
-from pqext.core.text import visible
-from pqext.core.types.decimal_text import cast_exactly
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.text import visible
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.types.decimal_text import cast_exactly
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import And, Column, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
 from pqext.dataset.expressions.visitors import normal, operands, paths

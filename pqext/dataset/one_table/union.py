@@ -14,10 +14,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pqext.core.arrow_schema.arrays import filtered
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import Schema, SchemaNode
-from pqext.core.text import visible
+from pqext.core.base.text import visible
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.arrow_schema.arrays import filtered
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
     And,
@@ -52,7 +52,7 @@ class Union(Form):
     """Files that conform to ``schema``, which holds the columns of files and not those of folders."""
 
     def __init__(self, wanted: Wanted, schema: pa.Schema) -> None:
-        from pqext.core.writer import write_table
+        from pqext.core.write.writer import write_table
 
         super().__init__(wanted)
         # A file of this schema, so that questions meet it as they meet any file's.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pqext.core.errors import SchemaMismatchError
+from pqext.core.base.errors import SchemaMismatchError
 from pqext.dataset.one_table.unified import Conflict, unify_fields
 
 _UNITS = ("s", "ms", "us")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 from pqext.dataset.expressions import Spatial
 from pqext.dataset.expressions.spatial import geometry_text
 from pqext.geo.types import type_of

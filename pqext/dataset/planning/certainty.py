@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
-from pqext.core.indexes.row_ranges import RowRanges, difference, intersection, union
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import RowGroup
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import RowGroup
+from pqext.core.schema.row_ranges import RowRanges, difference, intersection, union
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
 from pqext.dataset.expressions.visitors import normal
 from pqext.dataset.planning.plan import RowGroupPlan

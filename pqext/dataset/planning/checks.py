@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pqext.core.reader import ParquetFile
-from pqext.core.text import visible
+from pqext.core.base.text import visible
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import RowGroupPlan, Stage
 from pqext.dataset.planning.projection import Computed

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pqext.core.facts import RowGroupFacts
-from pqext.core.schema import Schema
+from pqext.core.schema.facts import RowGroupFacts
+from pqext.core.schema.nodes import Schema
 from pqext.dataset.expressions import And, Expression, VariantField
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.projection import leaf_of

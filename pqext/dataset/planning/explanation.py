@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import LIMIT, REACHED, RowGroupPlan, Stage, Task
 

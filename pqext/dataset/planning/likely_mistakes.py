@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
 from pqext.dataset.expressions.visitors import leaves, operands
 from pqext.dataset.planning import boxes, paths

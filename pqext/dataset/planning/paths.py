@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pqext.core.schema import Schema, SchemaNode
-from pqext.core.suggest import did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.expressions import VariantField
 from pqext.dataset.pruning.binding import find
 from pqext.variant.access.path import as_path

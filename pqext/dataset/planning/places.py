@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pqext.core.facts import LeafFacts
-from pqext.core.indexes.row_ranges import RowRanges
-from pqext.core.page_selection import pages_of
+from pqext.core.read.pages.page_selection import pages_of
+from pqext.core.schema.facts import LeafFacts
+from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.planning.plan import ByteRange, joined
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.schema.row_ranges import RowRanges, merged
 from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.notations.as_json import from_json, to_json

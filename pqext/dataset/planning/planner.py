@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from pqext.core.annotations import for_logical
-from pqext.core.errors import CorruptFileError
-from pqext.core.facts import FileFacts, RowGroupFacts
-from pqext.core.indexes.row_ranges import RowRanges
-from pqext.core.options import ReadOptions
-from pqext.core.schema import Schema, SchemaNode
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.facts import FileFacts, RowGroupFacts
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
 from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of

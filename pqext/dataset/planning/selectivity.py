@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from pqext.core.facts import RowGroupFacts
-from pqext.core.predicate import Bounds
-from pqext.core.reader import ParquetFile
+from pqext.core.format.predicate import Bounds
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.facts import RowGroupFacts
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
 from pqext.dataset.expressions.literals import is_duration, kind_of_node, to_value
 from pqext.dataset.planning.plan import Stage

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.types.marks import logical_name
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.schema.types.marks import logical_name
 from pqext.dataset.kernels.row_text import RowText, TextKind
 from pqext.dataset.presentation.columns import SHOWN, Formats, is_geometry, is_variant, plain_layout
 from pqext.variant.types import plain_binary

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from pqext.core import predicate as core
-from pqext.core import shape
-from pqext.core.annotations import for_logical
-from pqext.core.metadata import Type
-from pqext.core.schema import Schema, SchemaNode
-from pqext.core.text import visible
+from pqext.core.base.text import visible
+from pqext.core.format import predicate as core
+from pqext.core.format.metadata import Type
+from pqext.core.schema import shape
+from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.evaluation.comparing import COMPARABLE, check_related
 from pqext.dataset.evaluation.operand_values import check_matched, type_of
 from pqext.dataset.expressions import (

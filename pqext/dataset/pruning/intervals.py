@@ -15,7 +15,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, Operator, Predicate, Value, may_match
+from pqext.core.format.predicate import (
+    COMPARE,
+    Bounds,
+    Comparison,
+    IsIn,
+    IsNotNull,
+    Operator,
+    Predicate,
+    Value,
+    may_match,
+)
 from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
 from pqext.dataset.expressions.literals import kind_of_arrow, to_value

@@ -11,16 +11,16 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pqext.core.annotations import for_logical
+from pqext.core.format.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull
 from pqext.core.indexes.page_index import matching_rows
-from pqext.core.indexes.row_ranges import RowRanges, intersection, merged, union
-from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull
+from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.row_ranges import RowRanges, intersection, merged, union
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Question
 from pqext.dataset.pruning.row_groups import row_group_may_match
 
 if TYPE_CHECKING:
-    from pqext.core.facts import RowGroupFacts
-    from pqext.core.schema import SchemaNode
+    from pqext.core.schema.facts import RowGroupFacts
+    from pqext.core.schema.nodes import SchemaNode
 
 
 def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pqext.core.annotations import for_logical
-from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull, asks_for_values, may_match, within
+from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, IsNull, asks_for_values, may_match, within
+from pqext.core.schema.annotations import for_logical
 from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
 
 if TYPE_CHECKING:
-    from pqext.core.facts import RowGroupFacts
-    from pqext.core.predicate import Bounds
-    from pqext.core.schema import SchemaNode
+    from pqext.core.format.predicate import Bounds
+    from pqext.core.schema.facts import RowGroupFacts
+    from pqext.core.schema.nodes import SchemaNode
 
 
 def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:

@@ -12,7 +12,7 @@ from pqext.geo.kernels.wkb cimport (
     INFINITE, Box, Column, Geometry, WkbColumn, box_clear, column_row, fault, little_double, plain_point, walk,
 )
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 
 
 # Degrees beyond the range that are rounding; as crs.SLACK.

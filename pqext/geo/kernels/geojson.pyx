@@ -22,7 +22,7 @@ from pqext.geo.kernels.wkb_write cimport (
     append_count, append_empty_point, append_header, begin_offsets, closed_ring, store_count,
 )
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 
 FAULTS = {
     SCAN_END: ("the JSON ends too early", "geo.geojson.object"),

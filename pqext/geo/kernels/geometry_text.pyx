@@ -17,7 +17,7 @@ from pqext.geo.kernels.wkb cimport (
     stride_of,
 )
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 
 cdef enum:
     NOT_JSON = 32   # a fault beyond those of WKB

@@ -10,7 +10,7 @@ from libc.string cimport memcmp, memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve, take
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 
 
 cdef struct Frame:

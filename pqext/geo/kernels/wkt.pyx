@@ -18,7 +18,7 @@ from pqext.geo.kernels.wkb_write cimport (
     append_count, append_empty_point, append_header, begin_offsets, closed_ring, store_code, store_count,
 )
 
-from pqext.core.errors import GeometryError
+from pqext.core.base.errors import GeometryError
 
 cdef enum Fault:
     MEMORY = 1

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.arrow_check import check_array, check_table
-from pqext.core.handlers.row_order import pick, taken
+from pqext.core.schema.arrow_check import check_array, check_table
+from pqext.core.write.row_order import pick, taken
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
 from pqext.geo.summary import row_values

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk, RowGroup
-from pqext.core.schema import SchemaNode
+from pqext.core.base.errors import GeometryError
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.schema.nodes import SchemaNode
 from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.geoparquet import covering_box

@@ -13,14 +13,14 @@ from pqext.geo.layout.cutting import cuts
 from pqext.geo.storage import GeometryStorage
 
 if TYPE_CHECKING:
-    from pqext.core.annotations import Storage
+    from pqext.core.schema.annotations import Storage
 
 PAGE_ROWS = 2048
 """Rows of a page at most where rows are ordered: a small query reads whole pages of every column it needs."""
 
 
 class OrdersRows:
-    """What makes the handler one that arranges rows: see :class:`pqext.core.annotations.ArrangesRows`."""
+    """What makes the handler one that arranges rows: see :class:`pqext.core.schema.annotations.ArrangesRows`."""
 
     def orders_rows(self, storage: Storage) -> bool:
         """Does the column's option name a curve?"""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError, LimitError
+from pqext.core.base.errors import GeometryError, LimitError
 
 if TYPE_CHECKING:
     from pyproj import Geod

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.arrow_check import check_array
+from pqext.core.schema.arrow_check import check_array
 from pqext.geo.kernels.geometry_text import to_text
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, like_input, storage_type
 

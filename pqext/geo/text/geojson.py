@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.arrow_check import check_table
-from pqext.core.errors import GeometryError, LimitError
-from pqext.core.sources.streams import damage, open_stream
-from pqext.core.suggest import around
-from pqext.core.text import visible
+from pqext.core.base.errors import GeometryError, LimitError
+from pqext.core.base.suggestions import around
+from pqext.core.base.text import visible
+from pqext.core.io.sources.streams import damage, open_stream
+from pqext.core.schema.arrow_check import check_table
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
@@ -162,7 +162,7 @@ def write_geojson(
     (see :func:`pqext.geo.transform`) and as :func:`to_geojson` does, TypeError for columns that JSON has no form for,
     ValueError for names that are not there.
     """
-    from pqext.core.sink import Sink
+    from pqext.core.io.sink import Sink
 
     name = _geometry_column(table.schema, geometry)
     if id is not None and id not in table.column_names:

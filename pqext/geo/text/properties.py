@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pajson
 
-from pqext.core.errors import GeometryError, LimitError
+from pqext.core.base.errors import GeometryError, LimitError
 from pqext.geo.kernels.property_paths import measure
 
 _LEAST_CELLS = 1 << 24

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.sources.locate import Location
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources.locations import Location
 
 _MOST_DIGITS = 18
 """Digits that 64 bits hold in any case; these milliseconds end in the year 31,690,708."""

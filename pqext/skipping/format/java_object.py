@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 
 _HEADER = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _BLOCK, _END, _LONG_BLOCK = 0x70, 0x71, 0x72, 0x73, 0x74, 0x77, 0x78, 0x7A

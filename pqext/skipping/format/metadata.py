@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, PARTITION_PREFIX, index_column, partition_column
 from pqext.skipping.format.spark_schema import SparkField

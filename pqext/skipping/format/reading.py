@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import CorruptFileError, LimitError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.local_paths import scheme_of
-from pqext.core.reader import ParquetFile
-from pqext.core.sources.locate import Location
-from pqext.core.workers import Workers
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.base.workers import Workers
+from pqext.core.io.sources.locations import Location
+from pqext.core.options.encryption import FileDecryption
+from pqext.core.read.reader import ParquetFile
 from pqext.skipping.format import metadata as store
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.metadata import StoreMetadata

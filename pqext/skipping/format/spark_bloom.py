@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.errors import ParquetError
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.errors import ParquetError
 from pqext.skipping.format.java_object import Description, find_own_bytes, write_object
 from pqext.skipping.kernels import spark_bloom
 

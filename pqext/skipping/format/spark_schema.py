@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 
 KEY = "org.apache.spark.sql.parquet.row.metadata"
 """The key of the footer's metadata under which the schema stands."""

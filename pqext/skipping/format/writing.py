@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.encryption.properties import ColumnKey, FileEncryption
-from pqext.core.local_paths import scheme_of
-from pqext.core.writer import write_table
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.options.encryption import ColumnKey, FileEncryption
+from pqext.core.write.writer import write_table
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.metadata import StoreEncryption, StoreMetadata, to_spark
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, partition_column

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import GeometryError, ParquetError
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import RowGroup
-from pqext.core.schema import SchemaNode
+from pqext.core.base.errors import GeometryError, ParquetError
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import RowGroup
+from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions import Base, Column, Expression, Spatial
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.pruning.binding import find

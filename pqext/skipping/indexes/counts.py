@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import Column, Comparison, Expression, IsIn, IsNull
 from pqext.skipping.indexes.footers import all_bounds
 from pqext.skipping.indexes.index import Collector, Index, is_plain

@@ -6,10 +6,10 @@ from math import nan
 
 import pyarrow as pa
 
-from pqext.core.annotations import for_logical
-from pqext.core.predicate import Bounds
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
+from pqext.core.format.predicate import Bounds
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.annotations import for_logical
+from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.evaluation.extremes import as_arrow
 from pqext.dataset.expressions import Column
 from pqext.dataset.pruning.binding import find

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import (
     Base,
     Column,

@@ -9,7 +9,7 @@ from math import nan
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.reader import ParquetFile
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.extremes import extreme, has_nan
 from pqext.dataset.expressions import Base, Column, Expression, IsNull
 from pqext.geo.types import type_of

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.predicate import Operator, Value
+from pqext.core.format.predicate import Operator, Value
 from pqext.dataset.evaluation.comparing import related
 from pqext.dataset.evaluation.evaluate import comparable, compare, is_in
 from pqext.dataset.evaluation.operand_values import check_matched

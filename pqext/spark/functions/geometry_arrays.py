@@ -101,7 +101,7 @@ def of_shapes(function: Callable[..., Any], *arguments: Any, **options: Any) -> 
     """
     import shapely
 
-    from pqext.core.errors import GeometryError
+    from pqext.core.base.errors import GeometryError
 
     try:
         with np.errstate(all="ignore"):

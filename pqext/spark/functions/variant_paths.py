@@ -10,9 +10,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.errors import VariantError
-from pqext.core.suggest import around
-from pqext.core.text import visible
+from pqext.core.base.errors import VariantError
+from pqext.core.base.suggestions import around
+from pqext.core.base.text import visible
 from pqext.spark.arrays import conform
 from pqext.spark.functions.udf import VARIANTS, ColumnOrName, arrow_udf, named, taken, text_of
 from pqext.spark.functions.variant_arrays import normal_variant

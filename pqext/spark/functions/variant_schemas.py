@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.core.errors import VariantLimitError
+from pqext.core.base.errors import VariantLimitError
 from pqext.spark.functions.udf import VARIANTS, ArrowFunction, ColumnOrName, arrow_udf, named, of_arrays, taken, text_of
 from pqext.spark.functions.variant_arrays import normal_variant
 from pqext.variant.encoding import PrimitiveType, Scaled

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from pqext.core.options import WriteOptions
-from pqext.core.suggest import around
-from pqext.core.text import visible
+from pqext.core.base.suggestions import around
+from pqext.core.base.text import visible
+from pqext.core.options.read_write import WriteOptions
 from pqext.spark.ingest.plan import Ingestion
 from pqext.spark.json.text_parts import Part, digest_of
 from pqext.spark.writing.ingest_notes import Digest, Note, Noted

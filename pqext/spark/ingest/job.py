@@ -12,7 +12,7 @@ from zlib import decompress
 
 import pyarrow as pa
 
-from pqext.core.options import WriteOptions, from_keywords
+from pqext.core.options.read_write import WriteOptions, from_keywords
 from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.ingest.ingested_files import (

@@ -15,7 +15,7 @@ from zlib import compress
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
+from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
 from pqext.dataset.made_columns import make, maker
 from pqext.spark.ingest.bad_lines import documents, told_of
 from pqext.spark.ingest.plan import Ingestion

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.suggestions import did_you_mean
 from pqext.geo import crs as geo_crs
 from pqext.geo.types import GeospatialType
 from pqext.spark.arrays import conform

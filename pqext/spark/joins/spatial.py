@@ -10,7 +10,7 @@ import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.suggestions import did_you_mean
 from pqext.geo.predicates.boxes import Operation
 from pqext.spark.functions.udf import quoted
 from pqext.spark.joins import partitioned

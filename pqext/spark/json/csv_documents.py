@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.sources.csv_ends import Ended, repeated, told_once
-from pqext.core.sources.csv_text import CsvText, encoding_name, is_bad_text, with_names
-from pqext.core.sources.store import Location
-from pqext.core.sources.streams import open_stream
-from pqext.core.suggest import did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
+from pqext.core.io.sources.csv_ends import Ended, repeated, told_once
+from pqext.core.io.sources.csv_text import CsvText, encoding_name, is_bad_text, with_names
+from pqext.core.io.sources.store import Location
+from pqext.core.io.sources.streams import open_stream
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.faults import Found
 from pqext.variant.json.parser import Parsing

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pqext.core.errors import ChangedFileError, VariantError
+from pqext.core.base.errors import ChangedFileError, VariantError
 from pqext.spark.arrays import conform
 from pqext.spark.brief import brief
 from pqext.spark.json.text_parts import (

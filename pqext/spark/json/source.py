@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import types as T
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceReader, DataSourceStreamReader
 
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.suggestions import did_you_mean
 from pqext.spark.brief import brief
 from pqext.spark.files import option_paths
 from pqext.spark.hadoop_files import with_settings_of_cluster

@@ -10,10 +10,10 @@ from typing import Any
 
 import xxhash
 
-from pqext.core.local_paths import scheme_of
-from pqext.core.sources.locate import locate
-from pqext.core.sources.store import Location
-from pqext.core.sources.streams import codec_of, open_stream
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.io.sources.locations import locate
+from pqext.core.io.sources.store import Location
+from pqext.core.io.sources.streams import codec_of, open_stream
 from pqext.spark.files import is_remote, list_sources, local_path, slice_bytes
 from pqext.variant.json.faults import LineFault, spans_lines
 from pqext.variant.json.lines import count_newlines

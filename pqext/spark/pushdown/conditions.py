@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.base.errors import UnsupportedError
 from pqext.dataset import expressions as E
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (

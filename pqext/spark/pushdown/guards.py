@@ -20,7 +20,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.predicate import Operator
+from pqext.core.format.predicate import Operator
 
 OPERATORS: dict[Operator, Callable[[Any, Any], Any]] = {
     "==": operator.eq,

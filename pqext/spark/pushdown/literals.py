@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.predicate import Operator
+from pqext.core.format.predicate import Operator
 from pqext.dataset.evaluation.literal_placement import placed
 from pqext.dataset.expressions.literals import kind_of_arrow, to_value
 from pqext.spark.types import exchange_type

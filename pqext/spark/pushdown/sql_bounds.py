@@ -16,7 +16,7 @@ import sqlglot
 from pyspark.sql import types as T
 from sqlglot import exp
 
-from pqext.core.predicate import Operator
+from pqext.core.format.predicate import Operator
 from pqext.dataset import expressions as E
 from pqext.dataset.expressions import (
     Comparison,

@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.predicate import Operator
+from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import NEGATED
 from pqext.spark.pushdown.guards import OPERATORS, leaf_guard, list_guard, plain_guard, spark_literal, with_residual
 

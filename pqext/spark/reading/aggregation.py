@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.reader import ParquetFile
-from pqext.core.suggest import did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.aggregates import told
 from pqext.dataset.expressions import Column as Stored
 from pqext.dataset.files_query import FilesQuery

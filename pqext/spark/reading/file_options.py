@@ -14,12 +14,12 @@ from typing import Any, Literal, TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.limits import Limits
-from pqext.core.options import InvalidUtf8, ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.sources.store import Location
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.io.sources.store import Location
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.sources import folder_of, source_name
 

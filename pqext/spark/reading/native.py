@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.suggest import did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
 from pqext.dataset.expressions import Column, Spatial, VariantField
 from pqext.dataset.planning.projection import Computed
 from pqext.spark.files import is_remote

@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from pqext.core import shape
-from pqext.core.facts import RowGroupFacts
-from pqext.core.metadata import Type
-from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.text import visible
-from pqext.core.types.legacy_calendar import ZONE
+from pqext.core.base.text import visible
+from pqext.core.format.metadata import Type
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.facts import RowGroupFacts
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.types.legacy_calendar import ZONE
 from pqext.dataset.expressions import VariantField
 from pqext.dataset.files.file_set import FileSet
 from pqext.spark.types import spark_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pqext.core.options import InvalidUtf8, ReadOptions
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.dataset.notations.as_json import value_of_tree
 from pqext.dataset.notations.dnf import from_text
 from pqext.dataset.one_table.partitions import Partitioning

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.core.text import visible
+from pqext.core.base.text import visible
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.files import local_path, slice_bytes

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from pqext.core.limits import Limits
-from pqext.core.options import InvalidUtf8, ReadOptions
-from pqext.core.sources.locate import Location, locate
-from pqext.core.suggest import OF_OTHERS, did_you_mean
+from pqext.core.base.limits import Limits
+from pqext.core.base.suggestions import OF_OTHERS, did_you_mean
+from pqext.core.io.sources.locations import Location, locate
+from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.dataset.expressions import Column, Expression, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.sources.locate import locate
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.building import Indexing, Summary, as_stored, make, renew
 from pqext.skipping.format.names import path_of

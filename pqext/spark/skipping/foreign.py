@@ -21,9 +21,9 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.suggest import did_you_mean
-from pqext.core.text import visible
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.building import Summary

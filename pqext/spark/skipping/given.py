@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.sources.locate import Location
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.io.sources.locations import Location
 from pqext.skipping.store import OnForeign, Store, open_store
 from pqext.spark.files import is_remote, local_path
 

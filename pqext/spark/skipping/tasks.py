@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pqext.core.sources.locate import Location, locate
+from pqext.core.io.sources.locations import Location, locate
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.partitions import Partitions
 from pqext.skipping.building import Summary

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import ParquetError, SchemaMismatchError
-from pqext.core.reader import ParquetFile
-from pqext.core.sources.store import Location
-from pqext.core.writer import ParquetWriter
+from pqext.core.base.errors import ParquetError, SchemaMismatchError
+from pqext.core.io.sources.store import Location
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.one_table.agreement import check_agreement

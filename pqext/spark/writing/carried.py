@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.errors import VariantError
-from pqext.core.suggest import around
+from pqext.core.base.errors import VariantError
+from pqext.core.base.suggestions import around
 from pqext.spark.functions.udf import quoted
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import Untyped

@@ -29,9 +29,9 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import unquote
 
-from pqext.core import local_paths
-from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC
-from pqext.core.sources.pending import check_note
+from pqext.core.base import local_paths
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC
+from pqext.core.io.sources.pending_files import check_note
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
 SUCCESS = "_SUCCESS"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.sources.pending import check_note
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources.pending_files import check_note
 from pqext.dataset.files.notes import parsed, whole
 
 Digest = tuple[tuple[int, str], ...]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.options import WriteOptions
-from pqext.core.writer import ParquetWriter
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.write.writer import ParquetWriter
 from pqext.spark.writing.partition_folders import folder_names, split
 from pqext.spark.writing.staging import Staged, Token
 from pqext.variant.shredding.choice import shredding

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.suggest import did_you_mean
+from pqext.core.base.suggestions import did_you_mean
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.one_table.partitions import NULL
 

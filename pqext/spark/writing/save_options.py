@@ -10,9 +10,9 @@ from typing import Any, Literal, cast, get_args
 
 from pyspark.sql.types import StructType
 
-from pqext.core.checkpoint_choice import Checkpoint, parse_checkpoint
-from pqext.core.options import WriteOptions
-from pqext.core.suggest import OF_OTHERS, around, did_you_mean
+from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
+from pqext.core.options.checkpoints import Checkpoint, parse_checkpoint
+from pqext.core.options.read_write import WriteOptions
 from pqext.spark.column_names import Names
 from pqext.spark.settings import codec_of
 from pqext.spark.writing.carried import carried
@@ -39,7 +39,7 @@ class SaveOptions:
     """How a data frame is saved."""
 
     writer: Mapping[str, Any]
-    """The fields of :class:`pqext.core.options.WriteOptions` that are given."""
+    """The fields of :class:`pqext.core.options.read_write.WriteOptions` that are given."""
     division: Division = UNDIVIDED
     partition_overwrite: PartitionOverwrite | None = None
     """None if neither an option nor a setting states it."""
@@ -93,10 +93,10 @@ def save_options(
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:
     """The writer's options out of a data source's, which are all text.
 
-    Names are those of :class:`pqext.core.options.WriteOptions`; a value is a word, a number, ``true`` or
+    Names are those of :class:`pqext.core.options.read_write.WriteOptions`; a value is a word, a number, ``true`` or
     ``false``, or JSON where the option takes a mapping. ``profile`` is ``spark`` unless ``none`` is asked for, since
-    Spark's own reader loses rows of other files (:mod:`pqext.core.types.profile`). Raises ``ValueError`` for an unknown
-    name or an unsuitable value.
+    Spark's own reader loses rows of other files (:mod:`pqext.core.schema.types.spark_profile`). Raises ``ValueError``
+    for an unknown name or an unsuitable value.
     """
     known = {one.name for one in fields(WriteOptions)}
     parsed: dict[str, Any] = {}

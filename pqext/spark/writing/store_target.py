@@ -1,6 +1,7 @@
 """Jobs that write into a folder of an object store, whole or not at all.
 
-1. Tasks write files that wait unseen (:mod:`pqext.core.sources.pending`): uploads to S3 that are not completed, and
+1. Tasks write files that wait unseen (:mod:`pqext.core.io.sources.pending_files`): uploads to S3 that are not
+completed, and
    files under hidden keys elsewhere.
 2. The driver writes ``_pqext_commit.json``, which names all files of the job that wait, the small files beside them and
    the files that they replace. *This decides*: a job killed before has not happened, one killed after has.
@@ -27,9 +28,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from pqext.core.errors import CorruptFileError
-from pqext.core.sources.pending import Pending, PendingFile, PendingStore, check_note
-from pqext.core.sources.pending_stores import pending_store
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.sources.pending_files import Pending, PendingFile, PendingStore, check_note
+from pqext.core.io.sources.pending_stores import pending_store
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.files.store_journal import NOTE, StoreJournal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.notes import parsed, whole
 
 STREAMED = "_pqext_streamed-"

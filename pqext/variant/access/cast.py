@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import LimitError, VariantError
+from pqext.core.base.errors import LimitError, VariantError
 from pqext.variant.access.nested import (
     Task,
     as_dictionary,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pqext.core import shape
-from pqext.core.options import ReadOptions
-from pqext.core.schema import SchemaNode
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
 from pqext.variant.access.path import as_path
 from pqext.variant.annotation import HANDLER
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import LimitError, VariantError
-from pqext.core.suggest import around
+from pqext.core.base.errors import LimitError, VariantError
+from pqext.core.base.suggestions import around
 from pqext.variant.access.path import ManyPath, format_path
 from pqext.variant.access.targets import VARIANT, describe, kernel_type
 from pqext.variant.kernels.get import Cells, PathSteps

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
 
 Path = tuple[str | int, ...]
 

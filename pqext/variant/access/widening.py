@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.buffers import allocate
+from pqext.core.base.buffers import allocate
 from pqext.core.kernels.decimals import quotients
 
 _EXACT_DIGITS = 22

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 from pqext.variant import encoding
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.rows import all_rows, one_array

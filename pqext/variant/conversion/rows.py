@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 from pqext.variant.shredding.columns import binary_of
 from pqext.variant.types import variant_array, variant_type
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.arrow_check import check_table
-from pqext.core.errors import VariantError
-from pqext.core.types.marks import UUID_MARK
+from pqext.core.base.errors import VariantError
+from pqext.core.schema.arrow_check import check_table
+from pqext.core.schema.types.marks import UUID_MARK
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.arrow import from_arrow
 from pqext.variant.conversion.rows import all_rows, one_array

@@ -8,7 +8,7 @@ from typing import IO, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.errors import VariantError, VariantLimitError
+from pqext.core.base.errors import VariantError, VariantLimitError
 
 Form = Literal["auto", "lines", "documents", "array"]
 _SPACE = b" \t\r\n"

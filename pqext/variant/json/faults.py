@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.errors import VariantError, VariantLimitError
+from pqext.core.base.errors import VariantError, VariantLimitError
 from pqext.variant.kernels.json_parse import JsonFault
 
 REASONS: dict[int, str] = {

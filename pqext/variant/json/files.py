@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import ParquetError
-from pqext.core.sources.store import Location
-from pqext.core.sources.streams import CODECS, damage, open_stream
-from pqext.core.suggest import Suggesting
-from pqext.core.workers import Workers, thread_count
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.suggestions import Suggesting
+from pqext.core.base.workers import Workers, thread_count
+from pqext.core.io.sources.store import Location
+from pqext.core.io.sources.streams import CODECS, damage, open_stream
 from pqext.variant.json.documents import Form, form_of, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
 from pqext.variant.json.lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
@@ -227,12 +227,12 @@ def read_json(
 
         pqext.write_table(variant.read_json("events.ndjson", shredding="infer"), "events.parquet")
 
-    While it is read, raises :class:`~pqext.core.errors.VariantError` with the file, the line, the byte in the line
+    While it is read, raises :class:`~pqext.core.base.errors.VariantError` with the file, the line, the byte in the line
     and the reason for a document that is not JSON, and ``VariantLimitError``, which is one, for one that exceeds a
     limit. With ``on_error="null"`` these are null rows, told of in :attr:`JsonReader.faults`; a line or document of
     more than ``max_bytes`` that reaches over a whole piece is raised even then, and a quote that is not closed may
     take the documents behind it along where these are not one a line. Raises
-    :class:`~pqext.core.errors.CorruptFileError` for compressed files that are damaged or cut short, and
+    :class:`~pqext.core.base.errors.CorruptFileError` for compressed files that are damaged or cut short, and
     ``FileNotFoundError`` for a pattern or a folder without files.
 
     >>> import io

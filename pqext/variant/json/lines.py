@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
-from pqext.core.errors import VariantLimitError
+from pqext.core.base.errors import VariantLimitError
 
 READ_BYTES = 8 << 20
 """Text read and parsed at a time, unless a line is longer."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.workers import Workers, thread_count
+from pqext.core.base.workers import Workers, thread_count
 from pqext.variant.coercion import as_texts
 from pqext.variant.json.faults import LineFault as LineFault
 from pqext.variant.json.faults import line_error, line_fault
@@ -58,7 +58,7 @@ def parse_json(
     ``coerce="json"``; a schema that is to be inferred is so from rows spread over the column. ``threads``: parts of the
     column parsed at once, 0 for one a processor.
 
-    Raises :class:`~pqext.core.errors.VariantError` with the row, the byte offset and the reason for a text
+    Raises :class:`~pqext.core.base.errors.VariantError` with the row, the byte offset and the reason for a text
     that is not JSON, ``VariantLimitError``, which is one, for a text that exceeds a limit, and
     ``LimitError`` when the result of an array does not fit into 32-bit offsets.
     """
@@ -99,7 +99,7 @@ def parse_json_lines(
     ``on_error="null"`` a line that is not JSON gives a null row and a :class:`LineFault`. The other
     arguments are those of :func:`parse_json`.
 
-    Raises :class:`~pqext.core.errors.VariantError` with the line's number, the byte in the line and the
+    Raises :class:`~pqext.core.base.errors.VariantError` with the line's number, the byte in the line and the
     reason, ``VariantLimitError``, which is one, for a line that exceeds a limit, and ``LimitError`` when the
     result does not fit into 32-bit offsets.
     """

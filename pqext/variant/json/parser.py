@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 from pqext.variant.json.faults import Found, row_error
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.json_parse import (

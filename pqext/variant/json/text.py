@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError, VariantLimitError
-from pqext.core.limits import Limits
-from pqext.core.workers import Workers, thread_count
+from pqext.core.base.errors import LimitError, VariantLimitError
+from pqext.core.base.limits import Limits
+from pqext.core.base.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.json.jobs import even_ranges
@@ -49,7 +49,7 @@ def to_json(
     spaces a level (0 to 16), as ``json.dumps`` does. ``threads``: parts of the array worked on at once, 0
     for one a processor.
 
-    Raises :class:`~pqext.core.errors.VariantError` with row and offset for bytes that break a rule of the
+    Raises :class:`~pqext.core.base.errors.VariantError` with row and offset for bytes that break a rule of the
     encoding or of shredding, ``UnsupportedError`` for a primitive type added to the format later,
     ``LimitError`` when the text of an array does not fit into 32-bit offsets, and ``VariantLimitError`` with the row
     when indented text takes more than a mebibyte and more than 256 times the bytes of the compact text

@@ -22,7 +22,7 @@ from pqext.variant.kernels.edit cimport (
 
 from collections.abc import Mapping
 
-from pqext.core.errors import LimitError
+from pqext.core.base.errors import LimitError
 from pqext.variant.shredding import faults as shredding_faults
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pqext.core.suggest import around, did_you_mean
+from pqext.core.base.suggestions import around, did_you_mean
 from pqext.variant.shredding.infer import inferred
 from pqext.variant.shredding.infer_options import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from pqext.core.suggest import around
+from pqext.core.base.suggestions import around
 
 MAX_DEPTH = 100
 MAX_ARGUMENTS = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.core.errors import LimitError, ParquetError, VariantError
+from pqext.core.base.errors import LimitError, ParquetError, VariantError
 from pqext.variant import faults
 from pqext.variant.faults import Meaning
 from pqext.variant.kernels.shredding import ShreddingFault

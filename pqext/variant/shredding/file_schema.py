@@ -7,10 +7,10 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from pqext.core import shape
-from pqext.core.reader import ParquetFile
-from pqext.core.schema import SchemaNode
-from pqext.core.suggest import did_you_mean, listed
+from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
 from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pqext.core.errors import VariantError
+from pqext.core.base.errors import VariantError
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import reconstruct as kernel
 from pqext.variant.kernels.binary import BinaryInput

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pqext.core.metadata import ColumnMetaData, RowGroup
+from pqext.core.format.metadata import ColumnMetaData, RowGroup
 from pqext.variant.access.path import Wildcard, format_path
 
 _JSON_NULL = b"\0"

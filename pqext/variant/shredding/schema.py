@@ -14,10 +14,10 @@ from typing import Any, Union
 
 import pyarrow as pa
 
-from pqext.core.errors import VariantError
-from pqext.core.suggest import around, did_you_mean
-from pqext.core.text import visible
-from pqext.core.types.marks import UUID_MARK
+from pqext.core.base.errors import VariantError
+from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.text import visible
+from pqext.core.schema.types.marks import UUID_MARK
 from pqext.variant.shredding.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
 

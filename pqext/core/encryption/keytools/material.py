@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from pqext.core.errors import EncryptionError
+from pqext.core.base.errors import EncryptionError
 
 MATERIAL_TYPE = "PKMT1"
 FOOTER_KEY = "footerKey"

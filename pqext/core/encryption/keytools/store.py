@@ -12,8 +12,8 @@ from contextlib import suppress
 
 from pyarrow import fs
 
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.keytools.material import parse_store
-from pqext.core.errors import EncryptionError
 
 PREFIX = "_KEY_MATERIAL_FOR_"
 TEMPORARY_PREFIX = "_TMP"

@@ -15,7 +15,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pqext.core.buffers import view
+from pqext.core.base.buffers import view
+from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.cipher import AesKey
 from pqext.core.encryption.keytools.kms import DEFAULT_INSTANCE, KmsClient, KmsClientFactory, KmsConnectionConfig
 from pqext.core.encryption.keytools.material import (
@@ -27,8 +28,7 @@ from pqext.core.encryption.keytools.material import (
 )
 from pqext.core.encryption.keytools.store import KeyMaterialStore
 from pqext.core.encryption.modules import LENGTH_BYTES
-from pqext.core.encryption.properties import check_key
-from pqext.core.errors import EncryptionError
+from pqext.core.options.encryption import check_key
 
 KEK_BYTES = 16
 KEK_ID_BYTES = 16

@@ -1,0 +1,1 @@
+"""What every layer uses: errors, limits, buffers and memory budgets."""

@@ -1,0 +1,80 @@
+"""Are these the files that they should be? A set of files checked against the AAD prefixes it must have.
+
+Spec: "Parquet Modular Encryption", section 4.4.1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from pqext.core.base.errors import EncryptionError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.encryption.reading import MissingPrefixError
+from pqext.core.footer.reading import read_footer
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.encryption import FileDecryption, to_bytes
+
+
+def verify_file_set(
+    sources: Iterable[Any], prefixes: Iterable[bytes | str], decryption: FileDecryption,
+    *, limits: Limits = DEFAULT_LIMITS,
+) -> dict[bytes, Any]:
+    """Check that ``sources`` are exactly the files whose AAD prefixes are ``prefixes``, each once.
+
+    Returns the source of each prefix. ``sources`` are whatever :func:`pqext.open` takes, in any order; a table of
+    N partitions is complete when ``prefixes`` are all of ``f"employees_23May2018.part{n}" for n in range(N)``. The
+    prefix of each file is proved by its footer, so ``decryption`` must know the footer keys; its own ``aad_prefix``
+    is not used. Files that do not store their prefix are tried with those that no other file has.
+
+    Raises ``EncryptionError`` that lists what is missing, what does not belong to the set and what is there twice.
+    """
+    wanted = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
+    if len(set(wanted)) != len(wanted) or b"" in wanted:
+        raise ValueError("prefixes must differ from each other, and none may be empty")
+    found: dict[bytes, Any] = {}
+    faults: list[str] = []
+    hidden: list[tuple[str, Any]] = []
+
+    def proves(source: Any, prefix: bytes | None) -> bytes:
+        """The prefix that the file's footer proves."""
+        known = dataclasses.replace(decryption, aad_prefix=prefix, plaintext_files_allowed=True)
+        with open_source(source) as opened:
+            footer = read_footer(opened, limits, known)
+        if footer.decryptor is None:
+            raise EncryptionError("it is not encrypted")
+        if not footer.decryptor.authentic:
+            raise EncryptionError("nothing proves its AAD prefix without its footer key")
+        return footer.decryptor.aad.prefix
+
+    for position, source in enumerate(sources):
+        name = source if isinstance(source, str) else f"file {position}"
+        try:
+            prefix = proves(source, None)
+        except MissingPrefixError:
+            hidden.append((name, source))
+            continue
+        except EncryptionError as error:
+            faults.append(f"{name}: {error.message}")
+            continue
+        if prefix in found:
+            faults.append(f"{name}: another file has its AAD prefix {prefix!r}")
+        elif prefix in wanted:
+            found[prefix] = source
+        else:
+            faults.append(f"{name}: its AAD prefix {prefix!r} is not one of the set's")
+    for name, source in hidden:
+        for prefix in [one for one in wanted if one not in found]:
+            try:
+                proves(source, prefix)
+            except EncryptionError:
+                continue
+            found[prefix] = source
+            break
+        else:
+            faults.append(f"{name}: none of the AAD prefixes that are left is its own")
+    faults += [f"no file has the AAD prefix {prefix!r}" for prefix in wanted if prefix not in found]
+    if faults:
+        raise EncryptionError("the files are not the set expected: " + "; ".join(faults))
+    return found

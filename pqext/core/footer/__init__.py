@@ -1,0 +1,1 @@
+"""Footers in every format: read, written, merged and rewritten."""

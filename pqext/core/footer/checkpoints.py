@@ -1,0 +1,304 @@
+"""Checkpoints: footers within a file that is being written, by which what is there opens if the writer dies.
+
+A checkpoint is a frame (:mod:`pqext.core.format.extension.framed`) between row groups, whose payload is the footer of
+all row groups so far, compressed, and a tail:
+
+    K bytes  the serialised FileMetaData, compressed with Zstandard
+    1 byte   version, 1
+    4 bytes  length of the FileMetaData
+    8 bytes  offset of this frame in the file
+    8 bytes  offset of the frame before it, 0 for none
+    4 bytes  length of the frame before it
+    4 bytes  CRC-32 of these 25 bytes
+
+All numbers are little-endian. Each footer is complete in itself; the tail leads to the one before, even where the
+footer is damaged. Rules: ``specs/error-recovery.md``.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import OWN_METADATA, Limits
+from pqext.core.base.text import counted
+from pqext.core.base.warn import warn_of_file
+from pqext.core.encryption.footer import check_plaintext
+from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, TAIL_BYTES
+from pqext.core.footer.flatbuffers.opening import read_alone
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.structure_lookup import peeked
+from pqext.core.footer.thrift_footer import MAGIC, Footer
+from pqext.core.format.compression import compress, decompress
+from pqext.core.format.extension.framed import FRAME_BYTES, frame, unframe
+from pqext.core.format.metadata import CompressionCodec, FileMetaData
+from pqext.core.format.thrift import LazyStructs, decode, encode
+from pqext.core.io.source import Source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.io.unfinished_files import with_unfinished
+from pqext.core.kernels.summary import rows_in
+from pqext.core.kernels.thrift import scan_fields
+from pqext.core.options.checkpoints import Checkpoint
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import Schema
+
+CHECKPOINT = UUID("2f6a1c0e-8a3b-4d57-9b1e-5c7d3e9f0a64")
+_TAIL = struct.Struct("<BIQQII")
+_VERSION = 1
+_LEVEL = 1
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+"""What the payload of a checkpoint begins with."""
+_MOST_RATIO = 512
+"""Times its size that a checkpoint may unpack to: those of real footers unpack to some 40 at most."""
+_BETWEEN = 64 << 10
+"""Bytes that writers leave between all that a footer tells of and the footer: copies of metadata, and filters."""
+_WINDOW = 16 << 20
+_EFFORT = 4
+_LEAST_EFFORT = 64 << 20
+_ROW_GROUPS = 4
+"""The field of FileMetaData that lists row groups."""
+
+
+class RecoveredFileWarning(UserWarning):
+    """A file without a whole footer was opened by what is left: rows may be missing at its end."""
+
+
+class Checkpoints:
+    """The checkpoints of one file that is written."""
+
+    def __init__(self, every: Checkpoint) -> None:
+        self._every = every
+        self._row_groups = self._offset = 0
+        self._time = time.monotonic()
+        self._before = (0, 0)
+
+    def is_due(self, row_groups: int, offset: int) -> bool:
+        """Is it time for one, when so many row groups and bytes have been written?"""
+        every = self._every
+        return (
+            (every.row_groups is not None and row_groups - self._row_groups >= every.row_groups)
+            or (every.bytes is not None and offset - self._offset >= every.bytes)
+            or (every.seconds is not None and time.monotonic() - self._time >= every.seconds)
+        )
+
+    def made(self, footer: bytes, row_groups: int, offset: int) -> bytes:
+        """The frame of a serialised ``footer`` of so many row groups, to be written at ``offset`` of the file.
+
+        Empty where it would be too large for a frame.
+        """
+        body = bytes(compress(CompressionCodec.ZSTD, footer, _LEVEL))
+        self._row_groups, self._time = row_groups, time.monotonic()
+        if len(footer) >= 1 << 32 or len(body) + _TAIL.size + FRAME_BYTES >= 1 << 31:
+            return b""
+        about = _TAIL.pack(_VERSION, len(footer), offset, *self._before, 0)[:-4]
+        made = frame(body + about + crc32(about).to_bytes(4, "little"), CHECKPOINT)
+        self._before = offset, len(made)
+        self._offset = offset + len(made)
+        return made
+
+
+def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
+    """The serialised ``metadata``, which has no row groups, with these serialised ones."""
+    raw = encode(metadata)
+    fields, _ = scan_fields(raw, limits=OWN_METADATA)
+    value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
+    count = len(groups)
+    head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
+    return b"".join([raw[:value], head, *groups, raw[stop:]])
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFooter:
+    """The footer of a checkpoint whose frame has ``length`` bytes at ``offset``."""
+
+    offset: int
+    length: int
+    metadata: FileMetaData
+    raw: Bytes
+
+
+def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
+    """The checkpoints of a file that are whole and where they say, the last first.
+
+    Others are passed over. What is read in vain is a few times the size of the file at most.
+    """
+    left = max(_EFFORT * source.size, _LEAST_EFFORT)
+    stop = source.size
+    while stop > 0 and left > 0:
+        start = max(stop - _WINDOW, 0)
+        data = source.read(start, min(stop + 15, source.size) - start).tobytes()
+        at = len(data)
+        left -= at
+        while left > 0 and (at := data.rfind(CHECKPOINT.bytes, 0, at)) >= 0:
+            at += 15  # the next one ends before this one's last byte
+            place, length = start + at + 1, 0
+            while place:  # along the chain, as long as it holds
+                found, before, length = _ending_at(source, place, limits)
+                left -= length
+                if found is not None:
+                    yield found
+                if before is None or left <= 0:
+                    break
+                place = before
+                stop = min(stop, place)
+            if place <= start:
+                break
+            at = min(at, place - start)
+        stop = min(stop, start)
+
+
+def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
+    """The checkpoint whose frame ends at ``end``, where the one before it ends (0: there is none; None: not told),
+    and how many bytes were looked at."""
+    least = FRAME_BYTES + _TAIL.size
+    if end < least:
+        return None, None, 0
+    last = source.read(end - least, least).tobytes()
+    size = int.from_bytes(last[-24:-20], "little")
+    length = size + FRAME_BYTES
+    start = end - length
+    about = last[: _TAIL.size]
+    version, raw_length, offset, before, before_length, crc = _TAIL.unpack(about)
+    told = crc32(about[:-4]) == crc and version == _VERSION and offset == start and size > _TAIL.size
+    if not told or crc32(last[-24:-20]) != int.from_bytes(last[-20:-16], "little"):
+        return None, None, least
+    chained = before + before_length if before_length else 0
+    earlier = chained if chained <= start and before >= 0 else None
+    if max(length, raw_length) > limits.footer_bytes or raw_length > _MOST_RATIO * length:
+        return None, earlier, least
+    try:
+        data = source.read(start, length)
+        if unframe(data.tobytes(), CHECKPOINT) is None:
+            return None, earlier, length
+        raw = decompress(CompressionCodec.ZSTD, data[: size - _TAIL.size], raw_length)
+        metadata, _ = decode(FileMetaData, raw, limits=limits, base=start, path=source.path)
+    except ParquetError:
+        return None, earlier, length + raw_length
+    return SavedFooter(start, length, metadata, raw), earlier, length + raw_length
+
+
+def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
+    """The footer behind which a checkpoint begins that breaks off: the first bytes of an append."""
+    start = max(source.size - _WINDOW, 0)
+    data = source.read(start, source.size - start).tobytes()
+    at, left = len(data), _LEAST_EFFORT
+    while left > 0 and (at := max(data.rfind(magic, 4, at) for magic in (MAGIC, FLAT_MAGIC))) >= 0:
+        if not _ZSTANDARD.startswith(data[at + 4 : at + 8]):
+            continue
+        is_flat = data[at : at + 4] == FLAT_MAGIC
+        length = int.from_bytes(data[at - 8 : at - 4] if is_flat else data[at - 4 : at], "little")
+        place = start + at - length - (TAIL_BYTES - 4 if is_flat else 4)
+        if place < len(MAGIC) or length > limits.footer_bytes:
+            continue
+        left -= length
+        try:
+            if is_flat:
+                found = read_alone(source, limits, start + at + 4)
+                metadata, raw, stop = found.whole, found.raw, length
+            else:
+                raw = source.read(place, length)
+                metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
+            ask_schema(from_elements(metadata.schema, limits, source.path))
+        except ParquetError:
+            continue
+        if stop == length and told_end(metadata) <= place and not is_of_a_value(source, metadata, place):
+            return SavedFooter(place, length, metadata, raw)
+    return None
+
+
+def ask_schema(schema: Schema) -> None:
+    """Raise what is wrong with any column: ``CorruptFileError`` or ``UnsupportedError``."""
+    for leaf in schema.leaves:
+        _ = leaf.leaf_type
+
+
+def follows_its_data(source: Source, metadata: FileMetaData, place: int) -> bool:
+    """Does a footer begin at ``place`` where all ends that it tells the place of, or a checkpoint behind that does?
+
+    Otherwise bytes are missing before it, or were added, or its writer leaves some between.
+    """
+    end = told_end(metadata)
+    if place - end < FRAME_BYTES:
+        return place == end
+    last = source.read(place - FRAME_BYTES, FRAME_BYTES).tobytes()
+    return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == place - end
+
+
+def is_of_a_value(source: Source, metadata: FileMetaData, place: int) -> bool:
+    """Is the footer at ``place`` that of a Parquet file within a value?
+
+    That file begins with its magic number, as far before the footer as all goes that the footer tells the place of, but
+    for what some writers leave between.
+    """
+    begun = place - told_end(metadata)
+    first = max(begun - _BETWEEN, 1)
+    return begun > 0 and MAGIC in source.read(first, begun + len(MAGIC) - first).tobytes()
+
+
+def told_end(metadata: FileMetaData) -> int:
+    """Where the last of all ends that a footer tells the place of: where it begins itself in an ordinary file."""
+    end = len(MAGIC)
+    for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
+        for chunk in map(partial(peeked, group.columns), range(len(group.columns))):
+            about = chunk.meta_data
+            if about is not None and chunk.file_path is None:
+                start = start_of(about)
+                bloom = (about.bloom_filter_offset or 0) + (about.bloom_filter_length or 0)
+                end = max(end, start + about.total_compressed_size, bloom)
+            column_index = (chunk.column_index_offset or 0) + (chunk.column_index_length or 0)
+            offset_index = (chunk.offset_index_offset or 0) + (chunk.offset_index_length or 0)
+            end = max(end, column_index, offset_index)
+    return end
+
+
+def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
+    """The source; an error for a file that is not there names what a writer that died has left of it, if asked for."""
+    try:
+        return open_source(source, filesystem, storage_options)
+    except FileNotFoundError as error:
+        raise (with_unfinished(error, source) if options.recover else error) from None
+
+
+def footer_or_checkpoint(
+    source: Source, limits: Limits, options: ReadOptions,
+    by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
+) -> Footer:
+    """As :func:`pqext.core.footer.reading.read_footer`; by the last checkpoint without a footer, if options say so."""
+    try:
+        footer = read_footer(source, limits, options.decryption, by_table)
+        if options.recover:
+            ask_schema(footer.schema(limits, source.path))
+        return footer
+    except (CorruptFileError, LimitError, UnsupportedError) as error:
+        if not options.recover:
+            raise
+        saved = next(find_checkpoints(source, limits), None)
+        torn = _before_torn_checkpoint(source, limits)
+        if torn is not None and (saved is None or torn.offset > saved.offset):
+            saved = torn
+        if saved is None:
+            raise
+        groups = saved.metadata.row_groups
+        index = groups.untouched if isinstance(groups, LazyStructs) else None
+        rows = None if index is None else rows_in(index)
+        rows = sum(group.num_rows for group in groups) if rows is None else rows
+        if options.decryption is not None:
+            check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
+        kind = "footer" if saved is torn else "checkpoint"
+        warn_of_file(
+            source.path,
+            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {counted(rows, 'row')}",
+            RecoveredFileWarning,
+        )
+        return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

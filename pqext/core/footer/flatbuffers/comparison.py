@@ -1,0 +1,66 @@
+"""Where the two footers of a file disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.limits import Limits
+from pqext.core.footer.flatbuffers.framing import beside
+from pqext.core.footer.flatbuffers.lookup import FlatLookup
+from pqext.core.footer.flatbuffers.writing import tables_of
+from pqext.core.footer.writing import without_copies
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import Struct, decode, encode
+
+_LISTS = ("schema", "row_groups", "columns")
+
+
+def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
+    """The places of the fields that a serialised Thrift footer and the FlatBuffers footer in it say otherwise.
+
+    Raises what the FlatBuffers footer cannot be read for.
+    """
+    tables = beside(footer).tables(limits)
+    lookup = FlatLookup(tables, limits, None)
+    flat = lookup.whole()
+    thrift = without_copies(decode(FileMetaData, footer, limits=limits)[0])
+    try:
+        if tables_of(encode(thrift)) == tables:
+            return
+    except ValueError:
+        pass  # not one of ours
+    if contradicts_itself(lookup):
+        yield "what its tables alone say to others"
+    yield from _between(thrift, flat, "")
+
+
+def contradicts_itself(lookup: FlatLookup) -> bool:
+    """Do the tables, which are all that others read, say otherwise than they do with our extension beside them?"""
+    try:
+        return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
+    except ValueError:
+        return False
+
+
+def _between(thrift: Struct, flat: Struct, place: str) -> Iterator[str]:
+    if thrift.unknown != flat.unknown:
+        yield f"{place}unknown fields"
+    for field in thrift.fields:
+        mine, theirs = getattr(thrift, field.name), getattr(flat, field.name)
+        name = f"{place}{field.name}"
+        if field.name in _LISTS:
+            yield from _of_lists(mine or (), theirs or (), name)
+        elif isinstance(mine, Struct) and isinstance(theirs, Struct):
+            yield from _between(mine, theirs, f"{name}.")
+        elif mine != theirs:
+            yield name
+
+
+def _of_lists(mine: Any, theirs: Any, name: str) -> Iterator[str]:
+    if len(mine) != len(theirs):
+        yield name
+        return
+    for position in range(len(mine)):
+        yield from _between(mine[position], theirs[position], f"{name}[{position}].")

@@ -1,0 +1,141 @@
+"""Where a FlatBuffers footer stands: in the extension of the Thrift footer, or alone at the end of the file.
+
+Beside a Thrift footer it is the payload of a frame (:mod:`pqext.core.format.extension.framed`):
+
+    1 byte    codec of the tables, 0 or 7 (LZ4_RAW)
+    4 bytes   their size before compression
+    4 bytes   bytes of the Thrift fields before the extension
+    4 bytes   CRC-32 of these
+    the tables
+
+Alone, the file ends in the tables, their CRC-32, their size, the CRC-32 of that, and ``PAR3``. All numbers are
+little-endian. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from uuid import UUID
+
+from isal.isal_zlib import crc32
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.format.compression import compress, decompress
+from pqext.core.format.enums import CompressionCodec
+from pqext.core.format.extension.framed import FRAME_BYTES, frame
+
+FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
+"""Marks the frame."""
+FLAT_MAGIC = b"PAR3"
+TAIL_BYTES = 16
+"""Behind the tables of a footer that stands alone."""
+_ABOUT = struct.Struct("<BIII")
+_LEAST_RATIO = 1.2
+"""Tables that shrink less are stored as they are."""
+_MOST_RATIO = 64
+"""Tables that shrink more, far more than real ones do, are stored as they are: none unpack to a surprise."""
+_CODECS = (CompressionCodec.UNCOMPRESSED, CompressionCodec.LZ4_RAW)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A FlatBuffers footer in a Thrift one: its tables, perhaps compressed, and the Thrift fields it was made from."""
+
+    codec: int
+    size: int
+    thrift_bytes: int
+    thrift_crc: int
+    body: Bytes
+
+    def agrees(self, footer: Bytes) -> bool:
+        """Was it made from the fields of this serialised Thrift footer?"""
+        return self.thrift_bytes <= len(footer) and crc32(footer[: self.thrift_bytes].data) == self.thrift_crc
+
+    def tables(self, limits: Limits) -> bytes:
+        """The tables.
+
+        Raises ``LimitError`` for more than ``footer_bytes``, ``UnsupportedError`` for another codec, and
+        ``CorruptFileError`` for tables that would unpack to far more than tables do.
+        """
+        if self.codec not in _CODECS:
+            raise UnsupportedError(f"a FlatBuffers footer compressed by codec {self.codec}", feature="footer codec")
+        check_limit(self.size, limits)
+        if self.size > _MOST_RATIO * len(self.body):
+            raise CorruptFileError(f"{len(self.body)} bytes of a FlatBuffers footer claim to unpack to {self.size}")
+        return decompress(self.codec, self.body, self.size).tobytes()
+
+
+def framed(tables: bytes, thrift: bytes) -> bytes:
+    """The extension of a Thrift footer with these serialised fields, without their stop byte."""
+    codec, body = CompressionCodec.UNCOMPRESSED, tables
+    packed = compress(CompressionCodec.LZ4_RAW, tables)
+    if len(packed) * _LEAST_RATIO <= len(tables) <= len(packed) * _MOST_RATIO:
+        codec, body = CompressionCodec.LZ4_RAW, packed.tobytes()
+    return frame(_ABOUT.pack(codec, len(tables), len(thrift), crc32(thrift)) + body, FLATBUFFERS)
+
+
+def is_beside(footer: Bytes) -> bool:
+    """Does a serialised Thrift footer end in the frame of a FlatBuffers one?"""
+    return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
+
+
+def beside(footer: Bytes) -> Beside:
+    """What the frame holds in which a serialised Thrift footer ends. Raises ``CorruptFileError`` for a damaged one."""
+    stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
+    end = footer[stop:-1].tobytes()
+    if end[12:] != FLATBUFFERS.bytes:
+        raise CorruptFileError("the footer ends in no FlatBuffers footer")
+    size = size_of(end, stop)
+    payload = footer[stop - size : stop]
+    check(payload, end)
+    return parse(payload)
+
+
+def parse(payload: Bytes) -> Beside:
+    """What the payload of the frame holds. Raises ``CorruptFileError`` for one that is too short."""
+    if len(payload) < _ABOUT.size:
+        raise CorruptFileError("the frame of the FlatBuffers footer is too short")
+    codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
+    return Beside(codec, size, thrift_bytes, thrift_crc, payload[_ABOUT.size :])
+
+
+def agrees(footer: Bytes) -> bool:
+    """Is the FlatBuffers footer in which a serialised Thrift one ends whole, and made from it?"""
+    try:
+        return beside(footer).agrees(footer)
+    except ParquetError:
+        return False
+
+
+def alone(tables: bytes) -> bytes:
+    """The end of a file whose only footer this is."""
+    size = len(tables).to_bytes(4, "little")
+    return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
+
+
+def size_of(numbers: bytes, room: int) -> int:
+    """The size that three numbers tell of what stands before them, where there are ``room`` bytes.
+
+    They are its CRC-32, its size, and the CRC-32 of that. Raises ``CorruptFileError`` where they are damaged.
+    """
+    size = int.from_bytes(numbers[4:8], "little")
+    if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
+        raise CorruptFileError("the length of the FlatBuffers footer does not match its checksum")
+    if size > room:
+        raise CorruptFileError(f"a FlatBuffers footer of {size} bytes is announced where there are {room}")
+    return size
+
+
+def check_limit(size: int, limits: Limits) -> None:
+    """Raise ``LimitError`` for tables of more than ``footer_bytes``."""
+    if size > limits.footer_bytes:
+        raise LimitError(f"the FlatBuffers footer has {size} bytes, more than footer_bytes={limits.footer_bytes}")
+
+
+def check(stored: Bytes, numbers: bytes) -> None:
+    """Raise ``CorruptFileError`` where bytes do not match the checksum behind them."""
+    if crc32(stored.data) != int.from_bytes(numbers[:4], "little"):
+        raise CorruptFileError("the FlatBuffers footer does not match its checksum")

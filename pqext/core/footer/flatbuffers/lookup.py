@@ -1,0 +1,147 @@
+"""A FlatBuffers footer as a source of facts: structures become Thrift's one by one, as they are asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import Limits
+from pqext.core.footer.flatbuffers.writing import BESIDE
+from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs
+from pqext.core.footer.thrift_footer import Footer
+from pqext.core.format.extension.container import parts
+from pqext.core.format.metadata import FileMetaData, RowGroup
+from pqext.core.format.thrift import Struct, decode
+from pqext.core.kernels.flat_metadata import FlatMetadata
+from pqext.core.kernels.thrift import scan_fields
+from pqext.core.options.footer_format import FooterForm
+
+_FEW = 1_000
+"""Column chunks up to which all are made at once."""
+_SHARE = 4
+"""Where more than this part of the columns was asked for, all are made."""
+_SCHEMA, _ROW_GROUPS = 2, 4
+_T = TypeVar("_T", bound=Struct)
+
+
+class FlatLookup(ColumnWindows):
+    """The structures of a FlatBuffers footer.
+
+    Raises ``CorruptFileError`` for a payload that is none, ``LimitError`` beyond ``limits``.
+    """
+
+    def __init__(self, tables: bytes, limits: Limits, path: str | None) -> None:
+        super().__init__(limits, path)
+        self.tables = tables
+        self.flat = FlatMetadata(tables, limits, lambda stored: (parts(stored) or {}).get(BESIDE))
+        self._elements, self.row_groups, self._leaves = self.flat.counts
+        self._lock = threading.Lock()
+        self._read: tuple[FileMetaData, Bytes] | None = None
+        self._few = self.row_groups * self._leaves <= _FEW
+
+    @property
+    def is_whole(self) -> bool:
+        """Were all structures made, or is it better so?"""
+        return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
+
+    def whole(self) -> FileMetaData:
+        """All structures."""
+        return self._whole()[0]
+
+    def raw(self) -> Bytes:
+        """The Thrift footer that says the same."""
+        return self._whole()[1]
+
+    def _whole(self) -> tuple[FileMetaData, Bytes]:
+        with self._lock:
+            if self._read is None:
+                raw = self._file({_SCHEMA: self._schema(), _ROW_GROUPS: self.flat.row_groups()})
+                found = self._made(FileMetaData, raw)
+                self._read = found, view(raw)
+                self._columns = {}
+            return self._read
+
+    def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
+        """What ``find`` finds, or ``instead`` in the whole footer where that is better."""
+        return instead(self.whole()) if self.is_whole else find()
+
+    def metadata(self) -> FileMetaData:
+        """The footer, whose row groups are made when they are asked for."""
+        if self.is_whole:
+            return self.whole()
+        found = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
+        found.row_groups = IndexedStructs(
+            self, self.row_groups, self._group, lambda whole: whole.row_groups, rows=self.flat.rows
+        )
+        return found
+
+    def _made(self, kind: type[_T], raw: bytes) -> _T:
+        """The structure in bytes that stand nowhere in the file."""
+        try:
+            return decode(kind, raw, limits=self.limits, path=self.path)[0]
+        except ParquetError as error:
+            error.offset = None
+            raise
+
+    def _schema(self) -> bytes:
+        count = self._elements
+        head = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
+        return head + self.flat.elements(0, count)
+
+    def _file(self, lists: dict[int, bytes]) -> bytes:
+        """The footer with some lists in the place of its empty ones."""
+        raw = self.flat.file()
+        kept, done = [], 0
+        for id, _, _, value, stop in scan_fields(raw, limits=self.limits)[0]:
+            if id in lists:
+                kept += [raw[done:value], lists.pop(id)]
+                done = stop
+        if lists:
+            raise CorruptFileError("the FlatBuffers footer takes away its own lists", path=self.path)
+        return b"".join([*kept, raw[done:]])
+
+    def _group(self, position: int) -> RowGroup:
+        found = self._made(RowGroup, self.flat.group(position))
+        found.columns = IndexedStructs(
+            self, self._leaves, partial(self._chunk, row_group=position),
+            lambda whole: whole.row_groups[position].columns, partial(self.chunk_place, row_group=position),
+        )
+        return found
+
+    def _chunks(self, column: int, first: int, stop: int) -> Sequence[Any]:
+        return self._listed(stop - first, [self.flat.chunks(column, first, stop)])
+
+
+class FlatFooter(Footer):
+    """The footer of a file that is read by its FlatBuffers form."""
+
+    __slots__ = ("_form", "lookup")
+    lookup: FlatLookup
+    _form: FooterForm
+
+    def __init__(self, lookup: FlatLookup, offset: int, length: int, form: FooterForm) -> None:
+        for name, value in (
+            ("metadata", lookup.metadata()), ("offset", offset), ("length", length), ("lookup", lookup),
+            ("decryptor", None), ("known_crc", None), ("_form", form),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def form(self) -> FooterForm:
+        """The form of the file's footer."""
+        return self._form
+
+    @property
+    def raw(self) -> Any:
+        """The Thrift footer that says the same; it does not stand in the file."""
+        return self.lookup.raw()
+
+    @property
+    def whole(self) -> FileMetaData:
+        """The metadata with all that stands in it."""
+        return self.lookup.whole()

@@ -1,0 +1,47 @@
+"""Read the framed extension of a file from its end, without parsing the Thrift footer.
+
+Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.footer.thrift_footer import MAGIC, TRAILER_BYTES
+from pqext.core.format.extension.framed import FRAME_BYTES, checked_payload, payload_size
+from pqext.core.io.sources.opening import open_source
+
+
+def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
+    """The payload of the framed extension at the end of a file's footer, read from the end backwards.
+
+    ``source`` is whatever :func:`pqext.open` takes. No Thrift is parsed, and 37 bytes are read when the
+    footer ends in no frame of ``uuid``; the result is then None. Raises ``CorruptFileError`` when the file is
+    no Parquet file or the frame is damaged, and ``LimitError`` for one beyond ``footer_bytes``.
+    """
+    opened = open_source(source)
+    try:
+        tail_bytes = min(opened.size, FRAME_BYTES + 1 + TRAILER_BYTES)
+        tail = opened.read(opened.size - tail_bytes, tail_bytes).tobytes()
+        if tail[-4:] != MAGIC:
+            raise CorruptFileError(f"the file ends in {tail[-4:]!r} instead of {MAGIC!r}", path=opened.path)
+        footer_bytes = int.from_bytes(tail[-TRAILER_BYTES:-4], "little")
+        # The stop byte of FileMetaData stands between the extension and the trailer.
+        found = tail[: -TRAILER_BYTES - 1]
+        whole = min(footer_bytes, opened.size - len(MAGIC) - TRAILER_BYTES) - 1
+        if len(found) < FRAME_BYTES or whole < FRAME_BYTES or tail[-TRAILER_BYTES - 1] or found[-16:] != uuid.bytes:
+            return None
+        size = payload_size(found, whole, uuid)
+        if size > limits.footer_bytes:
+            raise LimitError(f"extension {uuid} has {size} bytes, more than footer_bytes={limits.footer_bytes}")
+        start = opened.size - tail_bytes - size
+        return checked_payload(opened.read(start, size).tobytes(), found[:4], uuid)
+    except (CorruptFileError, LimitError) as error:
+        error.locate(path=opened.path)
+        raise
+    finally:
+        if opened is not source:
+            opened.close()

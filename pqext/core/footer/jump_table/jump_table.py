@@ -1,0 +1,275 @@
+"""A jump table: where in a Thrift footer the structures of each column and row group lie, as an extension of it.
+
+A reader that knows it opens one column of 100,000 without walking through the rest; all others pass over it. The layout
+is told in ``specs/binary-protocol-extensions.md``. Spec: "Binary Protocol Extensions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from struct import Struct as Packed
+from uuid import UUID
+
+import numpy as np
+from isal.isal_zlib import crc32
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.leb128 import read_uleb, uleb
+from pqext.core.base.limits import OWN_METADATA
+from pqext.core.format.extension.framed import frame, unframe
+from pqext.core.format.extension.structure import append_readable, extensions
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import LazyStructs, decode, encode
+from pqext.core.kernels import schema_tree
+from pqext.core.kernels.footer_places import places, places_within
+from pqext.core.kernels.thrift import StructIndex, scan_fields
+
+JUMP_TABLE = UUID("5d0c8b5e-7f0b-4a9e-9a55-6e2f3b9a41c7")
+"""Marks a jump table."""
+BLOCK_BYTES = 4096
+LEAST_BLOCK_BYTES = 256
+"""Smaller blocks are refused: they would cost more than the footer itself."""
+VERSION = 1
+MAGIC = b"PQXJ"
+_HEAD = Packed("<4s19I")
+ROOT_BYTES = _HEAD.size + 4
+NAME_BYTES, TOP_BYTES, GROUP_BYTES, PLACE_BYTES, CRC_BYTES = 8, 12, 12, 4, 4
+_ORDER_BYTES = 3
+"""A column order without fields of its own: header, stop byte, stop byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The end of a table, from which it is read: counts, where the lists of the footer stand, and checksums.
+
+    Of each list ``header`` is the place of its count, ``start`` that of its first structure. ``order_bytes`` is the
+    size of a column order, 0 where the list is none of the table's.
+    """
+
+    version: int
+    thrift_bytes: int
+    block_bytes: int
+    columns: int
+    row_groups: int
+    tops: int
+    elements: int
+    schema_header: int
+    schema_start: int
+    schema_end: int
+    groups_header: int
+    groups_start: int
+    groups_end: int
+    orders_header: int
+    orders_start: int
+    orders_end: int
+    order_bytes: int
+    section_bytes: int
+    crc_list: int
+
+    @property
+    def tops_at(self) -> int:
+        """Where in the sections the top-level columns stand, behind the names."""
+        return self.tops * NAME_BYTES
+
+    @property
+    def groups_at(self) -> int:
+        """Where the row groups stand."""
+        return self.tops_at + (self.tops + 1) * TOP_BYTES
+
+    @property
+    def places_at(self) -> int:
+        """Where the places of the column chunks stand."""
+        return self.groups_at + self.row_groups * GROUP_BYTES
+
+    @property
+    def thrift_blocks(self) -> int:
+        """Blocks of the footer."""
+        return -(-self.thrift_bytes // self.block_bytes)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the footer and of the sections."""
+        return self.thrift_blocks - (-self.section_bytes // self.block_bytes)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole table."""
+        return self.section_bytes + self.blocks * CRC_BYTES + ROOT_BYTES
+
+    def encode(self) -> bytes:
+        """The bytes that end the table."""
+        head = _HEAD.pack(MAGIC, *astuple(self))
+        return head + crc32(head).to_bytes(4, "little")
+
+    @classmethod
+    def decode(cls, data: bytes) -> Root | None:
+        """The root in the last bytes of an extension; None for other bytes. Raises ``CorruptFileError`` for damage."""
+        if len(data) != ROOT_BYTES or data[:4] != MAGIC:
+            return None
+        if crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
+            raise CorruptFileError("the jump table's root does not match its checksum")
+        found = cls(*_HEAD.unpack_from(data)[1:])
+        if found.version != VERSION:
+            return None
+        lists = (
+            found.schema_header,
+            found.schema_start,
+            found.schema_end,
+            found.groups_header,
+            found.groups_start,
+            found.groups_end,
+            *((found.orders_header, found.orders_start, found.orders_end) if found.order_bytes else ()),
+            found.thrift_bytes,
+        )
+        sections = found.places_at + (found.columns + 1) * found.row_groups * PLACE_BYTES
+        is_whole = list(lists) == sorted(lists) and sections == found.section_bytes
+        if not is_whole or found.block_bytes < LEAST_BLOCK_BYTES:
+            raise CorruptFileError("the jump table's root contradicts itself")
+        return found
+
+
+def fits(footer: bytes) -> bool | None:
+    """Is the jump table of a serialised footer the one that it should have? None where it has none.
+
+    Raises ``CorruptFileError`` for a damaged frame.
+    """
+    fields, end = scan_fields(footer, limits=OWN_METADATA)
+    stored = footer[fields[-1][3] : end - 1] if fields else b""
+    table = unframe(stored[read_uleb(stored, 0)[1] :], JUMP_TABLE) if stored[-16:] == JUMP_TABLE.bytes else None
+    return None if table is None else table == build(footer[: fields[-1][2]] + b"\x00")
+
+
+def build(serialised: bytes) -> bytes | None:
+    """The table of a serialised footer without extension; None for one that is in any way unusual.
+
+    Unusual are lists that stand twice or in another order than their fields, other counts than the columns', and
+    files without columns.
+    """
+    metadata, end = decode(FileMetaData, serialised, limits=OWN_METADATA)
+    fields, _ = scan_fields(serialised, limits=OWN_METADATA)
+    spans = {id: (value, stop) for id, _, _, value, stop in fields}
+    lists = [_index(metadata.schema), _index(metadata.row_groups)]
+    ids = [id for id, *_ in fields]
+    if end != len(serialised) or len(spans) != len(ids) or ids != sorted(ids) or None in lists:
+        return None
+    schema, groups = (index for index in lists if index is not None)
+    starts = places(schema)
+    tops = _tops(schema, starts)
+    if tops is None:
+        return None
+    columns = int(tops[-1, 2])
+    orders = _orders(spans.get(7), len(metadata.column_orders or ()), serialised)
+    if not columns or (orders[3] and len(metadata.column_orders or ()) != columns):
+        return None
+    found = _groups(metadata, groups, columns, serialised)
+    if found is None:
+        return None
+    heads, chunks = found
+    ends = places(groups)
+    names = schema_tree.elements(schema)[0]
+    hashes = np.array([crc32(_raw(names[int(at)])) for at in tops[:-1, 1]], np.uint32)
+    by_hash = np.stack([hashes, np.arange(len(hashes), dtype=np.uint32)], axis=1)
+    by_hash = by_hash[np.lexsort((by_hash[:, 1], by_hash[:, 0]))]
+    parts = (by_hash, tops, heads, chunks)
+    sections = b"".join([part.astype("<u4").tobytes() for part in parts])
+    crcs = [
+        crc32(data[at : at + BLOCK_BYTES])
+        for data in (memoryview(serialised)[: end - 1], sections)
+        for at in range(0, len(data), BLOCK_BYTES)
+    ]
+    listed = np.array(crcs, "<u4").tobytes()
+    root = Root(
+        VERSION,
+        end - 1,
+        BLOCK_BYTES,
+        columns,
+        len(groups),
+        len(tops) - 1,
+        len(schema),
+        spans[2][0],
+        int(starts[0]),
+        int(starts[-1]),
+        spans[4][0],
+        int(ends[0]),
+        int(ends[-1]),
+        *orders,
+        len(sections),
+        crc32(listed),
+    )
+    return sections + listed + root.encode()
+
+
+def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
+    """The serialised footer with its jump table; without one if it is unusual, or very long, of which it is told then.
+
+    Raises ``ValueError`` where it has another extension: the table is found from the file's end, so it stands alone.
+    """
+    if extensions(metadata) is not None:
+        raise ValueError('footer="thrift+index" takes the place of another extension of the footer: leave out one')
+    serialised = encode(metadata)
+    table = build(serialised)
+    if table is None:
+        return serialised, None
+    return append_readable(serialised, frame(table, JUMP_TABLE), "a jump table")
+
+
+def _index(structures: Sequence[object] | None) -> StructIndex | None:
+    return structures.untouched if isinstance(structures, LazyStructs) else None
+
+
+def _raw(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Of each top-level column its place, its element and its first leaf, and what follows the last."""
+    _, odd, children, repetition, typed = schema_tree.elements(schema)
+    fault, _, (_, _, first_leaf, last_leaf, ends, _) = schema_tree.levels(children, repetition, typed, 1 << 16)
+    if fault or odd >= 0:
+        return None
+    found, at = [], 1
+    while at < len(schema):
+        found.append((starts[at], at, first_leaf[at]))
+        at = ends[at]
+    return np.array([*found, (starts[-1], len(schema), last_leaf[0])], np.int64)
+
+
+def _orders(span: tuple[int, int] | None, count: int, serialised: bytes) -> tuple[int, int, int, int]:
+    """Header, start, end and size of column orders that are all of one size; zeros for others, which are kept."""
+    if span is None or not count:
+        return 0, 0, 0, 0
+    start, stop = span[0] + _list_header(count), span[1]
+    held = np.frombuffer(serialised, np.uint8, stop - start, start)
+    if len(held) != count * _ORDER_BYTES or held.reshape(count, _ORDER_BYTES)[:, 1:].any():
+        return 0, 0, 0, 0
+    return span[0], start, stop, _ORDER_BYTES
+
+
+def _list_header(count: int) -> int:
+    """Bytes of the header of a list, as short as it can be."""
+    return 1 if count < 15 else 1 + len(uleb(count))
+
+
+def _groups(
+    metadata: FileMetaData, groups: StructIndex, columns: int, serialised: bytes
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Start, place of the list of columns, and end of each row group; and by column the places of its chunks."""
+    ends = places(groups)
+    header = bytes([columns << 4 | 12]) if columns < 15 else b"\xfc" + uleb(columns)
+    heads = np.zeros((len(groups), 3), np.int64)
+    chunks = np.zeros((columns + 1, len(groups)), np.int64)
+    for at in range(len(groups)):
+        inner = places_within(groups, at, columns)
+        if inner is None:  # too many were met to be noted, or they are others
+            found = _index(metadata.row_groups[at].columns)
+            if found is None or len(found) != columns:
+                return None
+            inner = places(found)
+        first = int(inner[0])
+        if serialised[first - len(header) : first] != header:
+            return None
+        heads[at] = ends[at], first - len(header), ends[at + 1]
+        chunks[:, at] = inner
+    return heads, chunks

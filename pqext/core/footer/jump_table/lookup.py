@@ -1,0 +1,236 @@
+"""A footer that is read by its jump table: the structures that are asked for, and the bytes around them.
+
+Of a footer of 100 MB that is a few blocks, each checked by the table's CRC. What does not fit makes the whole footer
+be read as one without a table, with a ``DamagedIndexWarning``; so does, without one, whoever looks at much of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from isal.isal_zlib import crc32
+
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import Limits
+from pqext.core.base.warn import warn_of_file
+from pqext.core.footer.jump_table.blocks import TableBlocks
+from pqext.core.footer.jump_table.jump_table import (
+    GROUP_BYTES,
+    NAME_BYTES,
+    PLACE_BYTES,
+    TOP_BYTES,
+    Root,
+)
+from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, listed, peeked
+from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
+from pqext.core.format.thrift import Struct, decode, field
+from pqext.core.io.source import Source
+
+_SHARE = 4
+"""Where more than this part of the footer was looked at, the rest is read too."""
+_CANDIDATES = 16
+"""Columns whose names have one hash, of which each is looked at; where there are more, the footer is read whole."""
+_EMPTY_LIST = b"\x0c"
+_T = TypeVar("_T", bound=Struct)
+
+
+class _Groups(Struct):
+    items: Sequence[RowGroup] = field(1, [RowGroup], lazy=True)
+
+
+class Lookup(ColumnWindows):
+    """What a jump table tells of the footer of ``length`` bytes at ``offset``; the whole footer once it is needed."""
+
+    def __init__(
+        self, source: Source, offset: int, length: int, root: Root, crcs: Sequence[int], sections: int, limits: Limits
+    ) -> None:
+        super().__init__(limits, source.path)
+        self.source, self.offset, self.length, self.root = source, offset, length, root
+        self.row_groups = root.row_groups
+        self._blocks = TableBlocks(source, offset, sections, root, crcs)
+        self._groups: dict[int, tuple[Sequence[RowGroup], list[tuple[int, int]]]] = {}
+        self._lock = threading.Lock()
+        self._read: tuple[FileMetaData, Any] | None = None
+
+    # The whole footer.
+
+    @property
+    def is_whole(self) -> bool:
+        """Was the whole footer read, or is it better so?"""
+        return self._read is not None or self._blocks.spent * _SHARE > self.length
+
+    def whole(self) -> FileMetaData:
+        """The whole footer, read as one without a table."""
+        return self._whole()[0]
+
+    def raw(self) -> Any:
+        """All its bytes."""
+        return self._whole()[1]
+
+    def _whole(self) -> tuple[FileMetaData, Any]:
+        with self._lock:
+            if self._read is None:
+                raw = self.source.read(self.offset, self.length, keep=True)
+                found, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
+                self._read = found, raw
+                self._columns, self._groups = {}, {}
+                self._blocks.let_go()
+            return self._read
+
+    def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
+        """What ``find`` finds by the table, or ``instead`` in the whole footer where that is better or all there is."""
+        if not self.is_whole:
+            try:
+                return find()
+            except ParquetError as error:
+                if self._read is None:
+                    whole = self.whole()
+                    tell(self.source.path, error)
+                    return instead(whole)
+        return instead(self.whole())
+
+    # The structures.
+
+    def metadata(self) -> FileMetaData:
+        """The footer, whose long lists find their structures by the table."""
+        root = self.root
+        cuts = [(root.schema_header, root.schema_end), (root.groups_header, root.groups_end)]
+        if root.order_bytes:
+            cuts.append((root.orders_header, root.orders_end))
+        starts, stops = [0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), root.thrift_bytes]
+        spans = list(zip(starts, stops, strict=True))
+        counted = ((root.schema_header, root.schema_start, root.elements),
+                   (root.groups_header, root.groups_start, root.row_groups))
+        self._blocks.hold([*spans, *[one[:2] for one in counted]])
+        kept = _EMPTY_LIST.join([self._blocks.span(*span) for span in spans])
+        found, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
+        if end != len(kept) + 1 or len(found.schema) or len(found.row_groups) or not all(
+            self._begins_list(*one) for one in counted
+        ):
+            raise CorruptFileError("the jump table's places in the footer are others")
+        self._blocks.spent = 0
+        found.schema = IndexedStructs(self, root.elements, None, lambda whole: whole.schema)
+        found.row_groups = IndexedStructs(self, root.row_groups, self._group, lambda whole: whole.row_groups)
+        if root.order_bytes:
+            found.column_orders = IndexedStructs(
+                self, root.columns, self._order, lambda whole: whole.column_orders or ()
+            )
+        return found
+
+    def _begins_list(self, start: int, stop: int, count: int) -> bool:
+        """Do these bytes begin a list of so many structures?"""
+        expected = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
+        return stop - start == len(expected) and self._blocks.span(start, stop) == expected
+
+    def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
+        """Row groups from a place on without their column chunks, and between which places these lie."""
+        groups = self._groups  # which another thread may let go
+        found = groups.get(first)
+        if found is None:
+            found = groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
+        return found
+
+    def _group(self, position: int) -> RowGroup:
+        first = position - position % WINDOW
+        found = peeked(self._window(first)[0], position - first)
+        if len(found.columns):
+            raise CorruptFileError("the jump table's places in a row group are others")
+        found.columns = IndexedStructs(
+            self,
+            self.root.columns,
+            lambda column: self._chunk(column, position),
+            lambda whole: whole.row_groups[position].columns, lambda column: self.chunk_place(column, position),
+        )
+        return found
+
+    def _window_of_groups(self, first: int, stop: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
+        root = self.root
+        count = stop - first
+        at = root.groups_at + first * GROUP_BYTES
+        last = root.places_at + (root.columns * root.row_groups + first) * PLACE_BYTES
+        self._blocks.hold([(at, at + count * GROUP_BYTES), (last, last + count * PLACE_BYTES)], of_sections=True)
+        heads, ends = self._blocks.numbers(at, 3 * count), self._blocks.numbers(last, count)
+        spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(count)]
+        self._blocks.hold(span for pair in spans for span in pair)
+        parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
+        groups = listed(_Groups, len(parts), parts, self.limits, self.path).items
+        return groups, [(before[1], behind[0]) for before, behind in spans]
+
+    def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
+        """The chunks of one column in several row groups, which are fetched together."""
+        groups = self.root.row_groups
+        at = self.root.places_at + (column * groups + first) * PLACE_BYTES
+        if groups <= WINDOW:  # the places of the next column follow at once
+            places = self._blocks.numbers(at, 2 * groups)
+        else:
+            places = self._blocks.numbers(at, stop - first)
+            places += self._blocks.numbers(at + groups * PLACE_BYTES, stop - first)
+        spans = list(zip(places[: stop - first], places[stop - first :], strict=True))
+        for (start, end), (least, most) in zip(spans, self._window(first)[1], strict=True):
+            if not least < start < end <= most:
+                raise CorruptFileError("the jump table leads to a chunk of another row group")
+        self._blocks.hold(spans)
+        return self._listed(len(spans), [self._blocks.span(*span) for span in spans])
+
+    def _order(self, column: int) -> ColumnOrder:
+        at = self.root.orders_start + column * self.root.order_bytes
+        return decode(ColumnOrder, self._blocks.span(at, at + self.root.order_bytes), limits=self.limits)[0]
+
+    # The schema.
+
+    def schema_root(self) -> SchemaElement:
+        """The first element of the schema."""
+        data = self._blocks.span(self.root.schema_start, self.top(0)[0])
+        return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
+
+    def top(self, position: int) -> list[int]:
+        """Of a top-level column and of what follows it: place in the footer, number of the element, first leaf."""
+        return self._blocks.numbers(self.root.tops_at + position * TOP_BYTES, 3 if position == self.root.tops else 6)
+
+    def below(self, position: int) -> list[SchemaElement]:
+        """The schema elements of a top-level column, its own first."""
+        place, element, _, stop, last, _ = self.top(position)
+        data, at = self._blocks.span(place, stop), 0
+        found = []
+        while at < len(data):
+            one, at = decode(SchemaElement, data, at, limits=self.limits, base=self.offset, path=self.source.path)
+            found.append(one)
+        if len(found) != last - element or not found:
+            raise CorruptFileError("the jump table's places in the schema are others")
+        return found
+
+    def over_leaf(self, leaf: int) -> int:
+        """The number of the top-level column at or above a leaf."""
+        if self.root.tops == self.root.columns:
+            return leaf
+        return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
+
+    def named(self, name: bytes) -> list[int] | None:
+        """The top-level columns that may be called ``name``, in order; None where they are many."""
+        wanted, count = crc32(name), self.root.tops
+
+        # Hashes lie evenly, so that the place is nearly known.
+        near, around = (wanted * count) >> 32, 2 * int(count**0.5) + _CANDIDATES
+        low, high = max(near - around, 0), min(near + around, count)
+        hashes = self._blocks.numbers(low * NAME_BYTES, 2 * (high - low))
+        if (low and hashes[0] >= wanted) or (high < count and hashes[-2] <= wanted):
+            low, hashes = 0, self._blocks.numbers(0, 2 * count)
+        at = bisect_left(hashes[::2], wanted)
+        found: list[int] = []
+        while 2 * at < len(hashes) and hashes[2 * at] == wanted:
+            found.append(hashes[2 * at + 1])
+            at += 1
+        if max(found, default=0) >= count:
+            raise CorruptFileError("the jump table names a column that is not there")
+        return found if len(found) <= _CANDIDATES else None
+
+
+def tell(path: str | None, error: ParquetError) -> None:
+    """Warn that a jump table is passed over."""
+    from pqext.core.indexes.reading import DamagedIndexWarning
+
+    warn_of_file(path, f"the footer's jump table is passed over: {error}", DamagedIndexWarning)

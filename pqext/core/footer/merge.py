@@ -1,0 +1,206 @@
+"""The footers of several files made one: schemas that agree, key-value metadata and column orders merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.text import visible
+from pqext.core.format.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
+from pqext.core.format.metadata import (
+    ColumnChunk,
+    ColumnOrder,
+    Encoding,
+    FileMetaData,
+    KeyValue,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+from pqext.core.schema.adopted_columns import describer
+from pqext.core.schema.arrow_schema.serialization import KEY, same_types, with_pairs
+from pqext.core.schema.difference import difference
+from pqext.core.schema.file_calendar import legacy_leaves
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
+
+Merge = Literal["merge", "first", "equal"]
+"""How key-value metadata becomes one: all pairs, under the value of the first file that has the key; the first
+file's; or the same in all files."""
+
+
+class FooterMerge:
+    """Gathers the footers of files one after another; ``pairs`` says what becomes of key-value metadata.
+
+    Arrow types that the files note (``ARROW:schema``) are kept where all note the same ones.
+    What tells of columns' rows, such as GeoParquet's boxes, tells of those of all files in the end, or is left out.
+    """
+
+    def __init__(self, pairs: Merge | Mapping[str, str]) -> None:
+        if not isinstance(pairs, Mapping) and pairs not in get_args(Merge):
+            raise ValueError(f"key_value_metadata must be a mapping or one of {', '.join(get_args(Merge))}")
+        self._policy = pairs
+        self._first: FileMetaData | None = None
+        self._calendars: dict[str, LegacyCalendar] = {}
+        self._pairs: dict[str, KeyValue] = {}
+        self._described: list[dict[str, str | None]] = []
+        self._noted: list[str | None] = []
+        self._writers: list[str | None] = []
+        self._in_sequence: set[str] = set()
+        self._version = 1
+
+    def add(self, metadata: FileMetaData, name: str | None) -> None:
+        """Take in the footer of one file, called ``name``; ``ValueError`` when it does not fit the first."""
+        metadata.schema = list(metadata.schema)
+        metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
+        pairs = {pair.key: pair for pair in metadata.key_value_metadata or ()}
+        named = name or "a file"
+        if self._first is None:
+            self._first = metadata
+            self._calendars = legacy_leaves(metadata)
+            self._pairs = pairs
+            if isinstance(self._policy, Mapping):
+                self._pairs = {key: KeyValue(key=key, value=value) for key, value in self._policy.items()}
+        else:
+            difference = _difference(self._first, metadata)
+            if difference is not None:
+                raise ValueError(f"the schema of {named} differs from the first one: {difference}")
+            if legacy_leaves(metadata) != self._calendars:
+                raise UnsupportedError(
+                    f"dates or instants of {named} are in another calendar or time zone of Spark's than those of the "
+                    "first file: write it again, with the values that pqext reads",
+                    feature="joining files in Spark's legacy calendar",
+                )
+            if self._policy == "equal" and pairs != self._pairs:
+                raise ValueError(f"the key-value metadata of {named} differs from the first one")
+            if self._policy == "merge":
+                self._pairs = {**pairs, **self._pairs}
+        if _has_values(metadata) and not isinstance(self._policy, Mapping):
+            self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
+        self._noted.append(pairs[KEY].value if KEY in pairs else None)
+        self._writers.append(metadata.created_by)
+        if metadata.created_by is not None and not bounds_bytes_rightly(metadata.created_by):
+            chunks = (chunk.meta_data for group in metadata.row_groups for chunk in group.columns)
+            if any(about is not None and Encoding.DELTA_BYTE_ARRAY in about.encodings for about in chunks):
+                self._in_sequence.add(metadata.created_by)
+        self._version = max(self._version, metadata.version)
+
+    def forget_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
+        """Leave out bounds of one file's ``columns`` that readers of the merged footer would take for others.
+
+        Those of another order, and those of byte arrays by a writer whom readers do not believe these, so long as they
+        know that it was this one. Were there any?
+        """
+        found = self._foreign_orders(metadata)
+        doubted = set()
+        if not bounds_bytes_rightly(metadata.created_by):
+            types = [element.type for element in metadata.schema[1:] if not element.num_children]
+            doubted = {at for at, type in enumerate(types) if type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)}
+        for group in columns:
+            for index in found:
+                _forget_bounds(group[index])
+            for index in doubted:
+                _forget_bounds(group[index], deprecated=True)
+        return bool(found or doubted)
+
+    def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
+        """The columns whose bounds in this file do not mean what the merged footer will say."""
+        target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
+        own: list[ColumnOrder | None] = list(metadata.column_orders or ())
+        count = max(len(target), len(own))
+        target += [None] * (count - len(target))
+        own += [None] * (count - len(own))
+        return {i for i in range(count) if target[i] != own[i]}
+
+    def finish(self, row_groups: list[RowGroup]) -> FileMetaData:
+        """The merged footer with these row groups.
+
+        It names the files' writer when all have the same, pqext otherwise. Raises ``ValueError`` when the files'
+        key-value metadata contradict each other about their columns, and ``UnsupportedError`` when one writer's sizes
+        can only be understood under its own name.
+        """
+        first = self._footer
+        writers = set(self._writers)
+        if self._in_sequence and len(writers) > 1:
+            raise UnsupportedError(
+                f"pages of {min(self._in_sequence)!r} in DELTA_BYTE_ARRAY are read rightly only by those who know who "
+                "wrote them: write that file anew first",
+                feature="joining DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
+            )
+        for writer in writers if len(writers) > 1 else ():
+            if not counts_dictionary_header(writer):
+                raise UnsupportedError(
+                    f"files of {writer!r}, which counts bytes in its own way, join only with files of that version: "
+                    "write them anew first",
+                    feature="joining files of parquet-mr before 1.2.9 with others",
+                )
+        pairs = {pair.key: self._of_all(pair) for pair in self._pairs.values()}
+        if KEY in pairs and not isinstance(self._policy, Mapping):
+            first_noted, *others = self._noted
+            agreed = self._policy == "first" or all(same_types(first_noted, other) for other in others)
+            noted = with_pairs(first_noted, {key: pair.value for key, pair in pairs.items()}) if agreed else None
+            del pairs[KEY]
+            if noted is not None:
+                pairs = {KEY: KeyValue(key=KEY, value=noted), **pairs}
+        merged = FileMetaData(
+            version=self._version,
+            schema=first.schema,
+            num_rows=sum(group.num_rows for group in row_groups),
+            row_groups=row_groups,
+            key_value_metadata=list(pairs.values()) or None,
+            created_by=self._writers[0] if len(writers) == 1 else created_by(),
+            column_orders=first.column_orders,
+            unknown=first.unknown,
+        )
+        if isinstance(self._policy, Mapping) and legacy_leaves(merged) != self._calendars:
+            raise ValueError(
+                f"key_value_metadata lacks the pairs that state the calendar of the files: {', '.join(sorted(KEYS))}"
+            )
+        return merged
+
+    def _of_all(self, pair: KeyValue) -> KeyValue:
+        """``pair`` of some files, as far as it holds for the rows of all."""
+        values = [found.get(pair.key) for found in self._described]
+        handler = describer(pair.key) if any(values) else None
+        if handler is None:
+            return pair
+        return KeyValue(key=pair.key, value=handler.of_all_rows(values))
+
+    @property
+    def _footer(self) -> FileMetaData:
+        if self._first is None:
+            raise ValueError("there are no files")
+        return self._first
+
+
+def _forget_bounds(chunk: ColumnChunk, *, deprecated: bool = False) -> None:
+    """Leave out what depends on the column's order: minimum, maximum and column index."""
+    chunk.column_index_offset = chunk.column_index_length = None
+    statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
+    if statistics is not None:
+        statistics.max_value = statistics.min_value = None
+        statistics.is_max_value_exact = statistics.is_min_value_exact = None
+        if deprecated:
+            statistics.max = statistics.min = None
+
+
+def _has_values(metadata: FileMetaData) -> bool:
+    chunks = (chunk.meta_data for group in metadata.row_groups for chunk in group.columns)
+    return any(about is None or about.num_values for about in chunks)
+
+
+def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
+    """What the second file's schema has otherwise; None when both are the same but for the root's name."""
+    mine, theirs = first.schema, other.schema
+    if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
+        return None
+    told = difference(from_elements(mine), from_elements(theirs), "the first one")
+    if told is not None:
+        return told
+    unlike = next((one for one, same in zip(mine[1:], theirs[1:], strict=False) if one != same), mine[0])
+    return f"column {visible(str(unlike.name))!r} is described by other fields of the schema"
+
+
+def _shape(schema: Sequence[SchemaElement]) -> tuple[int, int | None]:
+    return len(schema), schema[0].num_children if schema else None

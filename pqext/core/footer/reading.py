@@ -1,0 +1,139 @@
+"""The end of a file, read: whichever form of footer it has.
+
+Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``, those whose only footer is
+FlatBuffers in ``PAR3``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.encryption.footer import check_plaintext, open_encrypted
+from pqext.core.encryption.reading import not_encrypted
+from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, is_beside
+from pqext.core.footer.flatbuffers.opening import open_after, open_instead, read_alone
+from pqext.core.footer.footer_cache import decoded
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
+from pqext.core.format.file_signatures import looks_like
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import decode
+from pqext.core.io.source import Source
+from pqext.core.options.encryption import FileDecryption
+
+LEAST_INDEXED = 64 << 10
+"""Bytes of a footer, less than which are read whole even if it has a jump table."""
+
+
+def read_footer(
+    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None,
+    by_table: Callable[[Source, int, int, Limits, Bytes], Footer | None] | None = None,
+) -> Footer:
+    """Read and index the footer of ``source``; row groups and columns are decoded when asked for.
+
+    A long one is read ``by_table``, as far as it is asked for, if it has a jump table, which it then does not show.
+
+    Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``EncryptionError`` for an
+    encrypted footer that ``decryption`` does not open and ``LimitError`` beyond ``limits``.
+    """
+    if isinstance(source, FootedSource):
+        return source.footer
+    size = source.size
+    if size < len(MAGIC) + TRAILER_BYTES:
+        head = bytes(source.read(0, len(MAGIC))) if size >= len(MAGIC) else b""
+        told = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
+        raise CorruptFileError(f"not a Parquet file: it has {size} bytes{told}", path=source.path)
+    tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
+    if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
+        tail_bytes = size
+    if tail_bytes == size:
+        tail = source.read(0, size, keep=True)
+        head = tail[: len(MAGIC)].tobytes()
+    elif source.is_remote:  # its first bytes are not worth a request
+        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+        head = tail[-len(MAGIC) :].tobytes()
+    else:
+        head = source.read(0, len(MAGIC), keep=True).tobytes()
+        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+    trailer = tail[-TRAILER_BYTES:].tobytes()
+    if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
+        return _of_plaintext(read_alone(source, limits), decryption, source.path)
+    if head != MAGIC or trailer[4:] != MAGIC:
+        _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
+    length = int.from_bytes(trailer[:4], "little")
+    offset = size - TRAILER_BYTES - length
+    if length == 0 or offset < len(MAGIC):
+        raise CorruptFileError(
+            f"a footer of {length} bytes is announced in a file of {size} bytes: "
+            "the end of the file is damaged, or parts of the file are missing",
+            path=source.path,
+            offset=size - TRAILER_BYTES,
+        )
+    if length > limits.footer_bytes:
+        raise LimitError(
+            f"the footer has {length} bytes, more than footer_bytes={limits.footer_bytes}",
+            path=source.path,
+            offset=size - TRAILER_BYTES,
+        )
+    source.learn(offset)
+    is_plain = trailer[4:] == MAGIC and decryption is None
+    if by_table is not None and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
+        found = by_table(source, offset, length, limits, tail)
+        if found is not None:
+            return found
+    if length + TRAILER_BYTES <= tail_bytes:
+        raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
+    else:
+        raw = source.read(offset, length, keep=True)
+    if trailer[4:] == ENCRYPTED_MAGIC:
+        plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
+        metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
+        return Footer(metadata, offset, length, raw, decryptor)
+    has_two = is_beside(raw)
+    opened = open_instead(raw, offset, limits, source.path) if has_two else None
+    if opened is not None:
+        return _of_plaintext(opened, decryption, source.path)
+    try:
+        if is_plain and length >= LEAST_INDEXED:
+            metadata, end = decoded(raw, limits, offset, source.path)
+        else:
+            metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
+    except CorruptFileError as error:
+        opened = open_after(error, raw, offset, limits, source.path) if has_two else None
+        if opened is None:
+            raise
+        return _of_plaintext(opened, decryption, source.path)
+    return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
+
+
+def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
+    """The footer of a file in which nothing is encrypted; ``EncryptionError`` where that may not be."""
+    try:
+        not_encrypted(decryption)
+    except EncryptionError as error:
+        error.locate(path=path, offset=footer.offset)
+        raise
+    return footer
+
+
+def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> None:
+    """Raise ``CorruptFileError`` for other first and last bytes than Parquet's; ``headless``: the first are unknown."""
+    if head == tail == ENCRYPTED_MAGIC:
+        return
+    if tail not in (MAGIC, FLAT_MAGIC):
+        told = "" if headless else looks_like(head)
+        advice = f"it is not a Parquet file{told}"
+        if head == MAGIC:
+            advice = "it is truncated or still being written; `pqext recover` makes a whole file of what is left"
+        raise CorruptFileError(
+            f"the file ends in {tail!r} instead of {MAGIC!r}: {advice}", path=source.path, offset=source.size - 4
+        )
+    if head != MAGIC:
+        raise CorruptFileError(
+            f"the file starts with {head!r} instead of {MAGIC!r}: its beginning is damaged or missing; "
+            "`pqext recover` makes a whole file of what is left",
+            path=source.path,
+            offset=0,
+        )

@@ -1,0 +1,140 @@
+"""Footers rewritten without touching a page.
+
+Spec: "File format" (the metadata is apart from the data) and "Extensibility".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.warn import warn
+from pqext.core.footer.reading import read_footer
+from pqext.core.footer.thrift_footer import Footer
+from pqext.core.footer.writing import tail, without_copies
+from pqext.core.format.extension.paths import listed, structures_at
+from pqext.core.format.extension.structure import set_extension
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.file_locks import kept_from_others
+from pqext.core.io.sink import Sink
+from pqext.core.io.source import Source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.footer_format import FooterForm, check_form
+from pqext.core.schema.lazy_tree import from_elements
+
+COPIED_BYTES = 8 << 20
+"""Bytes of a file that are in memory at a time while it is copied."""
+
+
+def rewrite_footer(
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None = None, dest: Any = None, *,
+    footer: FooterForm = "thrift", limits: Limits = DEFAULT_LIMITS,
+) -> None:
+    """Give a file another footer; all bytes before the footer stay as they are.
+
+    ``change`` gets the metadata and alters it, or returns another; without, it stays as it is. The result goes to
+    ``dest``, a path or a binary file object, or takes the place of ``source``, a path then, at one stroke. Fields that
+    this version does not know are kept, extensions too (:func:`pqext.core.format.extension.structure.set_extension`
+    adds one). A jump table and a FlatBuffers footer go; other forms of ``footer`` make new ones.
+
+    Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
+    schema, ``CorruptFileError`` where those of the file do, ``UnsupportedError`` for files with anything encrypted, as
+    the signature or the key would be needed, and ``BlockingIOError`` where a writer appends to ``source``, which is
+    to be replaced.
+    """
+    check_form(footer)
+    if dest is None and not isinstance(source, (str, os.PathLike)):
+        raise TypeError("give dest: only a file named by its path can be rewritten in place")
+    target = source if dest is None else dest
+    with kept_from_others(source, target):
+        told = _rewritten(source, change, target, footer, limits)
+    if told is not None:
+        warn(told, UserWarning)
+
+
+def _rewritten(
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterForm,
+    limits: Limits,
+) -> str | None:
+    """What there is to tell of the second footer."""
+    opened = open_source(source)
+    try:
+        found = plain_footer(opened, limits)
+        changed = None if change is None else change(found.metadata)
+        try:
+            serialised = _checked(found.metadata if changed is None else changed, limits)
+        except ValueError:
+            _refuse_contradictions(opened, limits)  # of the footer as it is
+            raise
+        ending, told = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
+        with Sink(target) as sink:
+            copy_bytes(opened, 0, found.offset, sink)
+            sink.write(ending)
+            if opened is not source:
+                opened.close()  # Windows replaces no file that is open
+    except ParquetError as error:
+        error.locate(path=opened.path)
+        raise
+    finally:
+        if opened is not source:
+            opened.close()
+    return told
+
+
+def _refuse_contradictions(source: Source, limits: Limits) -> None:
+    try:
+        _checked(plain_footer(source, limits).metadata, limits)
+    except ValueError as error:
+        told = f"the footer contradicts itself: {error}; `pqext verify` tells more of it"
+        raise CorruptFileError(told, path=source.path) from None
+
+
+def drop_extensions(metadata: FileMetaData) -> None:
+    """Take away every extension in the metadata; fields that are not known stay."""
+    for place, _ in list(listed(metadata, None)):
+        for struct in structures_at(metadata, place):
+            set_extension(struct, None, replace=True)
+
+
+def plain_footer(source: Source, limits: Limits) -> Footer:
+    """The footer of a file in which nothing is encrypted; ``UnsupportedError`` for others."""
+    ending = source.read(max(0, source.size - 4), min(4, source.size)).tobytes()
+    # A signed footer is refused before its signature would ask for a key.
+    footer = read_footer(source, limits) if ending != b"PARE" else None
+    if footer is None or footer.metadata.encryption_algorithm is not None:
+        raise UnsupportedError(
+            "files with encrypted parts cannot be joined or get another footer; read and write them instead",
+            feature="rewriting encrypted files", path=source.path,
+        )
+    return Footer(without_copies(footer.whole), footer.offset, footer.length, footer.raw)
+
+
+def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
+    """Append the bytes of ``source`` from ``start`` up to ``stop``."""
+    while start < stop:
+        length = min(COPIED_BYTES, stop - start)
+        sink.write(source.read(start, length).data)
+        start += length
+
+
+def _checked(metadata: FileMetaData, limits: Limits) -> bytes:
+    """The serialised metadata, which a reader will take."""
+    if not isinstance(metadata, FileMetaData):
+        raise TypeError(f"change must return FileMetaData or None, not {type(metadata).__name__}")
+    serialised = encode(metadata)
+    again, _ = decode(FileMetaData, serialised, limits=limits)
+    try:
+        leaves = len(from_elements(again.schema, limits).leaves)
+    except CorruptFileError as error:
+        raise ValueError(f"the schema cannot be read: {error}") from None
+    for index, group in enumerate(again.row_groups):
+        if len(group.columns) != leaves:
+            raise ValueError(f"row group {index} has {len(group.columns)} column chunks for {leaves} columns")
+    rows = sum(group.num_rows for group in again.row_groups)
+    if rows != again.num_rows:
+        raise ValueError(f"the row groups have {rows} rows, num_rows says {again.num_rows}")
+    return serialised

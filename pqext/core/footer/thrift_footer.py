@@ -1,0 +1,76 @@
+"""The end of a file: FileMetaData, its length and the magic number.
+
+Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.limits import Limits
+from pqext.core.encryption.reading import FileDecryptor
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import encode
+from pqext.core.io.source import Source
+from pqext.core.options.footer_format import FooterForm
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import Schema
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+TRAILER_BYTES = 8
+"""The footer's length, four bytes little-endian, and the magic number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """A file's metadata, where it stands in the file, and its ``length`` bytes as they were read.
+
+    ``raw`` holds more than the structure when the footer is signed (28 bytes behind it), and not the structure but
+    what it is encrypted in when the file ends in ``PARE``. ``decryptor`` is set for files with anything encrypted.
+    """
+
+    metadata: FileMetaData
+    offset: int
+    length: int
+    raw: Bytes
+    decryptor: FileDecryptor | None = None
+    known_crc: int | None = None
+    """CRC-32 of these bytes, where they were not read."""
+
+    @property
+    def form(self) -> FooterForm:
+        """``"flatbuffers"`` for a footer that is no Thrift footer."""
+        return "thrift"
+
+    @property
+    def whole(self) -> FileMetaData:
+        """The metadata with all that stands in it."""
+        return self.metadata
+
+    def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
+        """The schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
+
+        Unless ``strict``, columns of the root without a repetition type are required, as in other readers, and groups
+        without columns are omitted.
+        """
+        for element in self.metadata.schema[1:] if strict else ():
+            if element.repetition_type is None:
+                raise CorruptFileError(f"{element.name} has no repetition type", path=path, column=element.name)
+        return from_elements(self.metadata.schema, limits, path, strict=strict)
+
+
+class FootedSource(Source):
+    """A source whose ``footer`` is known from elsewhere."""
+
+    footer: Footer
+
+
+def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> bytes:
+    """The bytes that end a file: ``metadata``, serialised already or not, its length and the ``magic`` number."""
+    serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
+    if len(serialised) >= 1 << 32:
+        raise ValueError(f"a footer of {len(serialised)} bytes does not fit its 32-bit length")
+    return serialised + len(serialised).to_bytes(4, "little") + magic

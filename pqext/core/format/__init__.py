@@ -1,0 +1,1 @@
+"""The bytes of the format: metadata structures, Thrift, compression and encodings."""

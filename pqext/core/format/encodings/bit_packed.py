@@ -1,0 +1,33 @@
+"""BIT_PACKED: levels of old files, most significant bit first (Encodings, Bit-packed). It is never written."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError
+
+_STEP = 1 << 16
+
+
+def size(count: int, max_level: int) -> int:
+    """Bytes that ``count`` levels take: they have no length prefix."""
+    return (count * max_level.bit_length() + 7) // 8
+
+
+def decode_levels(data: Bytes, count: int, max_level: int) -> NDArray[np.int16]:
+    """``count`` levels, none above ``max_level``; ``data`` holds :func:`size` bytes."""
+    if len(data) < size(count, max_level):
+        raise CorruptFileError("bit-packed levels leave their page")
+    width = max_level.bit_length()
+    places = np.left_shift(1, np.arange(width)[::-1]).astype(np.int16)
+    out = np.empty(count, np.int16)
+    # Each bit takes a byte for a moment; a step ends on a byte, being a multiple of eight values.
+    for start in range(0, count, _STEP):
+        stop = min(start + _STEP, count)
+        bits = np.unpackbits(data[start * width // 8 :], count=(stop - start) * width)
+        np.matmul(bits.reshape(-1, width), places, out=out[start:stop])
+    if count and int(out.max()) > max_level:
+        raise CorruptFileError(f"a level above {max_level}, the highest of its column")
+    return out

@@ -1,0 +1,43 @@
+"""BYTE_STREAM_SPLIT: the bytes of all values, sorted by their place in the value (Encodings, Byte Stream Split)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings import plain
+from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.metadata import Type
+from pqext.core.kernels import byte_stream_split
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+_SPLIT = (Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY)
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """Values of a fixed width; the streams must end where the page does."""
+    if physical not in _SPLIT:
+        raise CorruptFileError(f"BYTE_STREAM_SPLIT values in a column of {physical.name}")
+    for page, count, part in parts(run, width, out):
+        if len(page) != count * width:
+            raise CorruptFileError(f"a page of {len(page)} bytes does not hold {count} split values of {width} bytes")
+        byte_stream_split.join_streams(page, width, part)
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """No byte array is encoded so."""
+    raise CorruptFileError("BYTE_STREAM_SPLIT values in a column of BYTE_ARRAY")
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The encoded bytes of a dense array of a fixed width."""
+    stored = plain.encode(values)
+    out = np.empty(len(stored), np.uint8)
+    if len(stored):
+        byte_stream_split.split_streams(stored, values.type.byte_width, out)
+    return out

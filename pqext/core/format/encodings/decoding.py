@@ -1,0 +1,72 @@
+"""What all encodings share: the dictionary, the walk over a run of pages, and what a decoder and an encoder offer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.format.metadata import Type
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+Counts = NDArray[np.int64]
+"""Numbers of values or of slots, one a page."""
+
+
+@dataclass(slots=True)
+class Dictionary:
+    """The values of a dictionary page.
+
+    Of a fixed width: ``data`` holds ``count`` values. Byte arrays: ``offsets`` delimits them in ``data``, which
+    goes on behind.
+    """
+
+    count: int
+    data: Bytes
+    offsets: NDArray[np.int32] | None = None
+    shown: tuple[pa.Array, pa.Array | None] | None = None
+    """The values as Arrow shows them, once they were asked for, and their places where values are stored twice."""
+
+
+class Decoder(Protocol):
+    """One encoding of values, read a run of pages at a time.
+
+    Both functions raise ``CorruptFileError`` when a page does not hold them.
+    """
+
+    def fixed(self, run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+        """Fill ``out`` with the run's values of ``width`` bytes each, back to back; booleans as one byte each."""
+
+    def byte_arrays(
+        self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+    ) -> None:
+        """Append as many ``slots`` a page, those with a value as ``present`` flags (empty: all)."""
+
+
+def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
+    """Each page, its number of values, and the part of ``out`` that they fill."""
+    at = 0
+    for page, count in zip(run.pages, run.counts, strict=True):
+        yield page, count, out[at : at + count * width]
+        at += count * width
+
+
+def slot_parts(run: PageRun, present: Bytes, slots: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
+    """Each page, its number of values, the part of ``present`` that flags its slots, and how many these are."""
+    at = 0
+    for page, count, number in zip(run.pages, run.counts, slots.tolist(), strict=True):
+        yield page, count, present[at : at + number], number
+        at += number
+
+
+class Encoder(Protocol):
+    """An encoding as the writer sees it."""
+
+    def encode(self, values: pa.Array) -> Bytes:
+        """The encoded bytes of a page of a dense array of a physical Arrow type (see ``core.leaf``)."""

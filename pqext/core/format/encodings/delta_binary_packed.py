@@ -1,0 +1,57 @@
+"""DELTA_BINARY_PACKED: differences of neighbours, bit-packed in blocks (Encodings, Delta Encoding).
+
+A page whose header counts fewer values than it should hold is refused. One that counts more is read as far as
+it should go.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.metadata import Type
+from pqext.core.kernels import delta
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+_OUTPUT = {Type.INT32: np.int32, Type.INT64: np.int64}
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """INT32 and INT64 values."""
+    kind = _OUTPUT.get(physical)
+    if kind is None:
+        raise CorruptFileError(f"DELTA_BINARY_PACKED values in a column of {physical.name}")
+    for page, _, part in parts(run, width, out):
+        delta.decode_into(page, part.view(kind))
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """No byte array is encoded so."""
+    raise CorruptFileError("DELTA_BINARY_PACKED values in a column of BYTE_ARRAY")
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The encoded bytes of a dense int32 or int64 array."""
+    kind = values.type.to_pandas_dtype()
+    if not len(values):
+        return view(delta.encode(np.empty(0, kind)))
+    held = np.frombuffer(values.buffers()[1], kind)
+    return view(delta.encode(held[values.offset : values.offset + len(values)]))
+
+
+def decode_lengths(page: Bytes, count: int) -> tuple[NDArray[np.int32], Bytes]:
+    """``count`` lengths, and the bytes behind them. The lengths must be exactly so many: data follow."""
+    out = np.empty(count, np.int32)
+    return out, page[delta.decode_into(page, out, exact=True) :]
+
+
+def encode_lengths(lengths: NDArray[np.int32]) -> Bytes:
+    """Lengths, or any int32 numbers."""
+    return view(delta.encode(lengths))

@@ -1,0 +1,56 @@
+"""DELTA_BYTE_ARRAY: of each value, the length of the prefix it shares with the one before, and the rest
+(Encodings, Delta Strings)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings.decoding import Counts, Dictionary, parts, slot_parts
+from pqext.core.format.encodings.delta_binary_packed import decode_lengths, encode_lengths
+from pqext.core.format.encodings.delta_length_byte_array import spans
+from pqext.core.format.metadata import Type
+from pqext.core.kernels import prefix
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """FIXED_LEN_BYTE_ARRAY values, whose lengths are stored all the same."""
+    if physical != Type.FIXED_LEN_BYTE_ARRAY:
+        raise CorruptFileError(f"DELTA_BYTE_ARRAY values in a column of {physical.name}")
+    for page, count, part in parts(run, width, out):
+        part[:] = _join(page, count, count * width, width)[0]
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """Byte arrays. A long prefix may be repeated any number of times: the builder's limit bounds the sum."""
+    for page, count, flags, number in slot_parts(run, present, slots):
+        data, lengths = _join(page, count, builder.room, -1, builder.claim)
+        builder.append_run(data, lengths, flags, number)
+
+
+def _join(
+    page: Bytes, count: int, limit: int, width: int, claim: Callable[[int], None] | None = None
+) -> tuple[Bytes, NDArray[np.int32]]:
+    if count == 0:
+        return EMPTY, np.empty(0, np.int32)
+    prefixes, rest = decode_lengths(page, count)
+    suffixes, rest = decode_lengths(rest, count)
+    lengths = np.empty(count, np.int32)
+    return view(prefix.join_prefixes(prefixes, suffixes, rest, lengths, limit, width, claim)), lengths
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The encoded bytes of a dense binary or fixed-size binary array."""
+    data, offsets = spans(values)
+    prefixes, suffixes = np.empty(len(values), np.int32), np.empty(len(values), np.int32)
+    rest = prefix.split_prefixes(data, offsets, prefixes, suffixes)
+    return np.concatenate([encode_lengths(prefixes), encode_lengths(suffixes), view(rest)])

@@ -1,0 +1,48 @@
+"""DELTA_LENGTH_BYTE_ARRAY: all lengths, delta-encoded, then all bytes (Encodings, Delta-length byte array)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings.decoding import Counts, Dictionary, slot_parts
+from pqext.core.format.encodings.delta_binary_packed import decode_lengths, encode_lengths
+from pqext.core.format.metadata import Type
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """Only byte arrays are encoded so."""
+    raise CorruptFileError(f"DELTA_LENGTH_BYTE_ARRAY values in a column of {physical.name}")
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """Byte arrays behind all their lengths."""
+    for page, count, flags, number in slot_parts(run, present, slots):
+        lengths, data = decode_lengths(page, count)
+        builder.append_run(data, lengths, flags, number)
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The encoded bytes of a dense binary array."""
+    data, offsets = spans(values)
+    return np.concatenate([encode_lengths(np.diff(offsets)), data[offsets[0] : offsets[-1]]])
+
+
+def spans(values: pa.Array) -> tuple[Bytes, NDArray[np.int32]]:
+    """The bytes of a binary or fixed-size binary array and the offsets of its values in them."""
+    start, stop = values.offset, values.offset + len(values)
+    buffers = values.buffers()
+    data = view(buffers[-1]) if buffers[-1] is not None else EMPTY
+    if pa.types.is_binary(values.type):
+        return data, np.frombuffer(buffers[1], np.int32)[start : stop + 1] if len(values) else np.zeros(1, np.int32)
+    width = values.type.byte_width
+    if len(values) * width > 0x7FFFFFFF:
+        raise ValueError("a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)")
+    return data[start * width : stop * width], np.arange(len(values) + 1, dtype=np.int32) * np.int32(width)

@@ -1,0 +1,42 @@
+"""RLE_DICTIONARY (and PLAIN_DICTIONARY on read): indices into the chunk's dictionary page (Encodings, Dictionary)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes, allocate
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings.decoding import Counts, Dictionary
+from pqext.core.format.metadata import Type
+from pqext.core.kernels import rle, rle_encode
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """Values of a fixed width, looked up."""
+    found = _present(dictionary)
+    rle.look_up_run(run, found.data, width, found.count, out)
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """Byte arrays, looked up."""
+    found = _present(dictionary)
+    indices = allocate(run.total * 4).view(np.int32)
+    rle.decode_run(run, -1, found.count, indices)
+    builder.append_lookup(found.data, found.offsets, indices, present, sum(slots.tolist()))
+
+
+def _present(dictionary: Dictionary | None) -> Dictionary:
+    if dictionary is None:
+        raise CorruptFileError("a page refers to a dictionary, but the column chunk has none")
+    return dictionary
+
+
+def encode(indices: NDArray[np.int32], entries: int) -> bytes:
+    """The bit width and the indices of one data page."""
+    width = max(entries - 1, 0).bit_length()
+    return bytes([width]) + rle_encode.encode(indices, width)

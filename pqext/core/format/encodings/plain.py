@@ -1,0 +1,97 @@
+"""PLAIN: values back to back; booleans bit-packed; byte arrays behind a 4-byte length (Encodings, Plain)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.base.budget import Account
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.metadata import Type
+from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
+from pqext.core.kernels.page_run import PageRun
+
+_WORD = 8
+"""Bytes to which writers of single bits may fill up."""
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """Values of a fixed width, booleans one bit each."""
+    if physical != Type.BOOLEAN:
+        run.copy_into(width, out)
+        return
+    for page, count, part in parts(run, 1, out):
+        if len(page) * 8 < count:
+            raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} booleans")
+        part[:] = np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """Byte arrays behind their lengths."""
+    builder.append_plain(run, present, slots)
+
+
+def read_dictionary(
+    page: Bytes, count: int, physical: Type, width: int | None, account: Account | None = None
+) -> Dictionary:
+    """The values of a dictionary page; ``account`` counts their bytes."""
+    if width is not None:
+        if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
+            raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
+        if account is not None:
+            account.take(count * width)
+        values = allocate(count * width)
+        fixed(PageRun([page], [count]), physical, width, None, values)
+        return Dictionary(count, values)
+    if count * 4 > len(page):
+        raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
+    if account is not None:
+        account.take(count * 4)
+    builder = ByteArrayBuilder(None if account is None else account.take)
+    builder.append_plain(PageRun([page], [count]), EMPTY, np.array([count]))
+    builder.pad()
+    offsets, data, _ = builder.finish()
+    return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
+
+
+def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
+    """How many bytes of a page are left behind ``count`` values; booleans may be filled up with zeros to words of 8.
+
+    Of values of a fixed width less than none, where the page is too short; ``CorruptFileError`` for byte arrays.
+    """
+    if physical == Type.BOOLEAN:
+        size = (count + 7) // 8
+        is_padded = size < len(page) < size + _WORD and len(page) % _WORD == 0 and not page[size:].any()
+        return 0 if is_padded else len(page) - size
+    if width is not None:
+        return len(page) - count * width
+    held = account.held
+    found = read_dictionary(page, count, physical, None, account)
+    account.settle(held)
+    assert found.offsets is not None
+    return len(page) - 4 * count - int(found.offsets[count])
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The PLAIN bytes of a dense array of a physical Arrow type (see ``core.leaf``)."""
+    kind = values.type
+    start, count = values.offset, len(values)
+    buffers = values.buffers()
+    if pa.types.is_boolean(kind):
+        if not count:
+            return EMPTY
+        held = view(buffers[1])[start // 8 : (start + count + 7) // 8]
+        bits = np.unpackbits(held, bitorder="little")[start % 8 : start % 8 + count]
+        return np.packbits(bits, bitorder="little")
+    if pa.types.is_binary(kind):
+        offsets = np.frombuffer(buffers[1], np.int32)[start : start + count + 1] if count else np.zeros(1, np.int32)
+        data = view(buffers[2]) if buffers[2] is not None else EMPTY
+        return view(encode_plain(data, offsets))
+    width = kind.byte_width
+    if not count:
+        return EMPTY
+    return view(buffers[1])[start * width : (start + count) * width]

@@ -1,0 +1,61 @@
+"""RLE: the run-length and bit-packing hybrid, for levels and booleans (Encodings, Run Length Encoding)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
+from pqext.core.format.metadata import Type
+from pqext.core.kernels import rle, rle_encode
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+
+
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+    """Booleans, behind a 4-byte length in pages of either version."""
+    if physical != Type.BOOLEAN:
+        raise CorruptFileError("RLE values in a column that is not BOOLEAN")
+    for page, count, part in parts(run, 1, out):
+        if not count:
+            continue
+        length = int.from_bytes(page[:4], "little")
+        if len(page) < 4 or length > len(page) - 4:
+            raise CorruptFileError("run-length data leaves its page")
+        rle.decode_into(page[4 : 4 + length], 1, 2, part)
+
+
+def byte_arrays(
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
+) -> None:
+    """No byte array is encoded so."""
+    raise CorruptFileError("RLE values in a column of BYTE_ARRAY")
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The bytes of a dense boolean array: single bits behind a 4-byte length, in pages of either version."""
+    held = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
+    runs = rle_encode.encode(np.ascontiguousarray(held), 1)
+    return view(len(runs).to_bytes(4, "little") + runs)
+
+
+def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
+    """Fill ``out`` with the levels of consecutive pages, none above ``max_level``."""
+    rle.decode_run(run, max_level.bit_length(), max_level + 1, out)
+
+
+def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
+    """Levels of 0 or 1, or nothing where all are 1, and how many of each page are 1."""
+    if rle.holds_ones_only(run):
+        return EMPTY, np.array(run.counts, np.int64)
+    flags, ones = allocate(run.total), np.empty(run.size, np.int64)
+    rle.decode_flags(run, flags, ones)
+    return flags, ones
+
+
+def encode_levels(levels: NDArray[np.int16], max_level: int) -> bytes:
+    """Levels without a length prefix."""
+    return rle_encode.encode(levels, max_level.bit_length())

@@ -1,0 +1,154 @@
+"""Several extensions in the one that a structure may have.
+
+The container is a framed extension (:mod:`pqext.core.format.extension.framed`) under a UUID of its own, with the
+payload
+
+    1 byte     version, 1
+    ULEB128    number of entries
+    then each  16 bytes UUID, ULEB128 length, that many bytes
+
+Entries keep their order, and those whose UUID nobody here knows are kept as they are. The rules are in
+``specs/binary-protocol-extensions.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.leb128 import read_uleb, uleb
+from pqext.core.format.extension.framed import FRAME_BYTES, frame, owner, unframe
+from pqext.core.format.extension.structure import extensions, set_extension
+from pqext.core.format.thrift import Struct
+
+CONTAINER = UUID("10db0b02-31cc-4724-b76c-0d7a0d14c508")
+"""Marks a container."""
+VERSION = 1
+
+
+class ExtensionContainer(Mapping[UUID, bytes]):
+    """An immutable mapping from the UUIDs of extensions to their bytes, in the order of the file."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[UUID, bytes] | None = None) -> None:
+        # By the bytes of the UUIDs: a file can be made of UUIDs that all have one hash, not of such bytes.
+        self._entries: dict[bytes, bytes] = {}
+        for uuid, payload in (entries or {}).items():
+            if not isinstance(uuid, UUID) or not isinstance(payload, bytes):
+                raise TypeError("a container maps uuid.UUID to bytes")
+            self._entries[uuid.bytes] = payload
+
+    def __getitem__(self, uuid: UUID) -> bytes:
+        if not isinstance(uuid, UUID) or uuid.bytes not in self._entries:
+            raise KeyError(uuid)
+        return self._entries[uuid.bytes]
+
+    def __iter__(self) -> Iterator[UUID]:
+        return (UUID(bytes=uuid) for uuid in self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{uuid}: {len(payload)} bytes" for uuid, payload in self.items())
+        return f"ExtensionContainer({inside})"
+
+    def replacing(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
+        """A container in which ``uuid`` has ``payload``, or is gone when that is None."""
+        entries = dict(self._entries)
+        if payload is None:
+            entries.pop(uuid.bytes, None)
+        else:
+            entries |= ExtensionContainer({uuid: payload})._entries
+        return self._of(entries)
+
+    @classmethod
+    def _of(cls, entries: dict[bytes, bytes]) -> ExtensionContainer:
+        container = cls()
+        container._entries = entries
+        return container
+
+    def encode(self) -> bytes:
+        """The bytes to be a structure's extension."""
+        parts = [bytes([VERSION]), uleb(len(self._entries))]
+        for uuid, payload in self._entries.items():
+            parts += (uuid, uleb(len(payload)), payload)
+        return frame(b"".join(parts), CONTAINER)
+
+    @classmethod
+    def decode(cls, extension: bytes) -> ExtensionContainer | None:
+        """The container that a structure's extension is; None when it is something else.
+
+        Raises ``CorruptFileError`` for a damaged one and ``UnsupportedError`` for one of a later version.
+        """
+        payload = unframe(extension, CONTAINER)
+        return None if payload is None else cls.parse(payload)
+
+    @classmethod
+    def parse(cls, payload: bytes) -> ExtensionContainer:
+        """The container in the payload of its frame."""
+        if payload[:1] != bytes([VERSION]):
+            if not payload:
+                raise CorruptFileError("an extension container without a version")
+            message = f"an extension container of version {payload[0]}, where {VERSION} is known"
+            raise UnsupportedError(message, feature="extension container")
+        entries: dict[bytes, bytes] = {}
+        count, at = read_uleb(payload, 1)
+        for _ in range(count):  # each takes 17 bytes at least, so that the bytes end before a wrong count does
+            uuid = payload[at : at + 16]
+            if len(uuid) < 16:
+                raise CorruptFileError("an extension container ends within an entry")
+            size, at = read_uleb(payload, at + 16)
+            if size > len(payload) - at:
+                raise CorruptFileError(f"an entry of {size} bytes leaves its extension container")
+            if uuid in entries:
+                raise CorruptFileError(f"an extension container has {UUID(bytes=uuid)} twice")
+            entries[uuid] = payload[at : at + size]
+            at += size
+        if at != len(payload):
+            raise CorruptFileError(f"{len(payload) - at} bytes follow the entries of an extension container")
+        return cls._of(entries)
+
+
+def entry(struct: Struct, uuid: UUID) -> bytes | None:
+    """What ``struct`` holds for the owner of ``uuid``, framed alone or as an entry of a container; None when nothing.
+
+    Raises ``CorruptFileError`` when the frame or the container is damaged, ``UnsupportedError`` for a later version.
+    """
+    stored = extensions(struct)
+    if stored is None:
+        return None
+    container = ExtensionContainer.decode(stored)
+    return unframe(stored, uuid) if container is None else container.get(uuid)
+
+
+def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
+    """Give ``struct`` further extensions: one alone is framed, several and those already in a container share it.
+
+    A structure that has an extension of another kind keeps it, and gets none of the entries.
+    """
+    stored = extensions(struct)
+    container = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
+    if container is None or not entries:
+        return
+    if stored is None and len(entries) == 1:
+        ((uuid, payload),) = entries.items()
+        set_extension(struct, frame(payload, uuid))
+        return
+    for uuid, payload in entries.items():
+        container = container.replacing(uuid, payload)
+    set_extension(struct, container.encode(), replace=True)
+
+
+def parts(extension: bytes) -> dict[UUID, bytes] | None:
+    """The payloads in a structure's extension by their owners; None when it is neither framed nor a container.
+
+    Raises as :meth:`ExtensionContainer.decode` does.
+    """
+    container = ExtensionContainer.decode(extension)
+    if container is not None:
+        return dict(container)
+    uuid = owner(extension)
+    return None if uuid is None else {uuid: extension[: -FRAME_BYTES]}

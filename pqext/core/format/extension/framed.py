@@ -1,0 +1,78 @@
+"""Extension bytes that can be recognised and checked from their end, without reading the Thrift before them.
+
+As the first example of the format's text lays them out:
+
+    K bytes   payload
+    4 bytes   little-endian CRC-32 of the payload
+    4 bytes   little-endian K
+    4 bytes   little-endian CRC-32 of those four bytes
+    16 bytes  UUID that says whose extension it is
+
+Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from isal.isal_zlib import crc32
+
+from pqext.core.base.errors import CorruptFileError
+
+FRAME_BYTES = 28
+"""What a frame adds to its payload."""
+
+
+def frame(payload: bytes, uuid: UUID) -> bytes:
+    """The extension bytes that carry ``payload`` for the owner of ``uuid``."""
+    if len(payload) + FRAME_BYTES >= 1 << 31:
+        raise ValueError(f"a payload of {len(payload)} bytes does not fit an extension")
+    size = _uint32(len(payload))
+    return b"".join([payload, _uint32(crc32(payload)), size, _uint32(crc32(size)), uuid.bytes])
+
+
+def owner(extension: bytes) -> UUID | None:
+    """The UUID of the frame whose lengths and checksums fit ``extension``; None when it is no frame."""
+    if len(extension) < FRAME_BYTES:
+        return None
+    uuid = UUID(bytes=extension[-16:])
+    try:
+        unframe(extension, uuid)
+    except CorruptFileError:
+        return None
+    return uuid
+
+
+def unframe(extension: bytes, uuid: UUID) -> bytes | None:
+    """The payload for the owner of ``uuid``; None when the extension ends in another UUID or none.
+
+    Raises ``CorruptFileError`` when the UUID is there but a length or checksum contradicts it.
+    """
+    if extension[-16:] != uuid.bytes:
+        return None
+    size = payload_size(extension[-FRAME_BYTES:], len(extension), uuid)
+    if size != len(extension) - FRAME_BYTES:
+        raise CorruptFileError(
+            f"extension {uuid} has {len(extension) - FRAME_BYTES} bytes of payload and says {size}"
+        )
+    return checked_payload(extension[:size], extension[size : size + 4], uuid)
+
+
+def _uint32(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def payload_size(end: bytes, whole: int, uuid: UUID) -> int:
+    """The size that the last 28 bytes of a frame give, checked before anything is read by it."""
+    if _uint32(crc32(end[4:8])) != end[8:12]:
+        raise CorruptFileError(f"the length of extension {uuid} does not match its checksum")
+    size = int.from_bytes(end[4:8], "little")
+    if size > whole - FRAME_BYTES:
+        raise CorruptFileError(f"extension {uuid} says {size} bytes of payload where {whole - FRAME_BYTES} exist")
+    return size
+
+
+def checked_payload(payload: bytes, crc: bytes, uuid: UUID) -> bytes:
+    if _uint32(crc32(payload)) != crc:
+        raise CorruptFileError(f"the payload of extension {uuid} does not match its checksum")
+    return payload

@@ -1,0 +1,122 @@
+"""Binary protocol extensions: free-form bytes under field id 32767 of any structure.
+
+Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``. The header
+that the format's text prints reads as field -16384 in Thrift, whose own header for 32767 differs: both
+are read, the printed one is written by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import OWN_METADATA
+from pqext.core.format.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField
+from pqext.core.kernels.thrift import scan_fields
+
+HeaderForm = Literal["spec", "thrift"]
+HEADERS: dict[HeaderForm, bytes] = {"spec": b"\x08\xff\xff\x01", "thrift": b"\x08\xfe\xff\x03"}
+_BINARY = 8
+_MAX_BYTES = (1 << 31) - 1
+MOST_READ = 100_000_000
+"""The longest binary that Arrow reads in Thrift by default."""
+
+
+def append_extension(
+    serialised: bytes, payload: bytes, *, header: HeaderForm = "spec", replace: bool = False
+) -> bytes:
+    """Add ``payload`` as the extension of one serialised structure of any class.
+
+    Other fields keep their bytes. Raises ``ValueError`` when the structure has an extension already and
+    ``replace`` is not set, or when ``serialised`` is not exactly one structure.
+    """
+    if len(payload) > _MAX_BYTES:
+        raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
+    fields, end = scan_fields(serialised, limits=OWN_METADATA)
+    if end != len(serialised):
+        raise ValueError(f"{len(serialised) - end} bytes follow the structure's end")
+    parts = []
+    follows_gap = False
+    for id, wire, start, value, stop in fields:
+        if _is_extension(id, wire):
+            if not replace:
+                raise ValueError("the structure has an extension already; pass replace=True to overwrite it")
+            follows_gap = True
+        elif follows_gap:
+            # A short header counts from the field before, which is gone: write the id in full.
+            parts += [bytes([wire]), uleb((id << 1 ^ id >> 15) & 0xFFFF), serialised[value:stop]]
+            follows_gap = False
+        else:
+            parts.append(serialised[start:stop])
+    return b"".join([*parts, HEADERS[header], uleb(len(payload)), payload, b"\x00"])
+
+
+def append_readable(serialised: bytes, payload: bytes, name: str) -> tuple[bytes, str | None]:
+    """``serialised`` with ``payload`` as its extension; if Arrow could not read it then, without, and why."""
+    if len(payload) > MOST_READ:
+        told = f"{len(payload):,} bytes, and Arrow reads no footer with an extension of more than {MOST_READ:,}"
+        return serialised, f"the file is written without {name}: it would take {told}"
+    return append_extension(serialised, payload), None
+
+
+def set_extension(
+    struct: Struct, payload: bytes | None, *, header: HeaderForm = "spec", replace: bool = False
+) -> None:
+    """Make ``payload`` the extension of ``struct``, or take its extension away when ``payload`` is None.
+
+    Raises ``ValueError`` when there is one already and ``replace`` is not set.
+    """
+    if payload is not None and len(payload) > _MAX_BYTES:
+        raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
+    others = tuple(field for field in struct.unknown if not _is_extension(field[0], field[1]))
+    if len(others) < len(struct.unknown) and not replace:
+        raise ValueError("the structure has an extension already; pass replace=True to overwrite it")
+    if payload is not None:
+        others += ((EXTENSION_IDS[header == "spec"], _BINARY, uleb(len(payload)) + payload),)
+    struct.unknown = others
+
+
+def extensions(struct: Struct) -> bytes | None:
+    """The bytes of the structure's extension, or None; of several, which the format forbids, the last."""
+    payloads = [_payload(field) for field in struct.unknown if _is_extension(field[0], field[1])]
+    return payloads[-1] if payloads else None
+
+
+def holds_header(data: bytes) -> bool:
+    """Could there be an extension in these serialised structures? False is certain, true is not."""
+    return any(header[1:] in data for header in HEADERS.values())
+
+
+def walk_extensions(struct: Struct, place: str = "") -> Iterator[tuple[str, bytes]]:
+    """Every extension in ``struct`` and below it, with its place: ``row_groups[0].columns[2].meta_data``.
+
+    The place of ``struct`` itself is ``place``. Elements of lazy lists that hold none are not decoded.
+    """
+    payload = extensions(struct)
+    if payload is not None:
+        yield place, payload
+    prefix = f"{place}." if place else ""
+    for field in struct.fields:
+        value = getattr(struct, field.name)
+        if isinstance(value, Struct):
+            yield from walk_extensions(value, f"{prefix}{field.name}")
+        elif isinstance(value, (list, tuple, LazyStructs)):
+            positions = value.where(holds_header) if isinstance(value, LazyStructs) else range(len(value))
+            for position in positions:
+                element = value[position]
+                if isinstance(element, Struct):
+                    yield from walk_extensions(element, f"{prefix}{field.name}[{position}]")
+
+
+def _is_extension(id: int, wire: int) -> bool:
+    return wire == _BINARY and id in EXTENSION_IDS
+
+
+def _payload(field: UnknownField) -> bytes:
+    """The value without its length, which the kernel has checked."""
+    raw = field[2]
+    start = 0
+    while raw[start] & 0x80:
+        start += 1
+    return raw[start + 1 :]

@@ -1,0 +1,172 @@
+"""Files of the file systems of ``pyarrow.fs``: S3, Google Cloud Storage, Azure, HDFS and what users have made."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pqext.core.base.warn import warn
+from pqext.core.io.sources.remote import RemoteSource, Version, persistent
+from pqext.core.io.sources.store import Listed, Store
+from pqext.core.io.sources.upload import ErrorsNameFile, Upload, hidden_beside
+
+_SCHEMES = {"gcs": "gs", "abfs": "abfss"}
+_OF_KEYS = frozenset({"s3", "gcs", "abfs"})
+"""File systems whose keys may be any text, including text that pyarrow rejects as a path."""
+_UNSEEN = frozenset({"s3", "gcs"})
+"""Where a file appears at once when its stream is closed, and never if it is not; elsewhere it grows in sight."""
+
+
+class ArrowStore(Store):
+    """A ``pyarrow.fs.FileSystem``."""
+
+    def __init__(self, filesystem: fs.FileSystem, secrets: frozenset[str] = frozenset()) -> None:
+        super().__init__(secrets)
+        self.filesystem = filesystem
+
+    def arguments(self) -> tuple[Any, ...]:
+        return self.filesystem, self.secrets
+
+    def name(self, path: str) -> str:
+        kind = self.filesystem.type_name
+        return f"{_SCHEMES.get(kind, kind)}://{path}"
+
+    def open(self, path: str, name: str) -> ArrowFile:
+        def attempt(_: int) -> pa.NativeFile:
+            try:
+                return self.filesystem.open_input_file(path)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                if "regular file" in str(error) or "directory" in str(error):
+                    raise IsADirectoryError(21, "it is a folder", name) from None
+                raise
+
+        file = persistent(self, name, "the file", attempt, opening=True)
+        return ArrowFile(self, path, name, file)
+
+    def files(self, path: str) -> list[Listed]:
+        selector = fs.FileSelector(path.rstrip("/") or path, recursive=True, allow_not_found=True)
+
+        def attempt(_: int) -> list[fs.FileInfo]:
+            found: list[fs.FileInfo] = self.filesystem.get_file_info(selector)
+            return found
+
+        found = persistent(self, self.name(path), "the list of files", attempt, opening=True)
+        files = [info for info in found if info.is_file]
+        if self.filesystem.type_name in _OF_KEYS and any("//" in info.path for info in files):
+            odd = [info.path for info in files if "//" in info.path]
+            files = [info for info in files if "//" not in info.path]
+            others = f" and {len(odd) - 1} others are" if len(odd) > 1 else " is"
+            warn(
+                f"{self.name(odd[0])}{others} skipped: pyarrow opens no key with an empty segment (//); copy the "
+                "object to another key",
+                UserWarning,
+            )
+        return [
+            Listed(info.path, info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
+            for info in files
+        ]
+
+    def create(self, path: str, name: str) -> Upload:
+        kind = self.filesystem.type_name
+        return _Stream(self, path, name, None if kind in _UNSEEN else hidden_beside(path))
+
+    def remove(self, path: str) -> None:
+        with ErrorsNameFile(self.name(path), self.secrets), suppress(FileNotFoundError):
+            self.filesystem.delete_file(path)
+
+    def version(self, path: str, file: pa.NativeFile) -> Version | None:
+        """The version of an open file."""
+        known = {key.lower(): value.decode("utf-8", "replace") for key, value in _metadata(file).items()}
+        if known.get("etag"):
+            return Version(f"etag {known['etag']}")
+        info = self.filesystem.get_file_info(path)
+        return None if info.mtime_ns is None else Version.at(info.mtime_ns / 1e9, str(info.mtime))
+
+
+def _metadata(file: pa.NativeFile) -> Mapping[str, bytes]:
+    with suppress(pa.ArrowNotImplementedError, NotImplementedError, AttributeError):
+        return file.metadata() or {}
+    return {}
+
+
+class ArrowFile(RemoteSource):
+    """An open file of a ``pyarrow.fs.FileSystem``. What it is now is asked along with each read of its ranges."""
+
+    _store: ArrowStore
+
+    def __init__(self, store: ArrowStore, path: str, name: str, file: pa.NativeFile) -> None:
+        super().__init__(store, path, name, file.size(), store.version(path, file))
+        self.usage.fetched(0, 0.0)
+        self._file = file
+
+    def _request(self, offset: int, length: int, failed: int) -> Any:
+        if failed:
+            self._file = self._store.filesystem.open_input_file(self._path)
+        return self._file.read_at(length, offset)
+
+    def _look(self) -> None:
+        def attempt(_: int) -> tuple[Version | None, int]:
+            with self._store.filesystem.open_input_file(self._path) as file:
+                return self._store.version(self._path, file), file.size()
+
+        self.usage.fetched(0, 0.0)
+        version, size = persistent(self._store, self.path or "", "the version of the file", attempt)
+        if size != self.size or str(version) != str(self.version):
+            raise self.changed(f"{version} with {size} bytes")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Stream:
+    """A stream of a file system; where it would be seen while it grows it has another name first.
+
+    pyarrow completes a file when its stream is closed, also by being forgotten: one that is given up is kept forever.
+    """
+
+    def __init__(self, store: ArrowStore, path: str, name: str, temporary: str | None) -> None:
+        self.path = name
+        self._store = store
+        self._final = path
+        self._temporary = temporary
+        with self._named():
+            self._stream = store.filesystem.open_output_stream(temporary or path, compression=None)
+
+    def _named(self) -> ErrorsNameFile:
+        return ErrorsNameFile(self.path, self._store.secrets)
+
+    def write(self, pieces: Sequence[memoryview]) -> None:
+        with self._named():
+            for piece in pieces:
+                self._stream.write(piece)
+
+    def commit(self) -> None:
+        with self._named():
+            self._stream.close()
+            if self._temporary is not None:
+                self._rename(self._temporary)
+
+    def _rename(self, temporary: str) -> None:
+        filesystem = self._store.filesystem
+        try:
+            filesystem.move(temporary, self._final)
+        except NotImplementedError:  # Azure's accounts without folders: a copy appears at once
+            filesystem.copy_file(temporary, self._final)
+            filesystem.delete_file(temporary)
+
+    def abort(self) -> None:
+        if self._temporary is None:
+            if not self._stream.closed:
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._stream))
+            return
+        with suppress(Exception):
+            self._stream.close()
+        with suppress(Exception):
+            self._store.filesystem.delete_file(self._temporary)

@@ -1,0 +1,203 @@
+"""Text of CSV files on its way to the parser: transcoded to UTF-8, without leading lines and comment lines.
+
+The parser of Arrow reads UTF-8 only and knows no comments. :class:`CsvText` is a file of the text that it can read, and
+``with_names`` puts column names into its errors.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from pqext.core.base.errors import CorruptFileError, LimitError
+
+DELIMITERS = ",;\t|"
+"""Delimiters that are detected, in order of preference."""
+_CHUNK_BYTES = 1 << 20
+_MAX_ROW_BYTES = 32 << 20
+"""Bytes that are searched for the end of a row."""
+_SAMPLE_BYTES = 1 << 16
+_SAMPLE_ROWS = 100
+_UTF_8 = ("utf-8", "utf-8-sig", "ascii")
+_ARROW_COLUMN = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?")
+
+
+class CsvText:
+    """A binary file of UTF-8 text, made from the bytes of a CSV file in any encoding.
+
+    ``skip_rows`` lines at the start are skipped, and so are lines that begin with the character ``comment`` outside
+    quotes.
+    """
+
+    closed = False
+
+    def __init__(
+        self, file: Any, *, encoding: str | None = None, skip_rows: int = 0, comment: str | None = None,
+        delimiter: str = ",", quote: str = '"', escape: str | None = None,
+    ) -> None:
+        self._file = file
+        self._encoding = encoding_name(encoding)
+        self._decoder = None if self._encoding in _UTF_8 else codecs.getincrementaldecoder(self._encoding)()
+        self._skip_rows = skip_rows
+        self._pending = b""
+        self._consumed = 0
+        self._is_done = False
+        self._partial = b""  # text after the last row that is known to be complete
+        self._tokens = None if comment is None else _tokens(comment, delimiter, quote, escape)
+
+    def peek(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end of the file, which stay to be read."""
+        data = self.read(size)
+        self._pending = data + self._pending
+        return data
+
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes, fewer at the end of the file."""
+        parts, length = [self._pending], len(self._pending)
+        while length < size and not self._is_done:
+            parts.append(self._next(size - length))
+            length += len(parts[-1])
+        data = b"".join(parts) if len(parts) > 1 else parts[0]
+        self._pending = data[size:]
+        return data[:size] if self._pending else data
+
+    def _next(self, size: int) -> bytes:
+        """More text, of about ``size`` bytes; may be empty before the end."""
+        is_plain = self._decoder is None and self._tokens is None and not self._skip_rows
+        raw = bytes(self._file.read(size if is_plain else _CHUNK_BYTES))
+        self._is_done = not raw
+        if is_plain:
+            return raw
+        text = self._decode(raw)
+        while self._skip_rows and text:
+            _, newline, text = text.partition(b"\n")
+            self._skip_rows -= bool(newline)
+        return text if self._tokens is None else self._without_comments(text)
+
+    def _decode(self, raw: bytes) -> bytes:
+        if self._decoder is None:
+            return raw
+        waiting = len(self._decoder.getstate()[0])
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            offset = self._consumed - waiting + error.start
+            raise CorruptFileError(f"the text is not {self._encoding}", offset=offset) from None
+        self._consumed += len(raw)
+        return text.encode()
+
+    def _without_comments(self, text: bytes) -> bytes:
+        """The rows of ``text`` that are complete, without comment lines."""
+        assert self._tokens is not None
+        text = self._partial + text
+        limit = len(text)
+        spans: list[tuple[int, int]] = []
+        comments: list[tuple[int, int]] = []
+        for match in self._tokens.finditer(text):
+            if match.end() == len(text) and not self._is_done:  # may go on
+                limit = match.start()
+                break
+            (comments if match.lastgroup == "comment" else spans).append(match.span())
+        end = limit if self._is_done else _last_line_end(text, spans, limit)
+        self._partial = text[end:]
+        if len(self._partial) > _MAX_ROW_BYTES:
+            raise LimitError(f"a row is longer than {_MAX_ROW_BYTES:,} bytes; if it should not be, a quote is open")
+        kept, start = [], 0
+        for first, stop in comments:
+            if first < end:
+                kept.append(text[start:first])
+                start = stop
+        return b"".join([*kept, text[start:end]])
+
+
+def _tokens(comment: str, delimiter: str, quote: str, escape: str | None) -> re.Pattern[bytes]:
+    """A pattern of quoted fields and of comment lines."""
+    mark, between, quoted = (re.escape(one.encode()) for one in (comment, delimiter, quote))
+    escaped = b"" if escape is None else re.escape(escape.encode())
+    within = rb"[^%b%b]" % (quoted, escaped)
+    pair = quoted * 2 + (b"|" + escaped + rb"[\s\S]" if escaped else b"")
+    field = rb"(?:(?<=[\n\r%b])|\A)%b%b*+(?:(?:%b)%b*+)*+(?:%b|\Z)" % (between, quoted, within, pair, within, quoted)
+    line = rb"(?:(?<=[\n\r])|\A)(?P<comment>%b[^\n\r]*(?:\r\n|\n|\r|\Z))" % mark
+    return re.compile(field + b"|" + line)
+
+
+def _last_line_end(text: bytes, quoted: Sequence[tuple[int, int]], limit: int) -> int:
+    """The offset after the last line break before ``limit`` that is not in a quoted field."""
+    for first, stop in reversed(quoted):
+        at = text.rfind(b"\n", stop, limit)
+        if at >= 0:
+            return at + 1
+        limit = first
+    return text.rfind(b"\n", 0, limit) + 1
+
+
+def encoding_name(encoding: str | None) -> str:
+    """The normalised name of an encoding, UTF-8 by default; ``ValueError`` for a name that is not known."""
+    try:
+        return codecs.lookup(encoding or "utf-8").name
+    except LookupError:
+        raise ValueError(f"encoding {encoding!r} is not known; latin-1, cp1252 and utf-16 are") from None
+
+
+def detect_delimiter(text: bytes, quote: str = '"', comment: str | None = None) -> str:
+    """The delimiter of a CSV file that begins with ``text``, a comma when nothing else is evident.
+
+    Another character is detected when it splits all of the first rows into the same number of fields, more than one,
+    and the comma does not.
+
+    >>> detect_delimiter(b"id;price\\n1;1,5\\n"), detect_delimiter(b"note\\nfirst; second\\n")
+    (';', ',')
+    """
+    sample = text[:_SAMPLE_BYTES].removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    is_cut = len(sample) < len(text)
+    counts = {one: _field_counts(sample, one, quote, comment, is_cut) for one in DELIMITERS}
+    commas = counts[","]
+    for delimiter, found in counts.items():
+        if len(set(found)) == 1 and found[0] > 1 and (delimiter == "," or found[0] > commas[0]):
+            return delimiter
+    return ","
+
+
+def _field_counts(text: str, delimiter: str, quote: str, comment: str | None, is_cut: bool) -> list[int]:
+    """The number of fields of each of the first rows."""
+    counts = []
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
+    try:
+        for row in rows:
+            if row and not (comment is not None and row[0].startswith(comment)):
+                counts.append(len(row))
+            if len(counts) > _SAMPLE_ROWS:
+                break
+    except csv.Error:  # of a field beyond csv.field_size_limit()
+        pass
+    return (counts[:-1] if is_cut and len(counts) > 1 else counts) or [0]
+
+
+def with_names(reason: str, names: Sequence[str], skip_rows: int = 0) -> str:
+    """An error of Arrow's CSV reader with the name of the column and the row, which counts from 1 with the heading.
+
+    >>> with_names("In CSV column #1: Row #3: CSV conversion error to int64: invalid value 'x'", ["a", "b"])
+    "row 3, column 'b': CSV conversion error to int64: invalid value 'x'"
+    """
+    match = _ARROW_COLUMN.match(reason)
+    if match is None:
+        return reason
+    index, row = int(match[1]), match[2]
+    column = repr(names[index]) if index < len(names) else f"number {index + 1}"
+    where = "" if row is None else f"row {int(row) + skip_rows}, "
+    return f"{where}column {column}: {reason[match.end():]}"
+
+
+def column_of(reason: str) -> int | None:
+    """The position of the column that an error of Arrow's CSV reader names; None for other errors."""
+    match = _ARROW_COLUMN.match(reason)
+    return None if match is None else int(match[1])
+
+
+def is_bad_text(reason: str) -> bool:
+    """Whether an error of Arrow's CSV reader reports text that is not UTF-8."""
+    return "invalid UTF8" in reason

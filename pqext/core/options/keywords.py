@@ -1,0 +1,100 @@
+"""The options of reading and writing as keywords, so that editors and type checkers know them.
+
+Each option is documented where it is declared, in :class:`pqext.ReadOptions` and :class:`pqext.WriteOptions`. A test
+compares names and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+import pyarrow as pa
+
+from pqext.core.base.limits import Limits
+from pqext.core.format.extension import paths as extension_places
+from pqext.core.options.checkpoints import Checkpoint
+from pqext.core.options.encryption import FileDecryption, FileEncryption
+from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.indexes import SortKey
+from pqext.core.options.read_write import Compression, EncodingName, ReadOptions
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The fields of :class:`pqext.ReadOptions` as keywords."""
+
+    shredded: bool
+    strict: bool
+    checksums: bool
+    threads: int
+    on_corrupt: Literal["raise", "skip"]
+    recover: bool
+    decryption: FileDecryption | None
+    int96: Literal["auto", "s", "ms", "us", "ns"]
+    int96_utc: bool
+    second_copies: bool
+    trust_statistics: bool
+    external_files: Literal["folder", "any", "refuse"]
+    geoparquet: bool
+    arrow_schema: bool
+    strings: Literal["string", "view", "dictionary"]
+    invalid_values: Literal["raise", "null"]
+    invalid_utf8: Literal["raise", "replace", "binary"]
+    legacy_calendar: Literal["rebase", "stored"]
+    legacy_timezone: str | None
+    properties: Mapping[str, str]
+
+
+class ScanKeywords(ReadKeywords, total=False):
+    """The arguments of :func:`pqext.scan` after its filter, for functions that hand them on."""
+
+    schema: Literal["union"] | pa.Schema | None
+    on_invalid: Literal["raise", "skip"]
+    partitioning: Literal["hive"] | None
+    partition_types: Mapping[str, str | pa.DataType] | None
+    include_file_paths: str | None
+    include_row_numbers: str | None
+    skipping: Any
+    ignore_table_format: bool
+    timezone: str
+    limits: Limits
+    options: ReadOptions | None
+    filesystem: Any
+    storage_options: Mapping[str, Any] | None
+
+
+class WriteKeywords(TypedDict, total=False):
+    """The fields of :class:`pqext.WriteOptions` as keywords."""
+
+    compression: Compression | Mapping[str, Compression]
+    compression_level: int | Mapping[str, int] | None
+    dictionary: bool | Mapping[str, bool]
+    encodings: EncodingName | Mapping[str, EncodingName]
+    row_group_rows: int
+    row_group_bytes: int
+    page_rows: int
+    page_bytes: int
+    page_version: Literal[1, 2]
+    statistics: bool | Mapping[str, bool]
+    page_index: bool | Mapping[str, bool]
+    bloom_filters: bool | Mapping[str, Any]
+    bloom_filter_bytes: int
+    bloom_filter_place: Literal["file", "row_group"]
+    bound_bytes: int
+    float_order: Literal["type", "ieee754"]
+    sorting: Sequence[str | SortKey]
+    checksums: bool
+    threads: int
+    shredding: Mapping[str, Any]
+    geometry: Mapping[str, Any]
+    annotations: Mapping[str, Mapping[str, Any]]
+    geoparquet: bool | str
+    key_value_metadata: Mapping[str, str]
+    second_encodings: Mapping[str, EncodingName]
+    extensions: Mapping[str, extension_places.Payload]
+    encryption: FileEncryption | None
+    arrow_schema: bool
+    footer: FooterForm
+    checkpoint: int | Checkpoint | None
+    durable: bool
+    profile: Literal["spark"] | None

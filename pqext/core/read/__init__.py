@@ -1,0 +1,1 @@
+"""From a footer to Arrow arrays: row groups, column chunks, pages and assembly."""

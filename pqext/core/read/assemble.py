@@ -1,0 +1,145 @@
+"""Leaf columns put together into nested Arrow arrays, by the levels of the first leaf below each shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import allocate, filled
+from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.kernels import levels
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.schema.arrow_schema.arrays import array_of, elements_of_null, plain_container
+from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
+from pqext.core.schema.types import leaf
+
+_FILLED = 32
+"""Bytes of each element that stands for a null list of fixed size, about."""
+_FLAT = np.empty(0, np.int16)
+
+
+def assemble(
+    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, shown: pa.DataType | None = None
+) -> pa.Array:
+    """The Arrow array of ``shape`` from its leaves' columns, keyed by column index; all hold the same rows.
+
+    ``shown`` is the type of the shape's Arrow field, where it is known: types are made once for a column, not once
+    for each level of it.
+    """
+    if shape.annotation is None and shape.original is None:
+        return _storage(shape, columns, options, shape.storage_field(options).type if shown is None else shown)
+    if shape.annotation is None:
+        container = shape.storage_field(options).type if shown is None else plain_container(shown)
+        return _as_original(shape, _storage(shape, columns, options, container))
+    stored = None if isinstance(shape, LeafShape) else shape.storage_field(options).type
+    return shape.annotation.load().from_storage(shape.node, _storage(shape, columns, options, stored), options)
+
+
+def _as_original(shape: Shape, array: pa.Array) -> pa.Array:
+    assert shape.original is not None
+    try:
+        return array_of(array, shape.original.type)
+    except ParquetError as error:
+        error.locate(column=shape.node.dotted)
+        raise
+
+
+def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
+    """What :func:`assemble` allocates at most: offsets, validity, and what an annotation makes of its storage."""
+    if isinstance(shape, LeafShape):
+        return 2 * columns[shape.node.leaf_start].nbytes if shape.annotation is not None else 0
+    entries = columns[shape.first_leaf()].entries
+    if isinstance(shape, GroupShape):
+        size = entries * 2 + sum(assembled_bytes(child, columns) for child in shape.children)
+    else:
+        assert isinstance(shape, ListShape)
+        size = entries * 6 + assembled_bytes(shape.element, columns)
+        definition = columns[shape.first_leaf()].definition
+        if shape.original is not None and definition is not None:
+            nulls = int(np.count_nonzero(definition < shape.value_level))
+            size += nulls * elements_of_null(shape.original.type) * _FILLED
+    if shape.annotation is not None:
+        size += 2 * sum(columns[leaf.node.leaf_start].nbytes for leaf in shape.leaves())
+    return size
+
+
+def _storage(
+    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.DataType | None
+) -> pa.Array:
+    if isinstance(shape, LeafShape):
+        try:
+            return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
+        except ParquetError as error:
+            error.locate(column=shape.node.dotted)
+            raise
+    if isinstance(shape, GroupShape):
+        return _group(shape, columns, options, kind)
+    assert isinstance(shape, ListShape)
+    return _list(shape, columns, options, kind)
+
+
+def _group(
+    shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.StructType
+) -> pa.Array:
+    children = [
+        assemble(child, columns, options, kind.field(place).type) for place, child in enumerate(shape.children)
+    ]
+    slots = len(children[0])
+    validity = None
+    # A required group below a null one has slots without values, which an annotation must not take for damage.
+    if shape.nullable or (shape.annotation is not None and shape.value_level > shape.slot_level):
+        first = columns[shape.first_leaf()]
+        assert first.definition is not None
+        present = np.empty(len(first.definition), np.uint8)
+        repetition = first.repetition if first.repetition is not None else _FLAT
+        found, valid = levels.group_validity(
+            repetition, first.definition, shape.repetition_level, shape.slot_level, shape.value_level, present
+        )
+        _agree(shape, found, slots)
+        if valid < slots:
+            validity = _bitmap(present[:slots])
+    for child in children:
+        _agree(shape, len(child), slots)
+    return pa.Array.from_buffers(kind, slots, [validity], children=children)
+
+
+def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.DataType) -> pa.Array:
+    first = columns[shape.first_leaf()]
+    assert first.definition is not None
+    assert first.repetition is not None
+    entries = len(first.definition)
+    offsets, present = allocate((entries + 1) * 4).view(np.int32), allocate(entries)
+    slots, elements = levels.list_offsets(
+        first.repetition, first.definition, shape.element_repetition,
+        shape.slot_level, shape.value_level, shape.element_level, offsets, present,
+    )
+    if slots < 0:
+        raise CorruptFileError("a list element comes before any list", column=shape.node.dotted)
+    is_map = pa.types.is_map(kind)
+    pairs_type = pa.struct([kind.key_field, kind.item_field]) if is_map else None
+    element = assemble(shape.element, columns, options, pairs_type if is_map else kind.value_type)
+    _agree(shape, len(element), elements)
+    validity = _bitmap(present[:slots]) if not present[:slots].all() else None
+    buffers = [validity, pa.py_buffer(filled(offsets, slots + 1))]
+    if is_map:
+        if element.null_count or element.field(0).null_count:
+            raise CorruptFileError("a map has a null key", column=shape.node.dotted)
+        children = [element.field(0), element.field(1)]
+        pairs = pa.Array.from_buffers(pairs_type, elements, [None], children=children)
+        return pa.Array.from_buffers(kind, slots, buffers, children=[pairs])
+    return pa.Array.from_buffers(kind, slots, buffers, children=[element])
+
+
+def _agree(shape: Shape, found: int, expected: int) -> None:
+    if found != expected:
+        raise CorruptFileError(
+            f"columns below one field disagree: {found} values beside {expected}", column=shape.node.dotted
+        )
+
+
+def _bitmap(flags: NDArray[np.uint8]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -1,0 +1,340 @@
+"""A column chunk read: pages decoded into Arrow arrays of chosen rows and the levels that nested shapes need."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.errors import (
+    ArrayLimitError,
+    CorruptFileError,
+    ExpansionError,
+    InvalidValueError,
+    OffsetIndexError,
+    ParquetError,
+)
+from pqext.core.base.limits import Limits
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.format import compression
+from pqext.core.format.metadata import ColumnMetaData
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.read.pages.page_decoder import PageDecoder, located
+from pqext.core.read.pages.page_selection import PageSelection
+from pqext.core.read.pages.table_decoder import Declined, TableDecoder
+from pqext.core.schema.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
+from pqext.core.schema.shape import LeafShape
+from pqext.core.schema.types.views import kept
+
+T = TypeVar("T")
+
+TOO_MANY = "a column chunk holds more rows than its row group"
+_PASSED_ROWS = 1 << 16
+"""Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
+_FEW_RANGES = 16
+"""Ranges of rows that are cut out one by one; more are filtered."""
+
+
+def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, decryptor: object) -> bool:
+    """May a page table serve these pages of a chunk?"""
+    return decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
+
+
+def _next(pages: PageDecoder | TableDecoder, entries: int, needed: int | None) -> LeafColumn | None:
+    return pages.next(entries, needed=needed)
+
+
+def _pass(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
+    return pages.pass_page(rows)
+
+
+def _empty(shape: LeafShape, account: Account) -> LeafColumn:
+    return LeafColumnBuilder(shape, 0, account).finish()
+
+
+class ColumnReader:
+    """Decodes the pages of one column chunk, row run by row run.
+
+    ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. Ordinary chunks are decoded by a
+    page table, and page by page from where it declines. Rows that are passed over are decoded no more than
+    ``passed_rows`` at a time. A ``lean`` reader raises ``ExpansionError`` instead of looking up far more strings in a
+    dictionary than are requested.
+    """
+
+    _by_table = True
+    """May a page table serve the chunk?"""
+
+    def __init__(
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
+        budget: Budget, *, checksums: bool, passed_rows: int | None = None, decryptor: ChunkDecryptor | None = None,
+        lean: bool = False,
+    ) -> None:
+        self._shape = shape
+        self._lean = lean
+        self._passed_at_once = min(passed_rows or _PASSED_ROWS, _PASSED_ROWS)
+        self._metadata = metadata
+        self._place = pages
+        self._account = Account(budget)
+        self._gathered_bytes = 0
+        self._held_bytes = 0
+        self._group_rows = rows
+        self._known_rows = deque(pages.rows)
+        self._rows = sum(map(len, pages.rows))
+        self._taken_rows = 0
+        self._passed_rows = 0
+        self._held: LeafColumn | None = None
+
+        self._by_page: Callable[[], PageDecoder] = partial(
+            self._decoder, shape, metadata, pages, limits, self._account, checksums=checksums, decryptor=decryptor
+        )
+        self._pages: PageDecoder | TableDecoder = (
+            TableDecoder(shape, metadata, pages, limits, self._account, checksums=checksums)
+            if self._by_table and is_ordinary(pages, metadata, decryptor) else self._by_page()
+        )
+
+    @property
+    def _decoder(self) -> Callable[..., PageDecoder]:
+        """What decodes page by page."""
+        return PageDecoder
+
+    @property
+    def size(self) -> int:
+        """Bytes of all the chunk's pages before compression, as its metadata says."""
+        return self._metadata.total_uncompressed_size
+
+    @property
+    def work(self) -> int:
+        """How long the chunk takes to decode, in bytes that are moved in that time."""
+        return self.size + (2 if self._shape.node.leaf_type.width else 5) * self._metadata.num_values
+
+    @property
+    def pages_rows(self) -> int:
+        """Rows of the pages that are read."""
+        return self._rows
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a row takes on average, as the chunk's metadata says."""
+        made = max(self.size, decoded_bytes(self._shape, max(self._metadata.num_values, 0)))
+        return made // max(self._group_rows, 1)
+
+    def close(self) -> None:
+        """Nothing of the reader is counted any more; it is not used afterwards."""
+        self._account.settle(0)
+
+    def take(self, rows: RowRanges) -> LeafColumn:
+        """``rows`` of the row group, which lie behind those taken before; fewer only when the chunk ends.
+
+        Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
+        """
+        parts = []
+        try:
+            for places in near(self._places(rows), _PASSED_ROWS):
+                parts.append(self._take_near(places))
+                self._gathered_bytes += parts[-1].nbytes
+                if len(parts) > 1:
+                    self._settle(self._gathered_bytes)  # they are about to be copied
+            column = join(parts or [_empty(self._shape, self._account)])
+        except ParquetError as error:
+            raise self._located(error) from None
+        return column
+
+    def take_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
+        """The rows of the row group that have these ``numbers``, which ascend and lie behind those taken before.
+
+        Where pages are ordinary, no more of them is decoded than these rows. Raises as :meth:`take` does.
+        """
+        parts, pages = [], self._pages
+        places = self._numbered(numbers)
+        while len(places) and isinstance(pages, TableDecoder) and self._held is None:
+            try:
+                column, count = pages.take_at(places)
+            except ArrayLimitError as error:
+                raise self._located(error) from None
+            except (Declined, ParquetError):
+                pages = self._go_by_page(pages)
+                break
+            finally:
+                self._taken_rows = self._pages.decoded_rows
+            parts.append(column)
+            self._gathered_bytes += column.nbytes
+            self._settle()
+            places, numbers = places[count:], numbers[count:]
+        if len(places):
+            ranges = intersection(ranges_around(numbers, _PASSED_ROWS), self._place.rows)
+            column = self.take(ranges)
+            whole = column.rows == sum(map(len, ranges))  # the caller refuses a chunk that ends too early
+            parts.append(self._flagged(column, flags_within(numbers, ranges)) if whole else column)
+        return join(parts or [_empty(self._shape, self._account)])
+
+    def _numbered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of rows among those of the pages that are read."""
+        if self._place.complete or len(self._place.rows) < 2:
+            return numbers - self._place.rows[0].start if self._place.rows and self._place.rows[0].start else numbers
+        starts = np.array([rows.start for rows in self._place.rows], np.int64)
+        lengths = np.array([len(rows) for rows in self._place.rows], np.int64)
+        return numbers - (starts - np.cumsum(lengths) + lengths)[np.searchsorted(starts, numbers, "right") - 1]
+
+    def _settle(self, more: int = 0) -> None:
+        """Count what is held, and ``more`` bytes."""
+        self._account.settle(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
+
+    def let_go(self) -> None:
+        """What was taken so far is no longer counted as this reader's."""
+        self._gathered_bytes = 0
+        self._settle()
+
+    def _places(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
+        """Where ``rows`` begin and end among those of the pages that are read."""
+        for one in rows:
+            while one.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
+                self._passed_rows += len(self._known_rows.popleft())
+            before = self._passed_rows - self._known_rows[0].start
+            yield one.start + before, one.stop + before
+
+    def _take_near(self, places: list[tuple[int, int]]) -> LeafColumn:
+        """The rows at ``places``, which are decoded together with what lies between them."""
+        while (unwanted := places[0][0] - self._taken_rows) > 0:
+            if not self._pass_page(unwanted) and not self._pass_rows(min(unwanted, self._passed_at_once)):
+                break
+        start, stop = self._taken_rows, places[-1][1]
+        column = self._take(stop - start)
+        if len(places) == 1:
+            return column
+        return self.keep(column, [(first - start, last - start) for first, last in places])
+
+    def _pass_rows(self, rows: int) -> int:
+        return self._take(rows, passing=True).rows
+
+    def _pass_page(self, rows: int) -> bool:
+        """Pass over the next page without opening it: true if it is known to hold no more than ``rows`` rows."""
+        if self._held is not None or self._shape.node.max_repetition_level:
+            return False
+        passed = self._decoding(partial(_pass, rows=rows))
+        self._taken_rows += passed or 0
+        return passed is not None
+
+    def _decoding(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
+        """Take a step of decoding, page by page from now on if the table declines it."""
+        pages = self._pages
+        if isinstance(pages, TableDecoder):
+            try:
+                return step(pages)
+            except (ArrayLimitError, ExpansionError):
+                raise
+            except (Declined, ParquetError):
+                self._go_by_page(pages)
+        return step(self._pages)
+
+    def _go_by_page(self, pages: TableDecoder) -> PageDecoder:
+        """Go on page by page from where the table stands."""
+        self._account.give_back(pages.dictionary_bytes)
+        self._pages = by_page = self._by_page()
+        by_page.skip(pages.taken, pages.decoded_rows)
+        return by_page
+
+    def check_end(self) -> None:
+        """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
+        if self._has_more():
+            raise CorruptFileError(TOO_MANY, column=self._shape.node.dotted, offset=self._place.offset)
+
+    def _has_more(self) -> bool:
+        """Is there anything left once all rows are taken?"""
+        is_more = self._held is not None or self._pages.has_more
+        return self._taken_rows >= self._rows and is_more
+
+    def _located(self, error: ParquetError) -> ParquetError:
+        if isinstance(error, OffsetIndexError | InvalidValueError):
+            error.leaf = self._shape.node.leaf_start
+        return located(error, self._place, self._shape)
+
+    def _take(self, rows: int, *, passing: bool = False) -> LeafColumn:
+        """The next rows, or as many to be skipped when ``passing``."""
+        pieces = [self._held] if self._held is not None else []
+        held = sum(piece.rows for piece in pieces)
+        # A row is known to be complete when the next one starts or the chunk ends.
+        while held <= rows - (self._shape.node.max_repetition_level == 0):
+            entries = self._entries_of(rows - held)
+            needed = None if not self._lean else 1 if passing else entries
+            piece = self._decoding(partial(_next, entries=entries, needed=needed))
+            if piece is None:
+                break
+            pieces.append(piece)
+            held += piece.rows
+        if held < rows:
+            pieces += self._missing()
+        if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
+            # The last of them is not copied, which together may be more than one array holds.
+            self._account.take(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
+            result, self._held = join(pieces[:-1]), pieces[-1]
+            self._held_bytes = self._held.nbytes
+        else:
+            if len(pieces) > 1:
+                self._account.take(sum(piece.nbytes for piece in pieces))  # they are copied
+            whole = join(pieces) if pieces else _empty(self._shape, self._account)
+            is_new = len(pieces) != 1 or pieces[0] is not self._held
+            result, self._held = self._split(whole, rows)
+            if self._held is None:
+                self._held_bytes = 0
+            elif is_new:
+                self._held_bytes = whole.nbytes  # a part of it keeps all of it
+        self._settle(result.nbytes)
+        self._taken_rows += result.rows
+        return result
+
+    def _missing(self) -> list[LeafColumn]:
+        """What stands for the rows that a chunk lacks: nothing, so that it ends too early."""
+        return []
+
+    def _entries_of(self, rows: int) -> int:
+        """How many entries are about to hold ``rows`` rows: no fewer, in a column without repetition."""
+        if not self._shape.node.max_repetition_level:
+            return max(rows, 1)
+        if rows >= self._rows - self._pages.decoded_rows:
+            return max(self._pages.entries_left, 1)
+        return max(rows * self._metadata.num_values // max(self._group_rows, 1), 1)
+
+    def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:
+        at = self._position(column, rows)
+        if at == (column.entries, len(column.array)):
+            return column, None
+        return column.split(at)
+
+    def _position(self, column: LeafColumn, row: int) -> tuple[int, int]:
+        """(entry, slot) at which ``row`` starts; where ``column`` ends when it is not within."""
+        if column.repetition is None:
+            at = min(row, len(column.array))
+            return at, at
+        entry = level_kernel.find_row(column.repetition, row)
+        if entry < 0:
+            return column.entries, len(column.array)
+        assert column.definition is not None
+        return entry, int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
+
+    def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
+        """Only the rows of ``column`` within ``ranges``, which ascend and lie apart."""
+        if len(ranges) <= _FEW_RANGES:
+            parts = [column.cut(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
+            return join(parts) if parts else column.cut((0, 0), (0, 0))
+        borders = np.zeros(column.rows + 1, np.int8)
+        starts, stops = np.array(ranges, np.int64).T
+        borders[starts] += 1
+        borders[stops] -= 1
+        return self._flagged(column, np.cumsum(borders[:-1], dtype=np.int8).view(bool))
+
+    def _flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
+        """Only the rows of ``column`` that are flagged."""
+        if column.repetition is None or column.definition is None:
+            return LeafColumn(None, None if column.definition is None else column.definition[entries],
+                              kept(column.array, entries))
+        entries = entries[np.cumsum(column.repetition == 0) - 1]
+        slots = entries[column.definition >= self._shape.slot_level]
+        return LeafColumn(
+            column.repetition[entries], column.definition[entries], kept(column.array, slots)
+        )

@@ -1,0 +1,88 @@
+"""Damage that a reader was asked to pass over: which rows it cost and why (Error Recovery).
+
+A damaged page costs its rows, a damaged page header the rest of its chunk's rows, damaged chunk metadata the row
+group. The rows are left out of every column, so that what is read stays rows of the file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pqext.core.base.errors import CorruptDataWarning, ParquetError
+from pqext.core.base.warn import warn
+from pqext.core.schema.row_ranges import RowRanges, difference, intersection, merged
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Rows ``start`` to ``stop`` (exclusive) of a row group that could not be read, and the error that says why.
+
+    ``column`` is the dotted path of the leaf whose chunk is damaged, ``None`` when it is the row group's metadata.
+    """
+
+    row_group: int
+    column: str | None
+    start: int
+    stop: int
+    error: ParquetError
+
+
+def told_rows(start: int, stop: int) -> str:
+    """The rows from ``start`` to before ``stop``, as messages name them.
+
+    >>> told_rows(0, 50)
+    'rows 0 to 49'
+    """
+    return f"row {start:,}" if stop - start == 1 else f"rows {start:,} to {stop - 1:,}" if stop > start else "no rows"
+
+
+def rows_lost(damage: Sequence[Damage]) -> int:
+    """How many rows pieces of damage cost together, each counted once.
+
+    >>> error = ParquetError("damaged")
+    >>> rows_lost([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
+    65
+    """
+    lost: dict[int, list[range]] = {}
+    for one in damage:
+        lost.setdefault(one.row_group, []).append(range(one.start, one.stop))
+    return sum(part.stop - part.start for ranges in lost.values() for part in merged(ranges))
+
+
+class Losses:
+    """The lost rows of one row group, gathered from its columns; reports each to ``report`` and as a warning."""
+
+    def __init__(self, report: list[Damage], row_group: int, path: str | None) -> None:
+        self._report = report
+        self._row_group = row_group
+        self._path = path
+        self._ranges: list[tuple[int, int]] = []
+        self._known = {(known.column, known.start, known.stop) for known in report if known.row_group == row_group}
+        self._lock = threading.Lock()
+
+    def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
+        """Note that ``error`` costs rows ``start`` to ``stop`` of every column."""
+        error.locate(path=self._path, row_group=self._row_group)
+        error.__traceback__ = error.__context__ = None  # which would hold what was being read
+        with self._lock:
+            self._ranges.append((start, stop))
+            if (column, start, stop) not in self._known:
+                self._known.add((column, start, stop))
+                self._report.append(Damage(self._row_group, column, start, stop, error))
+        told = told_rows(start, stop)
+        warn(f"{told} {'is' if stop - start == 1 else 'are'} left out: {error}", CorruptDataWarning)
+
+    def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
+        """Those of ``rows`` that are not lost, as places among them; ``None`` when none is lost."""
+        with self._lock:
+            lost = merged(range(start, stop) for start, stop in self._ranges)
+        if not intersection(rows, lost):
+            return None
+        kept, passed = [], 0
+        for one in rows:
+            at = passed - one.start
+            kept += [(left.start + at, left.stop + at) for left in difference([one], lost)]
+            passed += len(one)
+        return kept

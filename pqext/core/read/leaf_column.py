@@ -1,0 +1,253 @@
+"""One leaf of a run of rows, levels and slots: built from pages, joined, cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base import buffers
+from pqext.core.base.budget import Account
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, filled
+from pqext.core.base.errors import ArrayLimitError, CorruptFileError
+from pqext.core.format.encodings import rle
+from pqext.core.format.encodings.decoding import Counts, Dictionary
+from pqext.core.format.metadata import Type
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels import wanted
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.read.pages.page import OpenedPages
+from pqext.core.read.pages.value_selection import select
+from pqext.core.read.slots.indexed_slots import is_shared, joined
+from pqext.core.read.slots.slots import SlotBuilder
+from pqext.core.read.slots.view_slots import WIDTH
+from pqext.core.schema.shape import LeafShape
+
+Levels = NDArray[np.int16]
+
+_LEVEL_BYTES = 6
+"""Two levels and two flags of each entry."""
+_WASTEFUL = 4
+"""Pages with more times as many entries as are needed are not expanded, if their dictionary is long."""
+_CONVERTED: dict[str | Type, int] = {"DECIMAL": 32, "INTERVAL": 16, Type.INT96: 24}
+"""Bytes of a value in another form than the stored one, by its type."""
+
+
+@dataclass(slots=True)
+class LeafColumn:
+    """Values of one leaf for a run of rows.
+
+    ``array`` has a slot for each entry at or above the shape's ``slot_level``. The levels, one an entry, are
+    ``None`` where they follow from ``array``: no repetition, and no optional ancestor to tell from the leaf.
+    """
+
+    repetition: Levels | None
+    definition: Levels | None
+    array: pa.Array
+    _nbytes: int | None = field(init=False, repr=False, compare=False, default=None)
+    _rows: int | None = field(init=False, repr=False, compare=False, default=None)
+
+    @property
+    def rows(self) -> int:
+        """Rows that begin in the run, counted once."""
+        if self._rows is None:
+            self._rows = len(self.array) if self.repetition is None else level_kernel.count_rows(self.repetition)
+        return self._rows
+
+    @property
+    def entries(self) -> int:
+        """Levels of the run, or slots where these are the same."""
+        return len(self.array) if self.repetition is None else len(self.repetition)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the levels and the array; counted once, which takes Arrow longer than it seems."""
+        if self._nbytes is None:
+            size: int = self.array.nbytes
+            if self.repetition is not None:
+                size += self.repetition.nbytes
+            if self.definition is not None:
+                size += self.definition.nbytes
+            self._nbytes = size
+        return self._nbytes
+
+    @property
+    def begins_with_row(self) -> bool:
+        """Is its first entry that of a row?"""
+        return self.repetition is None or (len(self.repetition) > 0 and bool(self.repetition[0] == 0))
+
+    def row_of_slot(self, slot: int, slot_level: int) -> int:
+        """The row, counted in the run, of the value in a slot of ``array``."""
+        entry = slot if self.definition is None else int(np.flatnonzero(self.definition >= slot_level)[slot])
+        return entry if self.repetition is None else level_kernel.count_rows(self.repetition[: entry + 1]) - 1
+
+    def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
+        """What lies between two places, each an entry and the slot that it has or that comes next."""
+        entries = slice(start[0], stop[0])
+        return LeafColumn(
+            self.repetition[entries] if self.repetition is not None else None,
+            self.definition[entries] if self.definition is not None else None,
+            self.array[start[1] : stop[1]],
+        )
+
+
+    def split(self, at: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
+        """What lies before and after a position, an entry and its slot; rows of the rest are not counted again."""
+        head, rest = self.cut((0, 0), at), self.cut(at, (self.entries, len(self.array)))
+        rest._rows = self.rows - head.rows
+        return head, rest
+
+
+def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
+    """Consecutive runs of one leaf as one. Raises ``ArrayLimitError`` for more byte arrays than one array holds."""
+    if len(pieces) == 1:
+        return pieces[0]
+
+    def levels(parts: Sequence[Levels | None]) -> Levels | None:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if len(present) == len(parts) else None
+
+    arrays = [piece.array for piece in pieces]
+    shared = is_shared(arrays)
+    if not shared and sum(map(_data_bytes, arrays)) > buffers.ARRAY_BYTES:
+        raise ArrayLimitError(
+            f"more than {buffers.ARRAY_BYTES} bytes of byte arrays in one batch; "
+            "read fewer rows at a time with iter_batches"
+        )
+    array = joined(arrays) if shared else pa.concat_arrays(arrays)
+    return LeafColumn(
+        levels([piece.repetition for piece in pieces]), levels([piece.definition for piece in pieces]), array
+    )
+
+
+def _data_bytes(array: pa.Array) -> int:
+    """Bytes of the values of strings or binary, or of a dictionary of them, 0 for others."""
+    array = array.dictionary if pa.types.is_dictionary(array.type) else array
+    kind = array.type
+    if not len(array) or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return 0
+    offsets = np.frombuffer(array.buffers()[1], np.int32)
+    return int(offsets[array.offset + len(array)]) - int(offsets[array.offset])
+
+
+def decoded_bytes(shape: LeafShape, entries: int) -> int:
+    """The most memory that so many entries take, byte arrays' data aside."""
+    leaf = shape.node.leaf_type
+    width = leaf.width or (WIDTH if shape.viewed else 4)
+    return entries * (width + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical, 0))
+
+
+class LeafColumnBuilder:
+    """Decodes pages that hold ``entries`` entries altogether, whose bytes ``account`` counts.
+
+    Byte arrays take about ``expected`` bytes. ``needed`` is how many of the entries are to be
+    returned, if that is known.
+    """
+
+    def __init__(
+        self, shape: LeafShape, entries: int, account: Account, expected: int = 0, needed: int | None = None
+    ) -> None:
+        account.take(decoded_bytes(shape, entries))
+        self._shape = shape
+        self._at = 0
+        self._slots = SlotBuilder(
+            shape.node.leaf_type, entries, account, encoded=shape.encoded, viewed=shape.viewed, expected=expected,
+            lean=needed is not None and entries > _WASTEFUL * needed,
+        )
+        levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
+        self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
+        self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None
+
+    def append(self, pages: OpenedPages, dictionary: Dictionary | None, *, first: bool = False) -> None:
+        """Decode consecutive pages; the ``first`` of a column chunk must begin with a row.
+
+        Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``, and cannot be used afterwards.
+        """
+        entries = np.array(pages.values.counts, np.int64)
+        start, self._at = self._at, self._at + pages.values.total
+        if self._repetition is not None and pages.repetition is not None:
+            repetition = self._repetition[start : self._at]
+            rle.decode_levels(pages.repetition, self._shape.node.max_repetition_level, repetition)
+            if first and len(repetition) and repetition[0] != 0:
+                raise CorruptFileError("a column chunk begins within a row: a list element comes before any list")
+        slots, values, present = self._presence(pages.definition, entries, start)
+        pages.values.recount(values)
+        self._slots.append(pages.encoding, pages.values, slots, present, dictionary)
+
+    def append_at(
+        self, pages: OpenedPages, dictionary: Dictionary | None, rows: NDArray[np.int64],
+        repetition: Levels | None = None,
+    ) -> None:
+        """Decode only ``rows`` of consecutive pages, which ascend; ``repetition`` has the levels of all of them.
+
+        Of the other values no more is decoded than their encoding demands. Raises as :meth:`append` does.
+        """
+        start, count, values = self._at, len(rows), pages.values
+        highest, slot_level = self._shape.node.max_definition_level, self._shape.slot_level
+        counts = np.array(values.counts, np.int64)
+        held = np.empty_like(counts)
+        present, places, slots = EMPTY, rows, count
+        if pages.definition is not None and self._definition is None:
+            flags, held = rle.decode_flags(pages.definition)
+            if len(flags):
+                present, places = allocate(count), np.empty(count, np.int64)
+                places = places[: wanted.flags_at(flags, rows, present, places)]
+            values.recount(held)
+        elif pages.definition is not None and self._definition is not None:
+            levels = allocate(pages.definition.total * 2).view(np.int16)
+            rle.decode_levels(pages.definition, highest, levels)
+            self._check_lists(repetition, levels)
+            room = count if repetition is None else len(levels)
+            present, places = allocate(room), allocate(8 * room).view(np.int64)
+            chosen = self._definition[start : start + room]
+            if repetition is None or self._repetition is None:
+                slots, found = wanted.levels_at(
+                    levels, counts, rows, slot_level, highest, chosen, present, places, held
+                )
+            else:
+                kept = self._repetition[start : start + room]
+                count, slots, found = wanted.entries_at(
+                    repetition, levels, counts, rows, slot_level, highest, kept, chosen, present, places, held
+                )
+            present, places = present[:slots], places[:found]
+            values.recount(held)
+        self._at = start + count
+        encoding, values = select(pages.encoding, values, places, self._shape.node.leaf_type, dictionary)
+        self._slots.append(encoding, values, np.array([slots], np.int64), present, dictionary)
+
+    def _presence(self, levels: PageRun | None, entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
+        """The slots and the values of each page, and flags that tell which of the slots have a value."""
+        if levels is None:
+            return entries, entries, EMPTY
+        if self._definition is None:
+            present, values = rle.decode_flags(levels)
+            return entries, values, present
+        definition = self._definition[start : self._at]
+        highest = self._shape.node.max_definition_level
+        rle.decode_levels(levels, highest, definition)
+        if len(definition) and definition.min() == highest:
+            return entries, entries, EMPTY
+        self._check_lists(None if self._repetition is None else self._repetition[start : self._at], definition)
+        flags = allocate(levels.total)
+        slots, values = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
+        level_kernel.present_slots(definition, entries, self._shape.slot_level, highest, flags, slots, values)
+        return slots, values, flags[: slots.sum()]
+
+    def _check_lists(self, repetition: Levels | None, definition: Levels) -> None:
+        least = self._shape.element_levels
+        if repetition is None or len(least) != self._shape.node.max_repetition_level:
+            return
+        if not level_kernel.continue_lists(repetition, definition, np.array([0, *least], np.int16)):
+            raise CorruptFileError("a list goes on with an entry that is no element of it")
+
+    def finish(self) -> LeafColumn:
+        """The column of all pages."""
+        repetition, definition = self._repetition, self._definition
+        return LeafColumn(
+            None if repetition is None else filled(repetition, self._at),
+            None if definition is None else filled(definition, self._at),
+            self._slots.finish(),
+        )

@@ -1,0 +1,100 @@
+"""All values of a column chunk, read a run of rows at a time, and the counts and extremes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.format.metadata import Type
+from pqext.core.format.predicate import Value
+from pqext.core.io.external_files import spans_of
+from pqext.core.io.source import Span
+from pqext.core.read.column import ColumnReader
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.read.pages.page_selection import AllPages
+from pqext.core.read.reader import ParquetFile
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.orders import BoundOrder
+from pqext.core.schema.shape import LeafShape
+from pqext.core.schema.statistics import of_pages
+from pqext.core.schema.types.leaf import to_physical
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 32 << 20
+LEAST_ROWS = 1024
+"""Rows read at a time, whatever sizes the metadata claims."""
+
+
+def runs(
+    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None
+) -> Iterator[LeafColumn]:
+    """A chunk by runs of rows: as many as each of ``pages`` has, where they are given. Checksums are not looked at."""
+    metadata, rows = chunk.metadata, group.num_rows
+    stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
+    reader = ColumnReader(
+        leaf, metadata, stored, rows, chunk.limits, file.budget(), checksums=False, decryptor=chunk.decryptor
+    )
+    fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
+    step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
+    start = 0
+    for count in pages if pages is not None else (min(step, rows - at) for at in range(0, rows, step)):
+        column = reader.take([range(start, start + count)])
+        start += count
+        if column.rows != count:
+            raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
+        yield column
+        reader.let_go()
+    reader.check_end()
+
+
+def is_byte_array_decimal(leaf: SchemaNode) -> bool:
+    """Are the values decimals of as many bytes as each takes?"""
+    return leaf.leaf_type.member == "DECIMAL" and leaf.physical_type == Type.BYTE_ARRAY
+
+
+def has_empty(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
+    """Does a chunk of byte arrays hold one of no bytes?"""
+    stored = replace(leaf, node=replace(leaf.node, logical_type=None))
+    return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs(file, group, stored, chunk))
+
+
+def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
+    """The bytes of the chunk's pages."""
+    return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a run of rows holds.
+
+    Extremes are None where there is no value or no order, ``nans`` where values cannot be NaN. ``physical`` are the
+    values in stored form, None where they have no order.
+    """
+
+    nulls: int
+    minimum: Value | None = None
+    maximum: Value | None = None
+    nans: int | None = None
+    physical: pa.Array | None = None
+
+
+def contents(column: LeafColumn, order: BoundOrder) -> Contents:
+    """The nulls of a run and the extremes of its values in ``order``."""
+    values = column.array.drop_null() if column.array.null_count else column.array
+    nulls = column.entries - len(values)
+    if not order.is_defined or pa.types.is_null(values.type):
+        return Contents(nulls)
+    stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
+    physical = values if stored else to_physical(values, order.leaf)
+    extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
+    low, high = extremes.minima[0], extremes.maxima[0]
+    return Contents(
+        nulls, None if low is None else order.value(low), None if high is None else order.value(high),
+        None if extremes.nan_counts is None else extremes.nan_counts[0], physical,
+    )

@@ -1,0 +1,1 @@
+"""Pages of a column chunk: which are read, and how they are decoded."""

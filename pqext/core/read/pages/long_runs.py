@@ -1,0 +1,160 @@
+"""Pages of some bytes that stand for very many values, cut in two: runs of nulls, of one value, of empty lists.
+
+Other pages are decoded whole. These would take far more memory than the rows that are asked for, so that a batch takes
+the first part of one and leaves the rest, itself a page, for the next. A part is written as a page of version 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pqext.core.base.buffers import Bytes, view
+from pqext.core.base.leb128 import read_uleb, uleb
+from pqext.core.format import compression
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import DataPageHeaderV2, Encoding, PageHeader, PageType
+from pqext.core.read.pages.page import RawPage
+
+_Runs = list[tuple[int, int]]
+"""Values and how many times each stands there: (count, value)."""
+
+LONG = 1 << 14
+"""Entries that are not worth a cut."""
+BYTES = 256
+"""A longer page has too many runs to be cut again and again."""
+
+
+def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> tuple[RawPage, RawPage] | None:
+    """The first ``entries`` entries of a page and the rest; ``None`` for one that is to be decoded whole.
+
+    ``highest`` are the maximum repetition and definition levels. A damaged page is one to be decoded whole, which
+    says what is wrong.
+    """
+    if page.header.uncompressed_page_size > BYTES or page.indexed_rows is not None:
+        return None
+    try:
+        repetition, definition, encoding, values = _parts(page, codec, highest)
+        if sum(count for count, _ in definition) < page.num_values:
+            return None
+        defined = sum(count for count, level in definition if level == highest[1])
+        width, runs = _values(encoding, values, defined)
+    except (ValueError, IndexError):
+        return None
+    parts = []
+    for count in (entries, page.num_values - entries):
+        levels, definition = _cut(definition, count)
+        repeats, repetition = _cut(repetition, count)
+        taken, runs = _cut(runs, sum(number for number, level in levels if level == highest[1]))
+        parts.append(_page(page, count, encoding, highest, (repeats, levels, taken), width))
+    return parts[0], parts[1]
+
+
+def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
+    """The levels, the encoding of the values and the values. Raises ``ValueError`` for what is not known here."""
+    body, size, count = page.plaintext(), page.header.uncompressed_page_size, page.num_values
+    second, first = page.header.data_page_header_v2, page.header.data_page_header
+    levels: list[_Runs] = []
+    if page.header.type == PageType.DATA_PAGE_V2:
+        assert second is not None
+        encoding: int = second.encoding
+        for length, most in zip(
+            (second.repetition_levels_byte_length, second.definition_levels_byte_length), highest, strict=True
+        ):
+            levels.append(_hybrid(body[:length], most.bit_length(), count) if most else [(count, 0)])
+            body = body[length:]
+            size -= length
+        if second.is_compressed is not False and size:
+            body = compression.decompress(codec, body, size)
+        return levels[0], levels[1], encoding, body
+    assert first is not None
+    body = compression.decompress(codec, body, size)
+    encodings = (first.repetition_level_encoding, first.definition_level_encoding)
+    for most, level_encoding in zip(highest, encodings, strict=True):
+        if not most:
+            levels.append([(count, 0)])
+            continue
+        if level_encoding != Encoding.RLE:
+            raise ValueError("levels are not runs")
+        length = int.from_bytes(body[:4], "little")
+        levels.append(_hybrid(body[4 : 4 + length], most.bit_length(), count))
+        body = body[4 + length :]
+    return levels[0], levels[1], first.encoding, body
+
+
+def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
+    """The bit width and the runs of values. Raises ``ValueError`` for values that are no runs."""
+    if not count:
+        return 0, []
+    if encoding in DICTIONARY_ENCODINGS:
+        width = int(values[0])
+        if len(values) == 1 and not width:
+            return 0, [(count, 0)]
+        return width, _hybrid(values[1:], width, count)
+    if encoding == Encoding.RLE:
+        return 1, _hybrid(values[4 : 4 + int.from_bytes(values[:4], "little")], 1, count)
+    raise ValueError("values are not runs")
+
+
+def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
+    """The first ``count`` values of run-length data. Raises ``ValueError`` when there are fewer."""
+    raw, at, runs = bytes(data), 0, []
+    if width > 32:
+        raise ValueError("too many bits")
+    while count:
+        header, at = read_uleb(raw, at)
+        number = header >> 1
+        if header & 1:
+            packed = int.from_bytes(raw[at : at + number * width], "little")
+            if number * width > len(raw) - at or not width:
+                raise ValueError("run-length data ends early")
+            at += number * width
+            taken = min(number * 8, count)
+            runs += [(1, packed >> (place * width) & ((1 << width) - 1)) for place in range(taken)]
+        else:
+            size = (width + 7) // 8
+            if size > len(raw) - at or not number:
+                raise ValueError("run-length data ends early")
+            taken = min(number, count)
+            runs.append((taken, int.from_bytes(raw[at : at + size], "little")))
+            at += size
+        count -= taken
+    return runs
+
+
+def _cut(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
+    """The runs of the first ``count`` values, and the others."""
+    first: _Runs = []
+    for place, (number, value) in enumerate(runs):
+        if number > count:
+            return ([*first, (count, value)] if count else first), [(number - count, value), *runs[place + 1 :]]
+        first.append((number, value))
+        count -= number
+    return first, []
+
+
+def _page(
+    page: RawPage, count: int, encoding: int, highest: tuple[int, int], runs: tuple[_Runs, _Runs, _Runs], width: int
+) -> RawPage:
+    repetition = _written(runs[0], highest[0].bit_length()) if highest[0] else b""
+    definition = _written(runs[1], highest[1].bit_length()) if highest[1] else b""
+    values = _written(runs[2], width)
+    if encoding == Encoding.RLE:
+        values = len(values).to_bytes(4, "little") + values
+    elif encoding in DICTIONARY_ENCODINGS:
+        values = bytes([width]) + values
+    body = repetition + definition + values
+    rows = sum(number for number, level in runs[0] if not level) if highest[0] else count
+    header = PageHeader(
+        type=PageType.DATA_PAGE_V2, uncompressed_page_size=len(body), compressed_page_size=len(body),
+        data_page_header_v2=DataPageHeaderV2(
+            num_values=count, num_nulls=count - sum(number for number, _ in runs[2]), num_rows=rows, encoding=encoding,
+            definition_levels_byte_length=len(definition), repetition_levels_byte_length=len(repetition),
+            is_compressed=False,
+        ),
+    )  # fmt: skip
+    return RawPage(header, count, view(body), page.offset)
+
+
+def _written(runs: Iterable[tuple[int, int]], width: int) -> bytes:
+    size = (width + 7) // 8
+    return b"".join(uleb(count << 1) + value.to_bytes(size, "little") for count, value in runs)

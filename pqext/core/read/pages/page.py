@@ -1,0 +1,287 @@
+"""Pages read: from the bytes of a column chunk to levels and encoded values.
+
+Implements data pages (order of levels and values), checksumming, and the two versions of the data page header.
+Version 1 compresses levels and values together and prefixes the levels with their length; version 2 leaves the
+levels uncompressed, with their lengths in the header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from isal import isal_zlib
+
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.limits import Limits
+from pqext.core.encryption.cipher import module_length
+from pqext.core.encryption.modules import LENGTH_BYTES, Module
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.format import compression
+from pqext.core.format.encodings import bit_packed, rle
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Encoding, PageHeader, PageType
+from pqext.core.format.thrift import decode
+from pqext.core.io.source import Span
+from pqext.core.kernels import run_ends
+from pqext.core.kernels.page_run import PageRun
+
+_V1, _V2 = PageType.DATA_PAGE, PageType.DATA_PAGE_V2
+_WIDEST = 32
+"""Bits of an index into a dictionary at most."""
+
+
+@dataclass(slots=True)
+class RawPage:
+    """A page as it lies in the file: its header, its stored bytes and where it begins in the file.
+
+    ``num_values`` counts the entries of a data page, nulls included, or the values of a dictionary page. In an
+    encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages. ``indexed_rows`` is how many rows
+    the offset index gives the page, where it was asked.
+    """
+
+    header: PageHeader
+    num_values: int
+    body: Bytes
+    offset: int
+    decryptor: ChunkDecryptor | None = None
+    ordinal: int | None = None
+    indexed_rows: int | None = None
+
+    @property
+    def form(self) -> tuple[int, ...]:
+        """What data pages that are opened together share: their type, and how values and levels are encoded."""
+        if self.header.type == _V2:
+            second = self.header.data_page_header_v2
+            assert second is not None  # see raw_pages
+            return _V2, second.encoding
+        first = self.header.data_page_header
+        assert first is not None
+        return _V1, first.encoding, first.repetition_level_encoding, first.definition_level_encoding
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of a data page, where its header tells."""
+        header = self.header.data_page_header_v2
+        return None if header is None else header.num_rows
+
+    @property
+    def num_nulls(self) -> int | None:
+        """Entries of a data page without a value, where its header tells."""
+        header = self.header.data_page_header_v2
+        return None if header is None else header.num_nulls
+
+    def plaintext(self) -> Bytes:
+        """The body as it was before encryption. Raises ``EncryptionError`` when it is not authentic."""
+        if self.decryptor is None:
+            return self.body
+        if self.ordinal is None:
+            return self.decryptor.decrypt(Module.DICTIONARY_PAGE, self.body)
+        clear, sealed = EMPTY, self.body
+        header = self.header.data_page_header_v2
+        if header is not None and int.from_bytes(sealed[:4].tobytes(), "little") != len(sealed) - 4:
+            # parquet-java encrypts only the values of a page of version 2, behind levels in plaintext.
+            levels = header.repetition_levels_byte_length + header.definition_levels_byte_length
+            clear, sealed = sealed[: max(levels, 0)], sealed[max(levels, 0) :]
+        opened = self.decryptor.decrypt(Module.DATA_PAGE, sealed, self.ordinal)
+        return np.concatenate([clear, opened]) if len(clear) else opened
+
+
+@dataclass(slots=True)
+class OpenedPages:
+    """Consecutive data pages taken apart: encoded levels (without length prefixes) and values in one encoding.
+
+    ``repetition`` and ``definition`` are ``None`` where the column has no such levels. Each run counts entries,
+    ``values`` too, until levels tell how many of them have a value.
+    """
+
+    encoding: int
+    repetition: PageRun | None
+    definition: PageRun | None
+    values: PageRun
+
+
+_HEADER_BYTES = 1 << 12
+"""Bytes fetched at first for a page header; a longer one is tried again with all that the limits allow."""
+
+
+def raw_pages(
+    chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False,
+    ordinal: int = 0, entries: int | None = None,
+) -> Iterator[RawPage]:
+    """The pages of a column chunk, one after another, those of types that are not known among them.
+
+    What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
+    others are data pages, the first of them number ``ordinal``. With ``entries`` they end with the page that holds the
+    last of so many, and what follows in ``chunk`` is not looked at. Errors carry the ``offset`` in the file.
+    """
+    at = base = 0
+    held = EMPTY  # what lies in memory from ``base`` on
+    number = None if has_dictionary else ordinal
+    while at < chunk.size and (entries is None or entries > 0):
+        if decryptor is None:
+            if base + len(held) < at + _HEADER_BYTES:
+                held, base = chunk.peek(at, _HEADER_BYTES), at
+            header, length = _header(chunk, at, limits, held, at - base)
+        else:
+            header, length = _encrypted_header(chunk, at, limits, decryptor, number)
+        start = at + length
+        stored, size = header.compressed_page_size, header.uncompressed_page_size
+        if stored < 0 or size < 0 or stored > chunk.size - start:
+            raise CorruptFileError(
+                f"a page of {stored} bytes leaves its column chunk, which has {chunk.size - start} left",
+                offset=chunk.offset + at,
+            )
+        if size > limits.page_bytes:
+            raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=chunk.offset + at)
+        count = _count(header)
+        if count is None:
+            raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
+        if count < 0:
+            raise CorruptFileError(f"a page of {count} values", offset=chunk.offset + at)
+        body = held[start - base : start - base + stored]
+        if len(body) < stored:
+            held, base, body = EMPTY, 0, chunk.read(start, stored)
+        yield RawPage(header, count, body, chunk.offset + at, decryptor, number)
+        at = start + stored
+        if entries is not None and header.type in (_V1, _V2):
+            entries -= count
+        number = ordinal if number is None else number + 1
+
+
+def _count(header: PageHeader) -> int | None:
+    """Entries or values of a page, by the header of its type; ``None`` for a data page that lacks it."""
+    if header.type == _V1:
+        return None if header.data_page_header is None else header.data_page_header.num_values
+    if header.type == _V2:
+        return None if header.data_page_header_v2 is None else header.data_page_header_v2.num_values
+    dictionary = header.dictionary_page_header if header.type == PageType.DICTIONARY_PAGE else None
+    return 0 if dictionary is None else dictionary.num_values
+
+
+def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tuple[PageHeader, int]:
+    """The page header at ``at`` and its length: at ``place`` in the bytes ``held``, as far as these go."""
+    try:
+        header, end = decode(PageHeader, held, place, limits)
+        if end - place <= limits.page_header_bytes:
+            return header, end - place
+    except (CorruptFileError, LimitError):
+        pass  # it may go on behind them
+    try:
+        return decode(PageHeader, chunk.read(at, min(limits.page_header_bytes, chunk.size - at)), 0, limits)
+    except (CorruptFileError, LimitError) as error:
+        error.offset = chunk.offset + at + (error.offset or 0)
+        raise
+
+
+def _encrypted_header(
+    chunk: Span, at: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
+) -> tuple[PageHeader, int]:
+    """The encrypted page header at ``at``, that of the dictionary without ``ordinal``, and its stored length."""
+    left = chunk.size - at
+    try:
+        length = module_length(chunk.read(at, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
+        module = Module.DICTIONARY_PAGE_HEADER if ordinal is None else Module.DATA_PAGE_HEADER
+        plaintext = decryptor.decrypt(module, chunk.read(at, length), ordinal)
+        return decode(PageHeader, plaintext, 0, limits)[0], length
+    except ParquetError as error:
+        error.offset = chunk.offset + at
+        raise
+
+
+def verify_checksum(page: RawPage) -> None:
+    """Compare the stored bytes with the header's CRC-32, where it has one; an authenticated page needs none."""
+    crc = page.header.crc
+    if page.decryptor is not None and page.decryptor.authenticate_pages:
+        return
+    if crc is not None and isal_zlib.crc32(page.body) != crc & 0xFFFFFFFF:
+        raise CorruptFileError("a page's bytes do not match its checksum; the file is damaged", offset=page.offset)
+
+
+def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> None:
+    """Raise ``CorruptFileError`` where the levels of a page of version 2 are not as long as its header says.
+
+    They lie in the page uncompressed, and no checksum covers the header, so that others would make values of them.
+    Pages without values have none that could be wrong.
+    """
+    header = page.header.data_page_header_v2
+    if page.header.type != _V2 or header is None or not page.num_values:
+        return
+    body, at = page.plaintext(), 0
+    for length, highest in (
+        (header.repetition_levels_byte_length, max_repetition), (header.definition_levels_byte_length, max_definition)
+    ):
+        levels = body[at : at + max(length, 0)]
+        is_full = run_ends.fill(levels, highest.bit_length(), page.num_values) or not (highest or len(levels))
+        if not highest and len(levels) and header.encoding in DICTIONARY_ENCODINGS and levels[0] <= _WIDEST:
+            is_full = False  # it may be the bit width of the indices too
+        if length != len(levels) or not is_full:
+            raise CorruptFileError("levels are not as long as the page's header says", offset=page.offset)
+        at += length
+
+
+def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
+    """(number of values, PLAIN bytes) of a dictionary page."""
+    header = page.header.dictionary_page_header
+    if header is None:
+        raise CorruptFileError("a dictionary page lacks its header", offset=page.offset)
+    if header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        raise CorruptFileError(f"a dictionary page in encoding {int(header.encoding)}", offset=page.offset)
+    return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
+
+
+def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> OpenedPages:
+    """Decompress data pages of one form and part them into levels and values."""
+    kind, encoding, *level_encodings = pages[0].form
+    repetition: PageRun | None = None
+    definition: PageRun | None = None
+    if kind == _V2:
+        repetition, definition, values = _open_v2(pages, codec)
+    else:
+        bodies = [page.plaintext() for page in pages]
+        sizes = [page.header.uncompressed_page_size for page in pages]
+        values = PageRun(compression.decompress_all(codec, bodies, sizes), [page.num_values for page in pages])
+        if max_repetition:
+            repetition, values = _levels(values, level_encodings[0], max_repetition)
+        if max_definition:
+            definition, values = _levels(values, level_encodings[1], max_definition)
+    return OpenedPages(encoding, repetition if max_repetition else None, definition if max_definition else None, values)
+
+
+def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
+    """(levels in RLE without a length prefix, what follows them)."""
+    if encoding == Encoding.RLE:
+        return pages.split()
+    if encoding != Encoding.BIT_PACKED:
+        raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
+    # Old and rare: turned into RLE here, so that nothing else has to know it.
+    levels, rest = [], []
+    for body, count in zip(pages.pages, pages.counts, strict=True):
+        levels.append(view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)))
+        rest.append(body[bit_packed.size(count, highest) :])
+    return PageRun(levels, pages.counts), PageRun(rest, pages.counts)
+
+
+def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, PageRun]:
+    """Repetition levels, definition levels and values."""
+    repetition, definition, values, sizes = [], [], [], []
+    for page in pages:
+        header = page.header.data_page_header_v2
+        assert header is not None
+        body = page.plaintext()
+        first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
+        size = page.header.uncompressed_page_size - first - second
+        if first < 0 or second < 0 or first + second > len(body) or size < 0:
+            raise CorruptFileError("levels leave their page", offset=page.offset)
+        repetition.append(body[:first])
+        definition.append(body[first : first + second])
+        values.append(body[first + second :])
+        sizes.append(-1 if header.is_compressed is False or not (len(values[-1]) or size) else size)
+    packed = [place for place, size in enumerate(sizes) if size >= 0]
+    opened = compression.decompress_all(codec, [values[place] for place in packed], [sizes[place] for place in packed])
+    for place, body in zip(packed, opened, strict=True):
+        values[place] = body
+    counts = [page.num_values for page in pages]
+    return PageRun(repetition, counts), PageRun(definition, counts), PageRun(values, counts)

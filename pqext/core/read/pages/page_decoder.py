@@ -1,0 +1,224 @@
+"""The pages of a column chunk decoded page by page: the way of chunks that are unusual or encrypted.
+
+What :class:`pqext.core.read.pages.table_decoder.TableDecoder` declines comes here, so that each fault is named where it
+is.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pqext.core.base.budget import Account
+from pqext.core.base.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.base.limits import Limits
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.format.encodings import plain
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.encodings.table import decoder
+from pqext.core.format.metadata import ColumnMetaData, Encoding, PageType
+from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder
+from pqext.core.read.pages import long_runs, page, page_groups
+from pqext.core.read.pages.page import OpenedPages, RawPage
+from pqext.core.read.pages.page_selection import PageSelection
+from pqext.core.schema.shape import LeafShape
+
+_DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
+
+
+class PageDecoder:
+    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts."""
+
+    def __init__(
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
+        checksums: bool, decryptor: ChunkDecryptor | None = None,
+    ) -> None:
+        self.decoded_rows = 0
+        self.entries_left = metadata.num_values
+        self.dictionary_bytes = 0
+        self._shape = shape
+        self._type = shape.node.leaf_type
+        self._metadata = metadata
+        self._place = pages
+        self._complete = pages.complete
+        self._rows = sum(map(len, pages.rows))
+        self._checksums = checksums
+        self._account = account
+        self._dictionary: Dictionary | None = None
+        has_dictionary = metadata.dictionary_page_offset is not None
+        self._pages_again = partial(pages.raw, limits, decryptor, has_dictionary=has_dictionary)
+        # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
+        self._raw_pages = self._pages_again()
+        self._is_first = True
+        self._unread: RawPage | None = None
+
+    def skip(self, pages: int, rows: int) -> None:
+        """Go to where so many data pages, of ``rows`` rows, were decoded elsewhere."""
+        for _ in range(pages):
+            self._next_page()
+        self.decoded_rows = rows
+
+    @property
+    def has_more(self) -> bool:
+        """Are there entries left?"""
+        return self._unread is not None or (self._complete and self.entries_left > 0)
+
+    def pass_page(self, rows: int) -> int | None:
+        """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
+        raw = self._next_page()
+        if raw is None or raw.num_values > rows:
+            self._unread = raw
+            return None
+        self.decoded_rows += raw.num_values
+        return raw.num_values
+
+    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end.
+
+        Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
+        """
+        run: list[RawPage] = []
+        self._gather(run, entries)
+        return self._decode_run(run, needed) if run else None
+
+    def _gather(self, run: list[RawPage], entries: int) -> None:
+        """Add the pages that hold the next ``entries`` entries to ``run``."""
+        while entries > 0 and (raw := self._next_page()) is not None:
+            if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
+                raw = self._part(raw, max(entries, long_runs.LONG))
+            run.append(raw)
+            entries -= raw.num_values
+
+    def _part(self, raw: RawPage, entries: int) -> RawPage:
+        """The first entries of the page, where it can be cut; the rest is the next page."""
+        levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
+        parts = long_runs.split(raw, entries, self._metadata.codec, levels)
+        if parts is not None:
+            self._verify(raw)
+            raw, self._unread = parts
+        return raw
+
+    def _decode_run(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
+        column = self._decode(run, needed)
+        self.decoded_rows += column.rows
+        return column
+
+    def _next_page(self) -> RawPage | None:
+        """The next data page, ``None`` at the chunk's end; what comes before it is read or passed over."""
+        if self._unread is not None:
+            unread, self._unread = self._unread, None
+            return unread
+        for raw in self._raw_pages:
+            is_first, self._is_first = self._is_first, False
+            if raw.header.type in _DATA_PAGES:
+                self.entries_left -= raw.num_values
+                if self.entries_left < 0:
+                    raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
+                return raw
+            if raw.header.type == PageType.DICTIONARY_PAGE and raw.header.dictionary_page_header is not None:
+                if not is_first:
+                    raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
+                self._read_dictionary(raw)
+            elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
+                # Passed over like a type that is not known, it would move the rows behind it.
+                raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
+        if self.entries_left and self._complete:
+            raise CorruptFileError(f"{self.entries_left} values of the column chunk are missing from its pages")
+        return None
+
+    def _read_dictionary(self, raw: RawPage) -> None:
+        try:
+            self._verify(raw)
+            before = self._account.held
+            self._account.take(raw.header.uncompressed_page_size)
+            count, values = page.open_dictionary(raw, self._metadata.codec)
+            self._dictionary = plain.read_dictionary(
+                values, count, self._type.physical, self._type.width, self._account
+            )
+            self._account.give_back(raw.header.uncompressed_page_size)
+            self.dictionary_bytes = self._account.held - before
+        except CorruptFileError as error:
+            error.locate(offset=raw.offset)
+            raise
+
+    def _believes_header(self, raw: RawPage) -> bool:
+        """Is a header believed that says other rows than the levels?"""
+        return False
+
+    def _verify(self, raw: RawPage) -> None:
+        if self._checksums:
+            page.verify_checksum(raw)
+
+    def _decode(self, run: list[RawPage], needed: int | None) -> LeafColumn:
+        before = self._account.held
+        try:
+            column = self._decode_groups(run, needed)
+        except MemoryLimitError as error:
+            error.is_final = len(run) == 1
+            raise
+        except ParquetError:
+            self._account.settle(before)
+            raise
+        page_groups.check_rows(run, column.repetition, believes_header=self._believes_header)
+        self._account.decoded(len(run))
+        return column
+
+    def _decode_groups(self, run: list[RawPage], needed: int | None) -> LeafColumn:
+        entries = sum(raw.num_values for raw in run)
+        builder = LeafColumnBuilder(self._shape, entries, self._account, needed=needed)
+        first = self.decoded_rows == 0
+        for group in page_groups.of(run):
+            scratch = page_groups.scratch_bytes(group, self._type.width)
+            try:
+                self._account.take(scratch)
+                builder.append(self._open(group), self._dictionary, first=first)
+                self._account.give_back(scratch)
+            except MemoryLimitError:
+                raise
+            except ParquetError as error:
+                raise (self._first_fault(group, error, first=first) if error.offset is None else error) from None
+            first = first and not any(raw.num_values for raw in group)
+        return builder.finish()
+
+    def _open(self, group: list[RawPage]) -> OpenedPages:
+        node = self._shape.node
+        for raw in group:
+            self._verify(raw)
+        _, encoding, *level_encodings = group[0].form
+        self._check_encoding(encoding)
+        for highest, used in zip((node.max_repetition_level, node.max_definition_level), level_encodings, strict=False):
+            self._check_level_encoding(highest, used)
+        return page.open_data(
+            group, self._metadata.codec,
+            max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
+        )
+
+    def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
+        """What is wrong with the first page at fault of those that could not be decoded together, and where it is."""
+        for raw in group:
+            builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
+            try:
+                builder.append(self._open([raw]), self._dictionary, first=first)
+            except ParquetError as fault:
+                fault.locate(offset=raw.offset)
+                return fault
+            first = first and not raw.num_values
+        error.locate(offset=group[-1].offset)
+        return error
+
+    def _check_encoding(self, encoding: int) -> None:
+        """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
+        if decoder(encoding) is None and encoding not in self._metadata.encodings:
+            raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
+
+    def _check_level_encoding(self, highest: int, encoding: int) -> None:
+        """Refuses an encoding for levels that the format has only for values."""
+        if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
+            return
+        if decoder(encoding) is not None or encoding not in self._metadata.encodings:
+            raise CorruptFileError(f"a page claims encoding {encoding} for its levels")
+
+
+def located(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
+    """The error with its place: that of the chunk where it has none of its own."""
+    error.locate(path=pages.path, column=shape.node.dotted, offset=pages.offset)
+    return error

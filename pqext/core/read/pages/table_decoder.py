@@ -1,0 +1,339 @@
+"""The pages of an ordinary column chunk decoded by a page table: some calls for many pages, no object a page.
+
+It never says what is wrong: a chunk that is unusual or damaged, or takes too much memory, is :class:`Declined` and goes
+the way of :class:`pqext.core.read.pages.page_decoder.PageDecoder` from the page on that was reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from isal import isal_zlib
+from numpy.typing import NDArray
+
+from pqext.core.base.budget import Account
+from pqext.core.base.buffers import allocate
+from pqext.core.base.errors import ArrayLimitError
+from pqext.core.base.limits import Limits
+from pqext.core.format import compression
+from pqext.core.format.encodings import plain, rle
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.metadata import ColumnMetaData
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.page_table import PageTable
+from pqext.core.read import single_rows
+from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
+from pqext.core.read.pages import long_runs
+from pqext.core.read.pages.page import OpenedPages
+from pqext.core.read.pages.page_groups import GROUP_BYTES, scratch_of
+from pqext.core.read.pages.page_selection import PageSelection, Stretch
+from pqext.core.schema.shape import LeafShape
+
+_LEAST = 1 << 12
+"""Bytes looked at for a page header at first."""
+
+_STORED_BYTES = 1 << 24
+"""Pages are gathered until they hold about so much, for rows of all of them to be decoded together."""
+
+_MOST_EXPECTED = 4
+"""Memory is taken beforehand for no more than so many times the bytes that there are."""
+
+
+class Declined(Exception):
+    """The next pages are for the slower way."""
+
+
+class TableDecoder:
+    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts.
+
+    Methods raise :class:`Declined`, or what decoding raises; nothing that was decoded before is lost then, and the
+    object is not used any more. Of these, only an ``ArrayLimitError`` is not for the slower way.
+    """
+
+    def __init__(
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
+        checksums: bool,
+    ) -> None:
+        self.decoded_rows = 0
+        self.taken = 0
+        """Data pages decoded or passed over."""
+        self.entries_left = metadata.num_values
+        self.dictionary_bytes = 0
+        self._unparsed = metadata.num_values
+        self._waiting = 0
+        self._shape = shape
+        self._serves_single_rows = single_rows.are_served(shape)
+        self._complete = pages.complete
+        self._checksums = checksums
+        self._codec = metadata.codec
+        self._unpack = compression.unpacker(metadata.codec)
+        self._account = account
+        self._dictionary: Dictionary | None = None
+        self._table = PageTable(limits)
+        self._stretches = pages.stretches()
+        self._stretch: Stretch | None = None
+        self._at = 0
+        self._placed = 0
+        self._is_first = True
+
+    @property
+    def has_more(self) -> bool:
+        """Are there entries left?"""
+        return self._complete and self.entries_left > 0
+
+    def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end.
+
+        Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
+        """
+        entries = min(entries, 1 << 61)
+        while self._waiting < entries and self._fill():
+            pass
+        table = self._table
+        if not table.size:
+            return None
+        stop = table.until(0, entries)
+        before = table.count(0, stop - 1)
+        if table.is_long(stop - 1, stop, 2 * max(long_runs.LONG, entries - before), long_runs.BYTES):
+            raise Declined
+        held = self._account.held
+        try:
+            column = self._decode(stop, needed)
+        except ArrayLimitError as error:
+            error.is_final = stop == 1
+            raise
+        except BaseException:
+            self._account.settle(held)
+            raise
+        self._take(stop)
+        self._account.decoded(stop)
+        self.decoded_rows += column.rows
+        return column
+
+    def take_at(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int]:
+        """The first of the rows at ``places`` among those of all pages, and how many they are: those of some pages.
+
+        Places ascend. Nothing of the rows between them is decoded, and pages before the first are not opened. Raises
+        :class:`Declined` also where the rows of pages cannot be counted.
+        """
+        if self._serves_single_rows and (found := self._choose(places)) is not None:
+            return found
+        ends = self._go_to(int(places[0]))
+        stop = self._table.group(0, len(ends), GROUP_BYTES)
+        until = np.searchsorted(places, ends[:stop])
+        is_empty = until == np.concatenate(([0], until[:-1]))
+        stop = int(np.argmax(is_empty)) if is_empty.any() else stop
+        count = int(until[stop - 1])
+        held_bytes = self._account.held
+        try:
+            return self._decode_at(ends[:stop].tolist(), places[:count] - self.decoded_rows), count
+        except BaseException:
+            self._account.settle(held_bytes)
+            raise
+
+    def _choose(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int] | None:
+        """As :meth:`take_at`, by one call for pages that are gathered; ``None`` where they hold none or one is unusual.
+
+        The chunk is not tried again after such a page: what was unpacked before it would be so again and again.
+        """
+        table, last = self._table, int(places[-1])
+        while (stop := self.decoded_rows + table.count()) <= last and table.stored(0, table.size) < _STORED_BYTES:
+            if not self._fill():
+                raise Declined
+        count = len(places) if last < stop else int(np.searchsorted(places, stop))
+        if not count:
+            return None
+        before = self._account.held
+        found = None
+        try:
+            found = single_rows.decode(
+                table, places[:count] - self.decoded_rows, self._shape, self._codec, self._dictionary, self._account,
+                checksums=self._checksums,
+            )
+        finally:
+            if found is None:
+                self._account.settle(before)
+        if found is None:
+            self._serves_single_rows = False
+            return None
+        column, count = found
+        passed = table.until(0, int(places[count - 1]) - self.decoded_rows + 1) - 1
+        rows = table.count(0, passed)
+        self._take(passed)
+        self.decoded_rows += rows
+        return column, count
+
+    def _go_to(self, place: int) -> NDArray[np.int64]:
+        """Pass over the pages before ``place``; gives where each page of the table ends."""
+        while True:
+            if self._table.size:
+                ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
+                passed = int(np.searchsorted(ends, place, "right"))
+                if passed:
+                    self._take(passed)
+                    self.decoded_rows = int(ends[passed - 1])
+                if passed < len(ends):
+                    return ends[passed:]
+            if not self._fill():
+                raise Declined
+
+    def _rows_of(self, first: int, stop: int) -> list[int]:
+        rows = self._table.rows(first, stop)
+        if rows is None:
+            if self._shape.node.max_repetition_level:
+                raise Declined
+            rows = self._table.counts(first, stop)
+        return rows
+
+    def _decode_at(self, ends: Sequence[int], places: NDArray[np.int64]) -> LeafColumn:
+        """The rows at ``places`` of the first pages, which end at the rows ``ends``."""
+        stop = len(ends)
+        table, node = self._table, self._shape.node
+        encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
+        scratch = scratch_of(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
+        self._account.take(scratch)
+        if self._checksums and not table.verify(0, stop, isal_zlib.crc32):
+            raise Declined
+        opened = table.open(0, stop, node.max_repetition_level, node.max_definition_level, self._unpack)
+        if opened is None:
+            raise Declined
+        repetition = None
+        if opened[0] is not None:
+            levels = allocate(count * 2).view(np.int16)
+            rle.decode_levels(opened[0], node.max_repetition_level, levels)
+            rows = np.diff(ends, prepend=self.decoded_rows).tolist()
+            if not _agree(table.counts(0, stop), rows, levels):
+                raise Declined
+            repetition = levels
+        builder = LeafColumnBuilder(self._shape, len(places) if repetition is None else count, self._account)
+        builder.append_at(OpenedPages(encoding, *opened), self._dictionary, places, repetition)
+        column = builder.finish()
+        self._account.give_back(scratch)
+        self._account.decoded(stop)
+        return column
+
+    def pass_page(self, rows: int) -> int | None:
+        """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
+        while not self._table.size:
+            if not self._fill():
+                return None
+        count = self._table.count(0, 1)
+        if count > rows:
+            return None
+        self._take(1)
+        self.decoded_rows += count
+        return count
+
+    def _take(self, pages: int) -> None:
+        count = self._table.count(0, pages)
+        self._table.drop(pages)
+        self.taken += pages
+        self._waiting -= count
+        self.entries_left -= count
+
+    def _fill(self) -> bool:
+        """Parse more pages; false at the chunk's end."""
+        least = _LEAST
+        while True:
+            stretch = self._stretch
+            if stretch is None or self._at >= stretch.span.size:
+                if stretch is not None and stretch.places is not None and self._placed < len(stretch.places[0]):
+                    raise Declined
+                self._stretch, self._at, self._placed = next(self._stretches, None), 0, 0
+                if self._stretch is None:
+                    if self._unparsed and self._complete:
+                        raise Declined
+                    return False
+                continue
+            span, size = stretch.span, self._table.size
+            left = span.size - self._at
+            data = span.peek(self._at, least)
+            if not self._table.read(data, span.offset + self._at, left):
+                raise Declined
+            if not self._table.consumed:
+                if len(data) >= left:
+                    raise Declined
+                least = self._table.needed or 4 * len(data)
+                continue
+            self._at += self._table.consumed
+            if self._at >= span.size:
+                span.let_go()  # the table has what is left of it
+            if self._table.has_dictionary and not size:
+                self._read_dictionary()
+            self._is_first = False
+            if stretch.places is not None:
+                first, self._placed = self._placed, self._placed + self._table.size - size
+                starts, sizes, rows = (part[first : self._placed] for part in stretch.places)
+                if not self._table.place(size, starts, sizes, rows, not self._shape.node.max_repetition_level):
+                    raise Declined
+            count = self._table.count(size)
+            self._waiting += count
+            self._unparsed -= count
+            if self._unparsed < 0:
+                raise Declined
+            return True
+
+    def _read_dictionary(self) -> None:
+        if not self._is_first:
+            raise Declined
+        before = self._account.held
+        try:
+            self._dictionary = self._open_dictionary()
+        except BaseException:
+            self._account.settle(before)
+            raise
+        self.dictionary_bytes = self._account.held - before
+        self._table.drop(1)
+
+    def _open_dictionary(self) -> Dictionary:
+        if self._checksums and not self._table.verify(0, 1, isal_zlib.crc32):
+            raise Declined
+        size = self._table.unpacked(0, 1)
+        self._account.take(size)
+        opened = self._table.dictionary(self._unpack)
+        if opened is None:
+            raise Declined
+        kind = self._shape.node.leaf_type
+        dictionary = plain.read_dictionary(opened[1], opened[0], kind.physical, kind.width, self._account)
+        self._account.give_back(size)
+        return dictionary
+
+    def _decode(self, stop: int, needed: int | None) -> LeafColumn:
+        table, shape, node = self._table, self._shape, self._shape.node
+        expected = min(table.unpacked(0, stop), _MOST_EXPECTED * table.stored(0, stop))
+        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected, needed)
+        width = node.leaf_type.width
+        first, at = self.decoded_rows == 0, 0
+        while at < stop:
+            end = table.group(at, stop, GROUP_BYTES)
+            encoding, entries = table.encoding(at), table.count(at, end)
+            scratch = scratch_of(table.unpacked(at, end), entries, encoding, width)
+            self._account.take(scratch)
+            if self._checksums and not table.verify(at, end, isal_zlib.crc32):
+                raise Declined
+            opened = table.open(at, end, node.max_repetition_level, node.max_definition_level, self._unpack)
+            if opened is None:
+                raise Declined
+            builder.append(OpenedPages(encoding, *opened), self._dictionary, first=first)
+            self._account.give_back(scratch)
+            first = first and not entries
+            at = end
+        column = builder.finish()
+        rows = table.rows(0, stop)
+        if rows is not None and not _agree(table.counts(0, stop), rows, column.repetition):
+            raise Declined
+        return column
+
+
+def _agree(counts: Sequence[int], expected: Sequence[int], repetition: Levels | None) -> bool:
+    """Does each page hold whole rows, as many as are expected?"""
+    if repetition is None:
+        return list(counts) == list(expected)
+    at = 0
+    for count, rows in zip(counts, expected, strict=True):
+        levels = repetition[at : at + count]
+        if level_kernel.count_rows(levels) != rows or (count and levels[0]):
+            return False
+        at += count
+    return True

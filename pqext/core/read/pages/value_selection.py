@@ -1,0 +1,77 @@
+"""Some of the values of a run of pages as a page of their own, so that the others are not decoded.
+
+Values of a fixed width are found by their offset, indices into dictionaries by the runs that they lie in, byte arrays
+by the lengths before them. What depends on all values before it, such as differences, is decoded and then cut.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, allocate, view
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.leb128 import uleb
+from pqext.core.format.encodings.decoding import Dictionary
+from pqext.core.format.encodings.table import decoder as find_decoder
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Encoding, Type
+from pqext.core.kernels import rle, wanted
+from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.schema.types.logical import LeafType
+
+
+def select(
+    encoding: int, run: PageRun, places: NDArray[np.int64], kind: LeafType, dictionary: Dictionary | None
+) -> tuple[int, PageRun]:
+    """The values at ``places``, which ascend, of a run of pages: an encoding, and one page in it.
+
+    Raises ``CorruptFileError`` where the pages do not hold them, as far as that shows.
+    """
+    count, width = len(places), kind.width
+    if count == run.total and run.size == 1:
+        return encoding, run
+    if encoding in DICTIONARY_ENCODINGS and dictionary is not None:
+        indices = np.zeros((count + 7) // 8 * 8, np.int32)
+        rle.indices_at(run, dictionary.count, places, indices[:count])
+        packed = bytes([32]) + uleb(len(indices) // 8 << 1 | 1) + indices.astype("<i4", copy=False).tobytes()
+        return encoding, PageRun([view(packed)], [count])
+    if width is None:
+        return Encoding.PLAIN, PageRun([view(_byte_arrays(encoding, run, places, dictionary))], [count])
+    if kind.physical == Type.BOOLEAN:
+        values = _decoded(encoding, run, kind, dictionary, 1)[places]
+        return Encoding.PLAIN, PageRun([np.packbits(values, bitorder="little")], [count])
+    if encoding in (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT):
+        out = allocate(count * width)
+        wanted.fixed_at(run, width, encoding == Encoding.BYTE_STREAM_SPLIT, places, out)
+    else:
+        out = _decoded(encoding, run, kind, dictionary, width).reshape(-1, width)[places].reshape(-1)
+    return Encoding.PLAIN, PageRun([out], [count])
+
+
+def _decoded(
+    encoding: int, run: PageRun, kind: LeafType, dictionary: Dictionary | None, width: int
+) -> NDArray[np.uint8]:
+    decoder = find_decoder(encoding)
+    if decoder is None:
+        raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+    out = allocate(run.total * width)
+    decoder.fixed(run, kind.physical, width, dictionary, out)
+    return out
+
+
+def _byte_arrays(encoding: int, run: PageRun, places: NDArray[np.int64], dictionary: Dictionary | None) -> object:
+    """The byte arrays at ``places``, PLAIN."""
+    if encoding == Encoding.PLAIN:
+        return wanted.byte_arrays_at(run, places)
+    decoder = find_decoder(encoding)
+    if decoder is None:
+        raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+    builder, chosen = ByteArrayBuilder(), ByteArrayBuilder()
+    decoder.byte_arrays(run, builder, EMPTY, np.array(run.counts, np.int64), dictionary)
+    offsets, data, _ = builder.finish()
+    ends = np.frombuffer(offsets, np.int32)
+    chosen.append_lookup(view(data), ends, places.astype(np.int32), EMPTY, len(places))
+    offsets, data, _ = chosen.finish()
+    return encode_plain(view(data), np.frombuffer(offsets, np.int32))

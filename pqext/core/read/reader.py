@@ -1,0 +1,444 @@
+"""Reading a file: footer, schema, row groups, and tables or batches of chosen columns.
+
+The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``page`` -> ``column`` -> ``assemble``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import cached_property, partial
+from typing import Any, Unpack
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.display import as_html
+from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.suggestions import Suggesting, answering, not_a_column, not_a_list
+from pqext.core.base.text import counted, visible
+from pqext.core.base.warn import warn, warn_of_file
+from pqext.core.footer.checkpoints import footer_or_checkpoint, open_to_read
+from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.jump_table.footer import open_indexed
+from pqext.core.footer.thrift_footer import Footer
+from pqext.core.format import metadata as structures
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.extension.paths import listed
+from pqext.core.indexes.bloom_filter_cache import KeptFilters
+from pqext.core.indexes.prefetch import Gathering
+from pqext.core.io.external_files import FileResolver
+from pqext.core.io.source import Source
+from pqext.core.options.keywords import ReadKeywords
+from pqext.core.options.read_write import ReadOptions, from_keywords
+from pqext.core.read import schema_cache
+from pqext.core.read.damage import Damage
+from pqext.core.read.file_schema import options_to_read, schema_to_read
+from pqext.core.read.page_index_view import PageIndex
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.read.row_group_reader import RowGroupReader
+from pqext.core.read.row_groups import RowGroups, total_rows
+from pqext.core.read.schema_cache import KnownColumns, KnownSchema
+from pqext.core.read.small_chunks import SmallLeaves
+from pqext.core.schema import shape
+from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
+from pqext.core.schema.arrow_schema.strings import strings_as
+from pqext.core.schema.file_calendar import carried
+from pqext.core.schema.nodes import Schema, SchemaNode, told_type
+from pqext.core.schema.row_ranges import RowRanges, ranges_within
+from pqext.core.schema.shape import LeafShape, Shape
+
+__all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
+
+_ARGUMENTS = ("options", "limits", "filesystem", "storage_options")
+
+
+class ParquetFile(Suggesting):
+    """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
+
+    A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
+    ``storage_options``, which hold credentials etc. With a ``filesystem`` of pyarrow, fsspec or obstore the source is a
+    path there (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` by name, say
+    how the file is read, like ``open(path, on_corrupt="skip")``, after which ``damage`` lists what reads have skipped.
+    Raises ``FileNotFoundError`` and ``PermissionError`` as the store does, ``SourceError`` if it cannot be reached,
+    ``CorruptFileError`` if the footer is corrupt, and ``ChangedFileError`` if the file is replaced while it is open.
+    """
+
+    _by_table = staticmethod(open_indexed)
+
+    def __init__(
+        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
+        filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
+    ) -> None:
+        if not isinstance(limits, Limits):
+            raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
+        self.options = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
+        self.source: Source = open_to_read(source, filesystem, storage_options, self.options)
+        self.limits = limits
+        self.damage: list[Damage] = []
+        self._gathering = Gathering()
+        self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
+        try:
+            with self._errors_name_path():
+                self._footer: Footer = footer_or_checkpoint(self.source, limits, self.options, self._by_table)
+                pairs = self._footer.metadata.key_value_metadata or []
+                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
+                self._given = self.options
+                self._key = schema_cache.key_of(self._footer)
+                known = None if self._key is None else schema_cache.recall(self._key, self.options, limits)
+                self._known = known
+                self.schema: Schema
+                if known is not None:
+                    self.schema, self.options, every = known.schema, known.options, known.every
+                    self.__dict__.update(
+                        shapes=every.shapes, arrow_schema=every.arrow_schema, _passed_over=every.passed_over
+                    )
+                    return
+                schema = self._footer.schema(limits, self.path, strict=self.options.strict)
+                self.schema = schema_to_read(schema, pairs, self.options, self.path)
+                self.options = options_to_read(self.options, pairs)
+        except BaseException:
+            self.source.close()
+            raise
+
+    @property
+    def path(self) -> str | None:
+        """The path the file was opened by, if there was one."""
+        return self.source.path
+
+    @property
+    def metadata(self) -> structures.FileMetaData:
+        """The footer's structure."""
+        return self._footer.metadata
+
+    @property
+    def footer(self) -> Footer:
+        """The footer and its place in the file."""
+        return self._footer
+
+    @cached_property
+    def extensions(self) -> dict[str, bytes]:
+        """Every extension in the metadata by its place: ``file``, ``row_groups[0].columns[2].meta_data``, ...
+
+        Those of encrypted columns are not among them: they are in ``chunk(...).metadata``.
+        """
+        with self._errors_name_path():
+            return dict(listed(self._footer.whole, None if self._footer.decryptor else bytes(self._footer.raw)))
+
+    @cached_property
+    def num_rows(self) -> int:
+        """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
+        with self._errors_name_path():
+            return total_rows(self.metadata.row_groups, lambda: self.row_groups)
+
+    def check_rows(self) -> None:
+        """Raise ``CorruptFileError`` where the footer counts more rows than its row groups hold: some are missing.
+
+        A warning where the options pass over damage. Some writers count none at all, which costs no row.
+        """
+        claimed, found = self.metadata.num_rows, self.num_rows
+        if claimed > found:
+            message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
+            if self.options.on_corrupt != "skip":
+                raise CorruptFileError(message, path=self.path)
+            warn(f"{self.path or 'the file'}: {message}", CorruptDataWarning)
+
+    @cached_property
+    def row_groups(self) -> RowGroups:
+        """The row groups in file order."""
+        about = partial(
+            RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
+            limits=self.limits, source=self.source, resolver=self._resolver,
+            trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=KeptFilters(),
+            gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
+            replaces_text=self.options.invalid_utf8 == "replace",
+        )
+        return RowGroups(len(self.metadata.row_groups), about, ChunkPlaces(self.metadata, self.footer.offset))
+
+    @property
+    def round_trip_bytes(self) -> int:
+        """Bytes that are fetched as fast as a further request is answered; 0 where requests cost next to nothing."""
+        return self.source.merge_gap if self.source.is_remote else 0
+
+    def fetch_ahead(self, ask: Callable[[], object]) -> None:
+        """Fetch at once what ``ask`` asks of page indexes and Bloom filters, of which it is told nothing."""
+        self._gathering.fetch(self.source, ask)
+
+    def by_footer_alone(self) -> AbstractContextManager[object]:
+        """Within, this thread knows nothing of page indexes and Bloom filters that were not read before."""
+        return self._gathering.noting()
+
+    @cached_property
+    def page_index(self) -> list[PageIndex]:
+        """For each row group the pages of its columns, by dotted path: where they are and what bounds them."""
+        return [PageIndex(group) for group in self.row_groups]
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The top-level fields as Arrow sees them."""
+        with self._errors_name_path():
+            return tuple(self._shown(shape.of(node), index) for index, node in enumerate(self.schema.root.children))
+
+    def _shown(self, top: Shape, index: int | None = None) -> Shape:
+        """A top-level column with the types that the file notes and the options ask for."""
+        return strings_as(self.stored_schema.apply(top, index), self.options.strings)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the whole file."""
+        with self._errors_name_path():
+            made = self._arrow_schema(self.shapes)
+        if self._key is None or self.stored_schema.has_told:
+            return made
+        with suppress(ParquetError):  # of a column that cannot be read
+            known = KnownColumns(self.shapes, made, self._passed_over, self._small(self.shapes))
+            self._known = KnownSchema(self.schema, self.options, known)
+            schema_cache.keep(self._key, self._given, self.limits, self._known)
+        return made
+
+    def take_types(self, stored: StoredSchema) -> StoredSchema:
+        """Show columns from now on by another file's noted types, where they suit; gives back its own."""
+        own, self.stored_schema, self._key = self.stored_schema, stored, None
+        for name in ("shapes", "arrow_schema", "_passed_over"):
+            self.__dict__.pop(name, None)
+        return own
+
+    @cached_property
+    def _passed_over(self) -> list[str]:
+        return shape.check(self.shapes, self.options)
+
+    def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
+        """The shapes of ``columns``: top-level names or dotted paths, in file order; all when ``None``.
+
+        Raises ``KeyError`` naming a column that the file does not have, or has more than once.
+        """
+        if isinstance(columns, str):
+            raise TypeError(not_a_list(columns))
+        if columns is None:
+            return self.shapes
+        if (known := self._known_columns(columns)) is not None:
+            return known.shapes
+        wanted: set[int] = set()
+        tops: dict[int, SchemaNode] = {}  # only these are looked at: a file may have 100,000 columns
+        root = self.schema.root
+        with self._errors_name_path():
+            for column in columns:
+                node = self.schema.find(column)
+                top = root.child(node.path[0]) if node is not None else None
+                if node is None or top is None:
+                    raise KeyError(not_a_column(column, root.child_names))
+                if not root.is_unique(top.name):
+                    raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
+                wanted.update(range(node.leaf_start, node.leaf_stop))
+                tops[top.leaf_start] = top
+            positions = {at: root.position(tops[at].name) for at in sorted(tops)}
+            self.stored_schema.expect([position for position in positions.values() if position is not None])
+            shapes = (self._shown(shape.of(tops[at]), position) for at, position in positions.items())
+            selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
+            return tuple(top for top in selected if top is not None)
+
+    @answering
+    def read(
+        self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None, *,
+        rows: Mapping[int, Iterable[range] | None] | None = None,
+    ) -> pa.Table:
+        """The chosen columns of the chosen row groups as a table, one chunk a row group.
+
+        Several chunks where a row group has more than 2 GiB of one column's strings or binary, or 2^31 list elements.
+
+        ``rows`` chooses rows: of each row group that it names those within the ranges, or all for ``None``, and of
+        others none. Where a column has an offset index, only the pages that hold such rows are fetched and decoded,
+        unless the options pass over damage. Raises ``IndexError`` for row groups and rows that the file does not have.
+        """
+        shapes = self.select(columns)
+        chosen = self._chosen(row_groups, rows)
+        with self._errors_name_path():
+            arrow_schema = self._schema_to_read(columns, shapes)
+            budget = self.budget()
+            batches = list(self._iterate(shapes, chosen, None, arrow_schema, budget, Account(budget)))
+            return pa.Table.from_batches(batches, arrow_schema)
+
+    @answering
+    def iter_batches(
+        self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
+        row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Read batches of at most ``batch_rows`` rows; only windows of a large row group are in memory at a time.
+
+        Where rows are large, batches have fewer, so that what is decoded at once stays far below what
+        ``limits.memory_bytes`` allows. Raises ``LimitError`` where a page alone takes more.
+        """
+        if operator.index(batch_rows) < 1:
+            raise ValueError(f"batch_rows must be positive, not {batch_rows}")
+        shapes = self.select(columns)
+        chosen = self._chosen(row_groups, rows)
+        with self._errors_name_path():
+            arrow_schema = self._schema_to_read(columns, shapes)
+            return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
+
+    def iter_compared(
+        self, batch_rows: int, columns: Sequence[str] | None, row_group: int,
+        rows: RowRanges | NDArray[np.int64] | None, compared: Collection[str], budget: Budget,
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of a row group, or of ``rows`` in it, in which the top-level columns ``compared`` have dictionaries.
+
+        ``rows`` are ranges, or numbers of single rows that ascend; of these nothing more is decoded than must be.
+
+        Only strings and binaries whose chunks have one; all else is as :meth:`iter_batches` gives it.
+        """
+        is_numbers = isinstance(rows, np.ndarray)
+        chosen = [(row_group, rows)] if is_numbers else self._chosen(None, {row_group: rows})
+        is_encoded = partial(_has_dictionary, self.row_groups[row_group])
+        with self._errors_name_path():
+            shapes = self.select(columns)
+            if compared:
+                shapes = tuple(
+                    strings_as(top, "dictionary", is_encoded) if top.node.name in compared else top for top in shapes
+                )
+            named = (columns or ()) if compared else columns
+            arrow_schema = self._schema_to_read(named, shapes, are_shared=not compared)
+            return self._iterate(shapes, chosen, batch_rows, arrow_schema, budget)
+
+    def _known_columns(self, columns: Sequence[str]) -> KnownColumns | None:
+        return None if self._known is None or self._key is None else self._known.chosen(columns)
+
+    def _schema_to_read(
+        self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, are_shared: bool = True
+    ) -> pa.Schema:
+        """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
+        known = None if columns is None else self._known_columns(columns)
+        if known is not None and known.shapes is shapes:
+            passed_over, arrow_schema = known.passed_over, known.arrow_schema
+        elif columns is None:
+            passed_over, arrow_schema = self._passed_over, self.arrow_schema
+        else:
+            passed_over, arrow_schema = shape.check(shapes, self.options), self._arrow_schema(shapes)
+            if are_shared and self._known is not None and self._key is not None:
+                self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small(shapes)))
+        for message in passed_over:
+            warn_of_file(self.path, message, AnnotationWarning)
+        return arrow_schema
+
+    def _iterate(
+        self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
+        budget: Budget, kept: Account | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        with self._errors_name_path():
+            small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
+            groups = ((self.row_groups.checked(index, small.shapes, budget), rows) for index, rows in chosen)
+            about = self.options, self.damage, budget, kept, self.row_groups.places
+            for group, rows, fetched in small.fetched(groups, batch_rows):
+                yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
+
+    def _small(self, shapes: Sequence[Shape]) -> SmallLeaves:
+        return SmallLeaves(shapes, self.limits, self.options)
+
+    def budget(self, shares: int = 1) -> Budget:
+        """What one call on the file may hold in memory, or one of ``shares`` equal parts of it."""
+        return Budget(self.limits, self.source.size, self.source.usage, shares)
+
+    def iter_stored(
+        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | NDArray[np.int64] | None = None,
+        budget: Budget | None = None, *, encoded: bool = False,
+    ) -> Iterator[pa.Array]:
+        """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
+
+        Of ``rows`` only, which ascend and lie apart, when they are given. Columns read side by side share a ``budget``;
+        their batches need not end at the same rows (see :func:`pqext.core.base.batch_alignment.in_step`). ``encoded``:
+        strings come as dictionaries where they are stored so.
+        """
+        bare = shape.bare(top)
+        if encoded:
+            bare = strings_as(bare, "dictionary", partial(_has_dictionary, self.row_groups[row_group]))
+        shapes = (bare,)
+        with self._errors_name_path():
+            arrow_schema = self._arrow_schema(shapes)
+        for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
+            yield batch.column(0)
+
+    @answering
+    def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
+        """The first ``rows`` rows of the chosen columns; no more row groups are read than hold them."""
+        if operator.index(rows) < 0:
+            raise ValueError(f"rows must not be negative, not {rows}")
+        wanted: dict[int, list[range]] = {}
+        for index, group in enumerate(self.row_groups):
+            if not rows:
+                break
+            wanted[index] = [range(min(rows, group.num_rows))]
+            rows -= min(rows, group.num_rows)
+        return self.read(columns, rows=wanted)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as an Arrow stream, a batch at a time: ``pyarrow.table(file)``, ``polars.DataFrame(file)``."""
+        batches = pa.RecordBatchReader.from_batches(self.arrow_schema, self.iter_batches())
+        return batches.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        numbers = (self.metadata.num_rows, len(self.schema.root.children), len(self.row_groups))
+        facts = ", ".join(map(counted, numbers, ("row", "column", "row group")))
+        return visible(f"<pqext.ParquetFile {self.path or 'in memory'}: {facts}>")
+
+    def _repr_html_(self) -> str:
+        fields = list(self.arrow_schema)
+        rows = [(field.name, told_type(self.schema.root.child(field.name), field.type)) for field in fields[:50]]
+        return as_html(repr(self), rows if len(fields) <= 50 else [*rows, ("...", f"{len(fields) - 50:,} more")])
+
+    def close(self) -> None:
+        """Close the source."""
+        self.source.close()
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _errors_name_path(self) -> ErrorsNamePath:
+        return ErrorsNamePath(self.path)
+
+    def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
+        pairs = self.metadata.key_value_metadata or []  # whose text need not be UTF-8
+        kept = {_raw(pair.key): _raw(pair.value or "") for pair in carried(pairs, self.options) if pair.key != KEY}
+        return pa.schema([top.field(self.options) for top in shapes], kept or None)
+
+    def _chosen(
+        self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
+    ) -> Iterable[_Chosen]:
+        """Row groups to be read and the rows of each, ``None`` for all; checked before anything is read."""
+        if rows is None and row_groups is None:
+            self.check_rows()
+        if rows is not None and not isinstance(rows, Mapping):
+            raise TypeError(f"rows maps row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
+        asked = range(len(self.row_groups)) if rows is None else rows
+        indices = list(asked if row_groups is None else row_groups)
+        for index in (*indices, *(rows or ())):
+            if isinstance(index, bool):
+                raise TypeError(f"a row group is chosen by its number, not by {index}")
+            if not 0 <= index < len(self.row_groups):
+                raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
+        if rows is None:
+            return [(index, None) for index in indices]
+        chosen = [(at, ranges_within(rows[at], self.row_groups[at].num_rows)) for at in indices if at in rows]
+        return [(index, ranges) for index, ranges in chosen if ranges != []]
+
+
+open = ParquetFile
+"""As :mod:`pqext` calls it."""
+
+_Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]
+"""A row group and the rows of it that are read, ranges or ascending numbers, ``None`` for all."""
+
+
+def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
+    """Does the leaf's column chunk have pages of indices into a dictionary?"""
+    return not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).metadata.encodings)
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,417 @@
+"""Batches of one row group: its columns decoded side by side, within one budget, and assembled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice, repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base import buffers
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.errors import (
+    ArrayLimitError,
+    CorruptFileError,
+    ExpansionError,
+    InvalidValueError,
+    MemoryLimitError,
+    OffsetIndexError,
+    ParquetError,
+)
+from pqext.core.base.workers import Workers
+from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import OffsetIndex, Type
+from pqext.core.io.external_files import spans_of
+from pqext.core.io.source import STREAMED_BYTES, Source
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read import second_copy
+from pqext.core.read.assemble import assemble, assembled_bytes
+from pqext.core.read.column import ColumnReader
+from pqext.core.read.damage import Damage, Losses
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.read.lenient_chunk import LenientReader
+from pqext.core.read.pages.page_selection import AllPages, ChosenPages, PageSelection
+from pqext.core.read.row_group import ColumnChunk, RowGroup
+from pqext.core.read.slots.view_slots import is_viewable, viewed_bytes
+from pqext.core.read.small_chunks import SMALL, Fetched, SmallLeaves
+from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
+from pqext.core.schema.shape import LeafShape, Shape
+from pqext.core.schema.types.invalid_values import as_stored, converted, may_be_invalid, outside_annotations
+from pqext.core.schema.types.physical_types import normal
+
+_FEW_ROWS = 1024
+"""A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
+_FEWER = 16
+"""Where a batch exceeds the budget, one of so many times fewer rows is tried."""
+
+
+_Rows = RowRanges | NDArray[np.int64]
+"""Ranges of rows, or numbers of single ones."""
+
+
+class RowGroupReader:
+    """Reads the leaves of ``small`` in one row group, as ``arrow_schema`` has them.
+
+    Decoded bytes count in ``budget`` until a batch is handed over, and in ``kept`` from then on where it is given.
+    Those of their chunks that were ``fetched`` are decoded whole.
+    Damage that the options pass over is added to ``damage``, chunks that lie where others do by ``places`` too.
+    """
+
+    def __init__(
+        self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema,
+        options: ReadOptions, damage: list[Damage], budget: Budget, kept: Account | None, places: ChunkPlaces,
+    ) -> None:
+        self._group = group
+        self._places = places
+        self._shapes = small.tops
+        self._leaves = small.shapes
+        self._schema = arrow_schema
+        self._options = options
+        self._lost = Losses(damage, group.index, group.path) if options.on_corrupt == "skip" else None
+        self._budget = budget
+        self._assembling = Account(budget)
+        self._kept = kept
+        self._passed_rows: int | None = None
+        self._viewed: frozenset[int] = frozenset()
+        self._typed: dict[int, LeafShape] = {}
+        """Leaves that are decoded in their stored form, as they are shown."""
+        self._small, self._fetched = small, fetched
+        self._gathered = Account(budget)
+
+    def batches(
+        self, batch_rows: int | None, chosen: RowRanges | NDArray[np.int64] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows or the ``chosen`` ones, ranges or ascending numbers.
+
+        At most ``batch_rows`` at a time and fewer where they take much memory. ``None`` makes one batch of them, or
+        several where one array does not hold as many strings or list elements.
+        """
+        try:
+            yield from self._batches(batch_rows, chosen)
+        except CorruptFileError as error:
+            error.locate(row_group=self._group.index)
+            if self._lost is None:
+                raise
+            self._lost.add(None, 0, max(self._group.num_rows, 0), error)
+        except ParquetError as error:
+            error.locate(row_group=self._group.index)
+            raise
+
+    def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
+        if self._lost is not None and self._are_others(self._lost):
+            return
+        rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
+        whole: dict[int, LeafColumn] = {}
+        if self._fetched is not None:
+            small = self._small.read(self._fetched, self._gathered)
+            self._fetched = None
+            if small and (batch := self._assembled(small)) is not None:
+                yield batch
+                return
+            if self._lost is None:  # rows that damage costs another column are cut from the pages of all
+                whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
+            else:
+                self._gathered.settle(0)
+        is_replaced = self._lost is not None and self._options.invalid_utf8 == "replace"
+        if self._options.invalid_values == "null" or is_replaced:
+            self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(whole))
+        readers = self._readers(chosen, whole)
+        most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
+        claimed = sum(reader.row_bytes for reader in readers.values())
+        at_once = most if batch_rows is None else min(most, max(self._budget.rows_of(claimed), _FEW_ROWS))
+        if whole and at_once < most:
+            whole, readers = {}, self._without_whole(chosen)
+        sizes = {
+            index: reader.size * reader.pages_rows // max(self._group.num_rows, 1) * at_once // max(_count(rows), 1)
+            for index, reader in readers.items()
+        }
+        below = [_bytes_to_assemble(top, sizes) for top in self._shapes]
+        work = [max(reader.work, 0) * at_once // max(self._group.num_rows, 1) for reader in readers.values()]
+        jobs = len(readers) if sum(sizes.values()) > SMALL * len(readers) else 1
+        queue: Any = NumberQueue(rows) if isinstance(rows, np.ndarray) else RowQueue(rows)
+        is_prefix, returned, indexes = True, 0, self._group.indexes
+        with Workers(self._options.threads, jobs) as workers:
+            while queue:
+                part = queue.take(at_once)
+                count = _count(part)
+                taken = workers.map(_take, readers.values(), repeat(part), sizes=work)
+                try:
+                    columns = {**whole, **dict(zip(readers, taken, strict=True))}
+                    columns |= {index: self._plain(columns[index]) for index in self._viewed}
+                    columns |= {index: self._converted(index, columns[index], part) for index in self._typed}
+                    _check_elements(columns)
+                    self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
+                except InvalidValueError as error:
+                    leaf = error.leaf
+                    if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
+                        raise
+                    queue.give_back(part)
+                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    continue
+                except OffsetIndexError as error:
+                    if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
+                        raise  # rows may have been chosen or returned by what the index states
+                    error.locate(row_group=self._group.index, path=self._group.path)
+                    indexes.ignore_pages(error)
+                    queue.give_back(part)
+                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    continue
+                except MemoryLimitError as error:
+                    too_long = isinstance(error, ArrayLimitError)
+                    is_hopeless = (batch_rows is None and not too_long) or count == 1 or error.is_final
+                    if not self._view_leaves(expanding_only=not too_long) and is_hopeless:
+                        raise
+                    if (batch_rows is not None or too_long) and not isinstance(error, ExpansionError):
+                        at_once = max(count // _FEWER, 1)
+                    self._passed_rows = at_once if too_long else None
+                    queue.give_back(part)
+                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    continue
+                if batch_rows is not None and queue:
+                    found = sum(column.nbytes for column in columns.values()) // count
+                    at_once = min(most, 2 * at_once, max(self._budget.rows_of(found), 1))
+                columns, kept = self._without_lost(readers, columns, part)
+                made = workers.map(
+                    assemble, self._shapes, repeat(columns), repeat(self._options), self._schema.types, sizes=below
+                )
+                arrays = list(made)
+                del columns, taken, made
+                self._hand_over(readers, arrays)
+                returned += count
+                is_prefix = is_prefix and _end(part) == returned
+                if kept:
+                    yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
+            for reader in readers.values():
+                reader.check_end()
+
+    def _are_others(self, lost: Losses) -> bool:
+        """Do chunks share bytes with others? Their values may be those of the others, and cost the row group."""
+        found = False
+        for leaf in self._leaves:
+            index = leaf.node.leaf_start
+            other = self._places.taken_by(self._group.index, index)
+            if other is not None:
+                name = self._group.schema.leaves[other[1]].dotted
+                message = f"the footer has it share bytes with {name} in row group {other[0]}"
+                lost.add(leaf.node.dotted, 0, max(self._group.num_rows, 0), CorruptFileError(message))
+                found = True
+        return found
+
+    def _assembled(self, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
+        """The row group as one batch, of leaves that were ``found``; None where some are not, or take much memory."""
+        rows = self._group.num_rows
+        if len(found) < len(self._leaves) or rows > max(self._budget.rows_of(0), _FEW_ROWS):
+            return None
+        if self._small.are_shown:
+            arrays = [found[leaf.node.leaf_start] for leaf in self._leaves]
+            self._hand_over({}, arrays)
+            return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        whole = {index: LeafColumn(None, None, array) for index, array in found.items()}
+        try:
+            self._assembling.take(sum(assembled_bytes(top, whole) for top in self._shapes))
+        except MemoryLimitError:
+            self._assembling.settle(0)
+            return None
+        kinds = self._schema.types
+        arrays = [assemble(top, whole, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
+        self._hand_over({}, arrays)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _view_leaves(self, *, expanding_only: bool) -> bool:
+        """Decode strings as views from now on, and copy the values of a batch only; false if that changes nothing.
+
+        One page may hold more strings than an array, or refer to a long dictionary entry very often. With
+        ``expanding_only`` the strings are those of chunks with a dictionary.
+        """
+        found = {
+            leaf.node.leaf_start for leaf in self._leaves
+            if not leaf.viewed and is_viewable(leaf.node) and not (expanding_only and not self._may_expand(leaf))
+        }
+        self._viewed |= found
+        self._leaves = [
+            replace(leaf, encoded=False, viewed=True) if leaf.node.leaf_start in found else leaf
+            for leaf in self._leaves
+        ]
+        return bool(found)
+
+    def _may_expand(self, leaf: LeafShape) -> bool:
+        """Whether the pages of a leaf may be indices into a dictionary."""
+        return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
+
+    def _defer(self, leaves: Collection[int]) -> bool:
+        """Convert the values of ``leaves`` from their stored form from now on, a batch at a time; false without any."""
+        typed = {
+            leaf.node.leaf_start: leaf for leaf in self._leaves
+            if leaf.node.leaf_start in leaves and may_be_invalid(leaf.node)
+        }
+        self._typed |= typed
+        self._leaves = [as_stored(leaf) if leaf.node.leaf_start in typed else leaf for leaf in self._leaves]
+        return bool(typed)
+
+    def _converted(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
+        """The column of rows ``part`` with values of its type in the place of stored ones."""
+        shape = self._typed[index]
+        is_own = any(index in outside_annotations(top) for top in self._shapes)
+        options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
+        try:
+            array, count = converted(shape, column.array, options)
+        except InvalidValueError as error:
+            error.leaf = index
+            error.locate(column=shape.node.dotted)
+            if error.slot is not None:
+                numbers = part if isinstance(part, np.ndarray) else row_numbers(part)
+                row = int(numbers[column.row_of_slot(error.slot, shape.slot_level)])
+                error.message = f"row {row} of the row group: {error.message}"
+            raise
+        if count and self._budget.usage is not None:
+            self._budget.usage.nullified(count)
+        return LeafColumn(column.repetition, column.definition, array)
+
+    def _plain(self, column: LeafColumn) -> LeafColumn:
+        """The column with a copy of its values in the place of views."""
+        size = viewed_bytes(column.array)
+        if size > buffers.ARRAY_BYTES:
+            raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
+        self._assembling.take(size + 4 * len(column.array))
+        return LeafColumn(column.repetition, column.definition, column.array.cast(normal(column.array.type)))
+
+    def _without_lost(
+        self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: _Rows
+    ) -> tuple[dict[int, LeafColumn], int]:
+        """The columns without the rows that damage cost, and how many rows are left."""
+        count = _count(part)
+        for index, column in columns.items():
+            if column.rows != count:
+                raise CorruptFileError(
+                    f"a column chunk ends {count - column.rows} rows before its row group",
+                    column=self._group.schema.leaves[index].dotted,
+                )
+        if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.outside(part)) is None:
+            return columns, count
+        columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
+        return columns, sum(last - first for first, last in ranges)
+
+    def _hand_over(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
+        for reader in readers.values():
+            reader.let_go()
+        self._assembling.settle(0)
+        self._gathered.settle(0)
+        if self._kept is not None:
+            self._kept.take(sum(array.get_total_buffer_size() for array in arrays))
+
+    def _reopened(
+        self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
+    ) -> dict[int, ColumnReader]:
+        """The columns opened again, which skip the rows that were returned."""
+        self._assembling.settle(0)
+        workers.abandon()
+        for reader in readers.values():
+            reader.close()
+        return self._without_whole(chosen)
+
+    def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
+        """All columns, none of them decoded whole."""
+        self._gathered.settle(0)
+        return self._readers(chosen, ())
+
+    def _readers(self, chosen: _Rows | None, whole: Collection[int]) -> dict[int, ColumnReader]:
+        """The columns but those that were decoded ``whole``, opened at their first row, by their index."""
+        group, lost = self._group, self._lost
+        assert group.source is not None
+        leaves = [leaf for leaf in self._leaves if leaf.node.leaf_start not in whole] if whole else self._leaves
+        chunks = [group.chunk(leaf.node) for leaf in leaves]
+        if self._options.second_copies:
+            chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
+        pages: dict[int, PageSelection] = {}
+        # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
+        if chosen is not None and lost is None:
+            pages = self._chosen_pages(chunks, chosen)
+        complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
+        ranges = [(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete]
+        parts = [part for part in pages.values() if isinstance(part, ChosenPages)]
+        together = [part.ranges for part in parts]
+        if not _are_held(together):
+            parts, together = [], []
+        spans = spans_of([*ranges, *chain.from_iterable(together)])
+        fetched = iter(spans[len(ranges) :])
+        for part, places in zip(parts, together, strict=True):
+            part.hold(list(islice(fetched, len(places))))
+        for chunk, span in zip(complete, spans, strict=False):
+            pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
+        return {
+            leaf.node.leaf_start: self._kind(leaf)(
+                leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
+                checksums=self._options.checksums, passed_rows=self._passed_rows, decryptor=chunk.decryptor,
+                lean=not (leaf.viewed or leaf.encoded) and is_viewable(leaf.node) and self._may_expand(leaf),
+            )
+            for leaf, chunk in zip(leaves, chunks, strict=True)
+        }
+
+    def _kind(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
+        """What reads a column: past its damage where that is asked for."""
+        lost = self._lost
+        return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted))
+
+    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
+        """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
+        group = self._group
+        assert group.source is not None
+        if group.indexes is not None and group.trust_statistics:
+            group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
+        pages: dict[int, PageSelection] = {}
+        for chunk in chunks:
+            known = chunk.page_places
+            if known is not None:
+                source = chunk.source(group.source)
+                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
+        return pages
+
+
+def _take(reader: ColumnReader, rows: _Rows) -> LeafColumn:
+    return reader.take_at(rows) if isinstance(rows, np.ndarray) else reader.take(rows)
+
+
+def _count(rows: _Rows) -> int:
+    return len(rows) if isinstance(rows, np.ndarray) else sum(map(len, rows))
+
+
+def _end(rows: _Rows) -> int:
+    """The row after the last of ``rows``, which are not empty."""
+    return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
+
+
+def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
+    """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
+    is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
+    return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
+
+
+def _are_held(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
+    """Are these fetched together, all columns at once: within their files, and few enough to be held?"""
+    found = list(chain.from_iterable(ranges))
+    within = all(0 <= offset <= source.size - length for source, (offset, length) in found)
+    return within and sum(length for _, (_, length) in found) <= STREAMED_BYTES
+
+
+def _check_elements(columns: Mapping[int, LeafColumn]) -> None:
+    """Raise ``ArrayLimitError`` for lists of more elements than one array holds."""
+    if any(column.repetition is not None and column.entries > buffers.ARRAY_BYTES for column in columns.values()):
+        raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} list elements in one batch")
+
+
+def rows_of(group: RowGroup) -> int:
+    """Rows of the group. Raises ``CorruptFileError`` where it claims fewer than none."""
+    if group.num_rows < 0:
+        raise CorruptFileError(f"a row group of {group.num_rows} rows", row_group=group.index)
+    return group.num_rows
+
+
+def _empty(rows: int) -> pa.RecordBatch:
+    """A batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

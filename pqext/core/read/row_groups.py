@@ -1,0 +1,107 @@
+"""The row groups of a file, made when they are asked for: there may be a million."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import overload
+
+from pqext.core.base.budget import Budget
+from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.format import metadata as structures
+from pqext.core.format.thrift import LazyStructs
+from pqext.core.kernels.summary import rows_in
+from pqext.core.read.row_group import RowGroup
+from pqext.core.read.row_group_reader import rows_of
+from pqext.core.schema.shape import LeafShape
+
+_KEPT = 256
+"""Row groups that are kept, with what was read of their indexes and filters."""
+_KEPT_CHUNKS = 1 << 14
+"""Column chunks that kept row groups hold together, unless the last one alone has more."""
+_SHARED_ROWS = 1 << 10
+"""Rows of a row group that may share its chunks with any number of others."""
+
+
+def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterable[RowGroup]]) -> int:
+    """The rows of all row groups, by what a footer stores of them if that is plain, or else as they are ``made``.
+
+    Raises ``CorruptFileError`` for one of negative size.
+    """
+    index = stored.untouched if isinstance(stored, LazyStructs) else None
+    rows = getattr(stored, "rows", None) if index is None else rows_in(index)
+    return sum(map(rows_of, made())) if rows is None else rows
+
+
+class RowGroups(Sequence[RowGroup]):
+    """``count`` row groups, each made by ``make`` from its ``index``; those asked for last are kept.
+
+    ``places`` are the byte ranges of their column chunks.
+    """
+
+    def __init__(self, count: int, make: Callable[..., RowGroup], places: ChunkPlaces) -> None:
+        self._count = count
+        self._make = make
+        self.places = places
+        self._kept: OrderedDict[int, RowGroup] = OrderedDict()
+        self._lock = threading.Lock()
+        self._last: RowGroup | None = None
+        self._chunks = 0
+        """Column chunks that kept row groups held when each was the last: older ones seldom come by more."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[RowGroup]:
+        return (self[index] for index in range(self._count))
+
+    @overload
+    def __getitem__(self, index: int) -> RowGroup: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RowGroup]: ...
+    def __getitem__(self, index: int | slice) -> RowGroup | list[RowGroup]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(self._count))]
+        if not -self._count <= index < self._count:
+            raise IndexError(f"row group {index} of a file with {self._count}")
+        index %= self._count
+        found = self._kept.get(index)
+        if found is None:
+            with self._lock:
+                if self._last is not None:
+                    self._chunks += len(self._last.known)
+                found = self._last = self._kept.setdefault(index, self._make(index=index))
+                if len(self._kept) > _KEPT or self._chunks > _KEPT_CHUNKS:
+                    self._let_go()
+        return found
+
+    def checked(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
+        """The row group ``index``, of which ``leaves`` are about to be read.
+
+        Raises ``LimitError`` if it and others that were about to be read have more rows in total than the budget has
+        bytes and name one column chunk: a few bytes in the file state any number of rows.
+        """
+        group, shared = self[index], 0
+        with suppress(ParquetError):  # the reader raises it, or skips the row group
+            if budget.usage is not None and leaves and group.num_rows > _SHARED_ROWS:
+                chunk = group.chunk(leaves[0].node)
+                shared = budget.usage.shared_rows((chunk.file_path, chunk.byte_range[0]), index, group.num_rows)
+        if shared > budget.room:
+            raise LimitError(
+                f"row groups that share one column chunk state {shared} rows, more than memory_bytes",
+                path=group.path, row_group=index,
+            )  # fmt: skip
+        return group
+
+    def _let_go(self) -> None:
+        """Keep as many row groups and column chunks as may be, and a part less, so that this is seldom done."""
+        self._chunks = sum(len(group.known) for group in self._kept.values())
+        most = _KEPT * 3 // 4
+        while len(self._kept) > 1 and (len(self._kept) > most or self._chunks > _KEPT_CHUNKS // 2):
+            self._chunks -= len(self._kept.popitem(last=False)[1].known)
+
+    def __repr__(self) -> str:
+        return f"<{self._count} row groups>"

@@ -1,0 +1,105 @@
+"""What files of one schema have in common: worked out for one of them, and found again for those that are opened next.
+
+Of a few schemas that are not wide, and only where nothing was said of the file in doing so: a warning or an error names
+the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from pqext.core.base.limits import Limits
+from pqext.core.footer.thrift_footer import Footer
+from pqext.core.format.thrift import LazyStructs
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.small_chunks import SmallLeaves
+from pqext.core.schema.adopted_columns import describer
+from pqext.core.schema.annotations import generation
+from pqext.core.schema.nodes import Schema
+from pqext.core.schema.shape import Shape
+
+_KEPT = 16
+_KEPT_ELEMENTS = 256
+_KEPT_CHOICES = 8
+_KEPT_BYTES = 64 << 10
+"""Of the footer, which a schema keeps in memory."""
+
+Key = tuple[int, bytes, tuple[tuple[str, str | None], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownColumns:
+    """Columns that are read together; ``passed_over`` are the annotations that are."""
+
+    shapes: tuple[Shape, ...]
+    arrow_schema: pa.Schema
+    passed_over: list[str]
+    small: SmallLeaves
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """The columns of a file as they are read with some options: ``every`` one, and choices that were read of late.
+
+    ``options`` are the given ones with what the file adds.
+    """
+
+    schema: Schema
+    options: ReadOptions
+    every: KnownColumns
+    _chosen: dict[tuple[str, ...], KnownColumns] = field(default_factory=dict)
+
+    def chosen(self, columns: Sequence[str]) -> KnownColumns | None:
+        """What was kept of ``columns``."""
+        try:
+            return self._chosen.get(tuple(columns))
+        except TypeError:  # they are no names
+            return None
+
+    def keep(self, columns: Sequence[str], known: KnownColumns) -> None:
+        """Keep what is ``known`` of ``columns``."""
+        if len(self._chosen) >= _KEPT_CHOICES:
+            self._chosen.clear()
+        self._chosen[tuple(columns)] = known
+
+    def small_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
+        """What decodes the small chunks of ``shapes``, where these were given by this."""
+        for known in (self.every, *list(self._chosen.values())):
+            if known.shapes is shapes:
+                return known.small
+        return None
+
+
+_recent: list[tuple[Key, ReadOptions, Limits, KnownSchema]] = []
+
+
+def key_of(footer: Footer) -> Key | None:
+    """What footers must have in common to have the same columns; ``None`` for those of which nothing is kept."""
+    elements: Sequence[object] = footer.metadata.schema
+    index = elements.untouched if isinstance(elements, LazyStructs) else None
+    if index is None or len(elements) > _KEPT_ELEMENTS or footer.length > _KEPT_BYTES or footer.decryptor is not None:
+        return None
+    pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])
+    key = generation(), index.raw(0, len(elements)), pairs
+    latest = _recent  # which other threads replace
+    if latest and latest[0][0] == key:  # as with most of many files
+        return latest[0][0]
+    return None if any(describer(name) is not None for name, _ in pairs) else key
+
+
+def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
+    """What was kept of a file with this key that was read alike."""
+    for known_key, known_options, known_limits, known in _recent:
+        if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
+            return known
+    return None
+
+
+def keep(key: Key, options: ReadOptions, limits: Limits, known: KnownSchema) -> None:
+    """Keep ``known`` for the next files that are read with ``options``."""
+    global _recent
+    if recall(key, options, limits) is None:
+        _recent = [(key, options, limits, known), *_recent[: _KEPT - 1]]

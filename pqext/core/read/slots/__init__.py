@@ -1,0 +1,1 @@
+"""Slots of a column: values and nulls gathered into Arrow buffers."""

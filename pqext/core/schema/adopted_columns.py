@@ -1,0 +1,110 @@
+"""Logical types of columns from a file's key-value metadata, such as those of GeoParquet's geometries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pqext.core.base.errors import AnnotationWarning, ParquetError
+from pqext.core.base.warn import warn_of_file
+from pqext.core.format.metadata import FieldRepetitionType, KeyValue, LogicalType
+from pqext.core.schema.annotations import DescribesFile, for_property
+from pqext.core.schema.nodes import Schema, SchemaNode
+
+
+def adopt(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
+    """Return ``schema`` with the logical types that key-value metadata gives to its top-level columns.
+
+    Metadata that cannot be understood is ignored with an ``AnnotationWarning``, which names the file at ``path``. So
+    is metadata that contradicts the schema.
+    """
+    pairs = list(pairs)
+    given: dict[str, LogicalType] = {}
+    for pair in pairs:
+        handler = describer(pair.key) if pair.value else None
+        if handler is not None and pair.value:
+            try:
+                properties = {other.key: other.value or "" for other in pairs}
+                adopted = handler.adopted(pair.value, lambda name: _column(schema, name), properties)
+                given |= adopted.types
+                for message in adopted.contradictions:
+                    warn_of_file(path, message, AnnotationWarning)
+            except ParquetError as error:
+                warn_of_file(path, f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
+    return _with_types(schema, given) if given else schema
+
+
+def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
+    """Key-value metadata that came with columns as a file of ``schema`` with other rows may carry it."""
+    found = dict(pairs)
+    for key, value in pairs.items():
+        handler = describer(key)
+        if handler is not None:
+            kept = handler.of_other_rows(value, schema.find)
+            if kept is None:
+                del found[key]
+            else:
+                found[key] = kept
+    return found
+
+
+def describer(key: str) -> DescribesFile | None:
+    """The handler whose columns the key-value metadata ``key`` tells of, if any."""
+    annotation = for_property(key)
+    if annotation is None:
+        return None
+    handler = annotation.load()
+    return handler if isinstance(handler, DescribesFile) else None
+
+
+def _with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
+    """Return ``schema`` with other logical types for the top-level columns of these names."""
+    columns: dict[int, SchemaNode] = {}
+    leaves: dict[int, SchemaNode] = {}
+    names = schema.root.child_names
+    for name, logical in given.items():
+        node = _column(schema, name)
+        if node is None:
+            continue
+        adopted = replace(node, logical_type=logical, is_adopted=True, declared_type=node.logical_type)
+        columns[names.index(name)] = adopted
+        if node.is_leaf:
+            leaves[node.leaf_start] = adopted
+    if not columns:
+        return schema
+    root = replace(schema.root, children=_Replaced(schema.root.children, columns, names))
+    return Schema(root, _Replaced(schema.leaves, leaves, ()))
+
+
+def _column(schema: Schema, name: str) -> SchemaNode | None:
+    """Return the top-level column of this name if it is the only one and not repeated."""
+    node = schema.root.child(name)
+    if node is None or node.repetition == FieldRepetitionType.REPEATED or not schema.root.is_unique(name):
+        return None
+    return node
+
+
+class _Replaced(Sequence[SchemaNode]):
+    """Nodes of which some are others; the rest are still made when they are asked for."""
+
+    def __init__(self, nodes: Sequence[SchemaNode], others: Mapping[int, SchemaNode], names: Sequence[str]) -> None:
+        self._nodes = nodes
+        self._others = others
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        place = index + len(self) if index < 0 else index
+        return self._others[place] if place in self._others else self._nodes[index]
+
+    def names(self) -> list[str]:
+        """The names of all nodes."""
+        return list(self._names)
+
+    def search(self, name: str) -> None:
+        """Nodes are not searched for one by one: their names are at hand."""

@@ -1,0 +1,148 @@
+"""Arrays of the types that Parquet shows as arrays of the types that the stored schema names."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import CorruptFileError, LimitError
+from pqext.core.schema.arrow_schema.types import type_of
+from pqext.core.schema.types.views import kept
+
+_MOST_FILLED = 1 << 30
+"""Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""
+_FEW = 1 << 22
+"""Elements that are looked up one by one; more are copied run by run."""
+_ADVICE = "; the file's ARROW:schema is wrong of this column, read it with arrow_schema=False"
+
+
+def array_of(array: pa.Array, original: pa.DataType) -> pa.Array:
+    """``array`` in the type that :func:`type_of` makes of its type and ``original``.
+
+    Raises ``CorruptFileError`` for values that this type does not hold.
+    """
+    wanted = type_of(_value_type(array.type), original)
+    return array if array.type == wanted else _as(array, wanted)
+
+
+def plain_container(shown: pa.DataType) -> pa.DataType:
+    """The struct, list or map type from which :func:`array_of` makes arrays of type ``shown``."""
+    types = pa.types
+    while isinstance(shown, pa.BaseExtensionType):
+        shown = shown.storage_type
+    if types.is_map(shown):
+        return pa.map_(shown.key_field, shown.item_field) if shown.keys_sorted else shown
+    is_other = (types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+    return pa.list_(shown.value_field) if any(is_kind(shown) for is_kind in is_other) else shown
+
+
+def elements_of_null(original: pa.DataType) -> int:
+    """Elements that a null list takes in arrays of :func:`array_of`."""
+    while isinstance(original, pa.BaseExtensionType):
+        original = original.storage_type
+    return int(original.list_size) if pa.types.is_fixed_size_list(original) else 0
+
+
+def _value_type(arrow: pa.DataType) -> pa.DataType:
+    return arrow.value_type if pa.types.is_dictionary(arrow) else arrow
+
+
+def _as(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    types = pa.types
+    if isinstance(wanted, pa.BaseExtensionType):
+        storage = wanted.storage_type
+        return wanted.wrap_array(array if array.type == storage else _as(array, storage))
+    if types.is_dictionary(wanted):
+        return _dictionary(array, wanted)
+    if types.is_timestamp(wanted) or types.is_duration(wanted):
+        return array.view(wanted)
+    if types.is_map(wanted):
+        keys, items = array.keys, array.items
+        pair = pa.struct([wanted.key_field, wanted.item_field])
+        entries = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, items])
+        return pa.Array.from_buffers(wanted, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
+    if types.is_fixed_size_list(wanted):
+        return _fixed_size(array, wanted)
+    if types.is_list_view(wanted) or types.is_large_list_view(wanted) or types.is_large_list(wanted):
+        return _listed(array, wanted)
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"{error}{_ADVICE}") from None
+
+
+def _dictionary(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    indices = array.indices
+    if indices.type != wanted.index_type:
+        try:
+            indices = indices.cast(wanted.index_type)
+        except pa.ArrowInvalid:
+            raise CorruptFileError(
+                f"a row group has more distinct values than {wanted.index_type} counts{_ADVICE}"
+            ) from None
+    return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=wanted.ordered, safe=False)
+
+
+def _listed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    types = pa.types
+    width = np.int32 if types.is_list_view(wanted) else np.int64
+    offsets = array.offsets.to_numpy().astype(width)
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    if types.is_large_list(wanted):
+        buffers = [validity, pa.py_buffer(offsets)]
+    else:
+        buffers = [validity, pa.py_buffer(offsets[:-1].copy()), pa.py_buffer(np.diff(offsets))]
+    return pa.Array.from_buffers(wanted, len(array), buffers, children=[array.values])
+
+
+def _fixed_size(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    size, count = wanted.list_size, len(array)
+    offsets = array.offsets.to_numpy()
+    present = array.is_valid().to_numpy(zero_copy_only=False)
+    lengths = np.diff(offsets)
+    if (lengths[present] != size).any():
+        found = lengths[present]
+        raise CorruptFileError(f"a list of {found[found != size][0]} elements in a column of {wanted}{_ADVICE}")
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    values = array.values
+    if validity is not None or lengths[~present].any():
+        if (count - int(present.sum())) * size > _MOST_FILLED:
+            raise LimitError(f"null lists of {size} elements that take too much memory{_ADVICE}")
+        values = _filled(values, offsets, present, size)
+    else:
+        first, last = (int(offsets[0]), int(offsets[-1])) if count else (0, 0)
+        values = values.slice(first, last - first)
+    return pa.Array.from_buffers(wanted, count, [validity], children=[values])
+
+
+def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """The rows of ``batch`` where ``mask`` is true, of types that Arrow itself does not filter too."""
+    try:
+        return batch.filter(mask)
+    except pa.ArrowNotImplementedError:
+        flags = mask.fill_null(False).to_numpy(zero_copy_only=False)
+        return pa.RecordBatch.from_arrays([kept(column, flags) for column in batch.columns], schema=batch.schema)
+
+
+def _filled(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[np.bool_], size: int) -> pa.Array:
+    """``size`` elements for each list, nulls for those that are not ``present``."""
+    if isinstance(values, pa.ExtensionArray):
+        return values.type.wrap_array(_filled(values.storage, offsets, present, size))
+    if len(present) * size <= _FEW:
+        places = (offsets[:-1, None].astype(np.int64) + np.arange(size)).reshape(-1)
+        with suppress(pa.ArrowNotImplementedError):  # of views
+            return values.take(pa.array(places, mask=~np.repeat(present, size)))
+    runs = [values[:0]]
+    edges = [0, *(np.flatnonzero(np.diff(present)) + 1).tolist(), len(present)]
+    for start, stop in pairwise(edges):
+        if start < stop and present[start]:  # between two null lists all elements follow one another
+            runs.append(values[int(offsets[start]) : int(offsets[stop])])
+        elif start < stop:
+            runs.append(pa.nulls((stop - start) * size, values.type))
+    return pa.concat_arrays(runs)

@@ -1,0 +1,70 @@
+"""The option ``strings``: string and binary columns shown as dictionaries or as views; and indices of dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import Type
+from pqext.core.options.read_write import StringForm
+from pqext.core.schema.annotations import EXTENSION_NAME
+from pqext.core.schema.arrow_schema.types import has_narrow_indices
+from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
+
+
+def strings_as(shape: Shape, form: StringForm, wanted: Callable[[LeafShape], bool] | None = None) -> Shape:
+    """``shape`` with its string and binary leaves in ``form``, nested ones too; ``"string"`` changes none.
+
+    What an annotation or an Arrow extension type shows keeps its own type, and a noted dictionary its type of indices.
+    ``wanted`` chooses among the leaves.
+    """
+    if form == "string" or shape.annotation is not None or _is_extension(shape.original):
+        return shape
+    if isinstance(shape, GroupShape):
+        return replace(shape, children=tuple(strings_as(child, form, wanted) for child in shape.children))
+    if isinstance(shape, ListShape):
+        return replace(shape, element=strings_as(shape.element, form, wanted))
+    assert isinstance(shape, LeafShape)
+    plain = _plain_type(shape)
+    if plain is None or (shape.encoded and form == "dictionary") or (wanted is not None and not wanted(shape)):
+        return shape
+    asked = pa.dictionary(pa.int32(), plain) if form == "dictionary" else _VIEWS[plain]
+    metadata = None if shape.original is None else shape.original.metadata
+    field = pa.field("", asked, metadata=metadata)
+    return replace(shape, original=field, encoded=form == "dictionary", viewed=form == "view")
+
+
+_VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+
+
+def with_wide_indices(shape: Shape) -> Shape:
+    """``shape`` whose dictionaries have indices of 32 bits at least: other files may have more values than its own."""
+    if isinstance(shape, GroupShape):
+        return replace(shape, children=tuple(map(with_wide_indices, shape.children)))
+    if isinstance(shape, ListShape):
+        return replace(shape, element=with_wide_indices(shape.element))
+    original = shape.original
+    if original is None or not pa.types.is_dictionary(original.type) or not has_narrow_indices(original.type):
+        return shape
+    wide = pa.dictionary(pa.int32(), original.type.value_type, original.type.ordered)
+    return replace(shape, original=original.with_type(wide))
+
+
+def _plain_type(shape: LeafShape) -> pa.DataType | None:
+    """The type of a leaf of strings or byte arrays."""
+    if shape.node.physical_type != Type.BYTE_ARRAY:
+        return None
+    try:
+        found = shape.node.leaf_type.arrow_type()
+    except ParquetError:  # said when the column is read
+        return None
+    return found if found in _VIEWS else None
+
+
+def _is_extension(original: pa.Field | None) -> bool:
+    if original is None:
+        return False
+    return isinstance(original.type, pa.BaseExtensionType) or EXTENSION_NAME in (original.metadata or {})

@@ -1,0 +1,147 @@
+"""How the schemas of two files differ, in words for people: columns, their types, and how they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.text import visible
+from pqext.core.format.metadata import LogicalType, Type
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import Schema, SchemaNode, told_type
+from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
+
+_SHOWN = 5
+"""Columns that are named one by one."""
+
+
+def difference(first: Schema, other: Schema, where: str, *, alike: bool = False) -> str | None:
+    """How ``other`` differs from ``first``, which messages call ``where``; None where rows of both fit together.
+
+    Names of roots are no difference. With ``alike`` neither are annotations that say the same in other words, names
+    within lists and maps, and field ids that only ``first`` has.
+    """
+    mine, theirs = first.root.child_names, other.root.child_names
+    missing = [name for name in mine if name not in theirs]
+    extra = [name for name in theirs if name not in mine]
+    told = []
+    if missing:
+        told.append(f"{_columns(missing)} missing")
+    if extra:
+        told.append(f"{_columns(extra)} not in {where}")
+    if not told and list(mine) != list(theirs):
+        return f"the columns are {_listed(theirs)} instead of {_listed(mine)}"
+    # Several columns may have one name.
+    pairs = zip(first.root.children, map(other.root.child, mine) if told else other.root.children, strict=True)
+    differences = (_unlike(shape.of(one), shape.of(same), alike) for one, same in pairs if same is not None)
+    unlike = [found for found in differences if found is not None]
+    told += unlike[:_SHOWN]
+    if len(unlike) > _SHOWN:
+        told.append(f"{len(unlike) - _SHOWN} more columns differ")
+    return "; ".join(told) or None
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column {_listed(names)} is" if len(names) == 1 else f"columns {_listed(names)} are"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(repr(visible(name)) for name in names[:_SHOWN]) + more
+
+
+def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
+    """How a column differs, or the first of its parts that does."""
+    column = f"column {visible(mine.node.dotted)!r}"
+    if _kind(mine) != _kind(theirs):
+        found, wanted = _words(theirs), _words(mine)
+        if found == wanted:  # Arrow has one type for both
+            found, wanted = (one.node.logical_name or found for one in (theirs, mine))
+        cast = ": cast it to pyarrow.json_()" if wanted == "JSON" and found == "STRING" else ""
+        return f"{column} has type {found} instead of {wanted}{cast}"
+    within = _parts_unlike(mine, theirs, alike)
+    if within is not None:
+        if mine.node.logical_name == "VARIANT":
+            unwritten = "that is laid out as pqext does not write it; pqext reshred makes a file that takes rows"
+            return f"{column} is a VARIANT {unwritten if alike else 'that is shredded otherwise'}"
+        return within
+    if mine.nullable != theirs.nullable:
+        return f"{column} is {_repetition(theirs)} instead of {_repetition(mine)}"
+    ids = mine.node.field_id, theirs.node.field_id
+    if ids[0] != ids[1] and not (alike and None in ids):
+        return f"{column} has {_id(ids[1])} instead of {_id(ids[0])}"
+    if isinstance(mine, LeafShape) and _stored(mine.node) != _stored(theirs.node):
+        return f"{column}, {_words(mine)}, is stored as {_stored(theirs.node)} instead of {_stored(mine.node)}"
+    if isinstance(mine, ListShape) and isinstance(theirs, ListShape) and _levels(mine) != _levels(theirs):
+        return f"{column} is a list of another layout"
+    if not alike and mine.node.logical_type != theirs.node.logical_type:
+        return f"{column} has another annotation for the same type"
+    return None
+
+
+def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
+    """How parts of a struct, list or map differ whose kind is the same."""
+    if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
+        names = [[child.node.name for child in one.children] for one in (mine, theirs)]
+        if names[0] != names[1]:
+            name = visible(mine.node.dotted)
+            return f"column {name!r} has the fields {_listed(names[1])} instead of {_listed(names[0])}"
+        pairs = zip(mine.children, theirs.children, strict=True)
+        return next((found for pair in pairs if (found := _unlike(*pair, alike)) is not None), None)
+    if isinstance(mine, ListShape) and isinstance(theirs, ListShape):
+        if mine.is_map and isinstance(mine.element, GroupShape) and isinstance(theirs.element, GroupShape):
+            pairs = zip(mine.element.children, theirs.element.children, strict=False)
+            return next((found for pair in pairs if (found := _unlike(*pair, alike)) is not None), None)
+        if not alike and mine.element.node.path != theirs.element.node.path:
+            found, wanted = visible(theirs.element.node.dotted), visible(mine.element.node.dotted)
+            return f"column {wanted!r} is called {found!r}"
+        return _unlike(mine.element, theirs.element, alike)
+    return None
+
+
+def _kind(one: Shape) -> object:
+    """What two columns of the same type have in common, whatever their parts are."""
+    if isinstance(one, ListShape):
+        return "map" if one.is_map else "list"
+    if isinstance(one, GroupShape):
+        return "group", one.node.logical_type if one.annotation is not None else None, one.node.logical_name == "FILE"
+    return _meaning(one.node)
+
+
+def _meaning(node: SchemaNode) -> tuple[LogicalType | None, object]:
+    """The logical type, and the Arrow type of what has none; integers that a physical type has anyway have none."""
+    found = node.logical_type
+    integer = None if found is None else found.INTEGER
+    if integer is not None and integer.isSigned and integer.bitWidth == _WIDTHS.get(node.physical_type):
+        found = None
+    return found, node.leaf_type.physical_arrow() if found is None else None
+
+
+_WIDTHS: dict[Type | None, int] = {Type.INT32: 32, Type.INT64: 64}
+
+
+def _words(one: Shape) -> str:
+    """The type of a column as users know it."""
+    try:
+        arrow = str(one.field(ReadOptions()).type)
+    except ParquetError:
+        arrow = "one that cannot be read"
+    return visible(told_type(one.node, arrow))[:200]
+
+
+def _levels(one: ListShape) -> tuple[int, int, int]:
+    return one.value_level, one.element_level, one.element_repetition
+
+
+def _repetition(one: Shape) -> str:
+    return "nullable" if one.nullable else "NOT NULL"
+
+
+def _id(found: int | None) -> str:
+    return "no field id" if found is None else f"field id {found}"
+
+
+def _stored(node: SchemaNode) -> str:
+    assert node.physical_type is not None
+    return node.physical_type.name + (f"({node.type_length})" if node.type_length is not None else "")

@@ -1,0 +1,94 @@
+"""The calendar of a file's dates and instants, which Spark states in key-value metadata.
+
+Each leaf of dates or instants in the legacy calendar carries it, so that values and what bounds them are converted
+wherever they are read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.format.metadata import FileMetaData, KeyValue, Type
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema.lazy_tree import from_elements
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.types.legacy_calendar import DATES, INT96, KEYS, VERSION, ZONE, LegacyCalendar
+
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
+
+
+class Calendars(NamedTuple):
+    """The legacy calendar of dates and INT64 instants, and that of INT96 instants; None where a file has another."""
+
+    dates: LegacyCalendar | None = None
+    int96: LegacyCalendar | None = None
+
+    def of(self, leaf: SchemaNode) -> LegacyCalendar | None:
+        """The calendar of a leaf, if its values depend on one. Local timestamps do not: Spark never converts them."""
+        if leaf.physical_type == Type.INT96:
+            return self.int96 if leaf.logical_type is None else None
+        member = leaf.leaf_type.member
+        instants = leaf.logical_type.TIMESTAMP if leaf.logical_type is not None and member == "TIMESTAMP" else None
+        return self.dates if member == "DATE" or (instants is not None and instants.isAdjustedToUTC) else None
+
+
+GREGORIAN = Calendars()
+
+
+def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Calendars:
+    """The calendars of a file with these key-value pairs; ``timezone`` is that of a writer who states none.
+
+    Spark before 3.0 knew the legacy calendar alone, and before 3.1 for INT96. Files of other writers have none.
+    """
+    stated = {pair.key: pair.value or "" for pair in pairs if pair.key in KEYS}
+    version = _VERSION.match(stated.get(VERSION, ""))
+    if version is None:
+        return GREGORIAN
+    number = int(version[1]), int(version[2])
+    calendar = LegacyCalendar(stated.get(ZONE) or timezone)
+    return Calendars(
+        calendar if DATES in stated or number < (3, 0) else None,
+        calendar if INT96 in stated or number < (3, 1) else None,
+    )
+
+
+def carried(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
+    """The pairs that hold for values as they are read: without those of a calendar from which values are converted."""
+    is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
+    return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
+
+
+def with_calendars(schema: Schema, pairs: Iterable[KeyValue], options: ReadOptions) -> Schema:
+    """``schema`` with the calendar of each leaf whose values the ``options`` let be converted."""
+    if options.legacy_calendar == "stored":
+        return schema
+    calendars = calendars_of(pairs, options.legacy_timezone)
+    if calendars == GREGORIAN or not any(calendars.of(leaf) for leaf in schema.leaves):
+        return schema
+    return Schema.of(_with_calendars(schema.root, calendars))
+
+
+def _with_calendars(node: SchemaNode, calendars: Calendars) -> SchemaNode:
+    if node.is_leaf:
+        calendar = calendars.of(node)
+        return node if calendar is None else replace(node, calendar=calendar)
+    return replace(node, children=tuple(_with_calendars(child, calendars) for child in node.children))
+
+
+def legacy_leaves(metadata: FileMetaData) -> dict[str, LegacyCalendar]:
+    """The calendars of the leaves of a file that are in the legacy calendar, by dotted path.
+
+    Dates do not depend on a time zone.
+    """
+    calendars = calendars_of(metadata.key_value_metadata or ())
+    if calendars == GREGORIAN:
+        return {}
+    leaves = from_elements(metadata.schema, DEFAULT_LIMITS).leaves
+    found = {leaf.dotted: calendars.of(leaf) for leaf in leaves}
+    dates = {leaf.dotted for leaf in leaves if leaf.logical_name == "DATE"}
+    found = {path: LegacyCalendar() if path in dates and calendar else calendar for path, calendar in found.items()}
+    return {path: calendar for path, calendar in found.items() if calendar is not None}

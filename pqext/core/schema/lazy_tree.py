@@ -1,0 +1,301 @@
+"""The schema of a file as a tree whose nodes are made when they are asked for.
+
+A kernel follows the footer's depth-first list and finds what is no tree; a wide file then costs an object for
+each column that is used, not for each that exists. Implements nested encoding (maximum levels from the schema).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.format.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.format.thrift import LazyStructs
+from pqext.core.kernels import schema_tree as kernel
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.types import logical
+
+_SOUGHT = 16
+"""Names that are searched for among all children; an index of them is made for more."""
+_REPETITIONS = tuple(FieldRepetitionType)
+
+
+def from_elements(
+    elements: Sequence[SchemaElement], limits: Limits = DEFAULT_LIMITS, path: str | None = None, *,
+    strict: bool = True,
+) -> Schema:  # fmt: skip
+    """Build the tree from the footer's depth-first list of elements; ``path`` names the file in later errors.
+
+    Groups without any column are omitted unless ``strict``: no column chunk belongs to them.
+
+    Raises ``CorruptFileError`` when the list is no tree and ``LimitError`` when it is too deep. What is wrong
+    with a single column, such as a physical type that is not known, is raised when that column is asked for.
+    """
+    if not elements:
+        raise CorruptFileError("the schema has no root")
+    try:
+        tree = Tree(elements, limits, path)
+    except CorruptFileError:
+        columns = [] if strict else _without_empty_groups(elements)
+        if len(columns) in (0, len(elements)):
+            raise
+        tree = Tree(columns, limits, path)
+    root = tree.node(0, None)
+    return Schema(root, Leaves(len(tree.leaf_elements), root))
+
+
+def _without_empty_groups(elements: Sequence[SchemaElement]) -> list[SchemaElement]:
+    """The elements of a schema without groups that contain no leaf at any depth."""
+    retained: list[SchemaElement] = []
+    subtrees: list[bool] = []
+    """Whether the subtrees that follow the element contain a leaf, the nearest last."""
+    for element in reversed(list(elements)):
+        count = element.num_children or 0
+        if element.type is not None and not count:
+            retained.append(element)
+            subtrees.append(True)
+            continue
+        if not 0 <= count <= len(subtrees):
+            return list(elements)  # not a tree, as the caller reports
+        children = [subtrees.pop() for _ in range(count)]
+        subtrees.append(any(children))
+        if any(children):
+            group = copy(element)
+            group.num_children = sum(children)
+            retained.append(group)
+    return retained[::-1]
+
+
+class Tree:
+    """Levels and places of all elements, as arrays, and the names.
+
+    They may be a part of a schema, below a root made for them, whose leaves begin with the one numbered ``base``.
+    """
+
+    def __init__(
+        self, elements: Sequence[SchemaElement], limits: Limits, path: str | None, base: int = 0
+    ) -> None:
+        self.elements, self.base = elements, base
+        self._file = path
+        index = elements.untouched if isinstance(elements, LazyStructs) else None
+        found = kernel.elements(index) if index is not None else _columns(elements)
+        self.names, odd, children, repetition, typed = found
+        if odd >= 0:
+            raise CorruptFileError(f"the name of field {elements[odd].name!r} is not UTF-8")
+        self.counts: Sequence[int] = memoryview(children.data)
+        self.repetitions: Sequence[int] = memoryview(repetition.data)
+        fault, at, arrays = kernel.levels(children, repetition, typed, limits.schema_depth)
+        self.definition, self.repetition, self.first_leaf, self.last_leaf, self.end, self.leaf_elements = arrays
+        if fault:
+            self._refuse(fault, at, limits)
+
+    def _refuse(self, fault: str, at: int, limits: Limits) -> None:
+        if fault == "missing":
+            raise CorruptFileError("a group of the schema has fewer children than it claims")
+        if fault == "deep":
+            raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth} levels")
+        if fault == "left":
+            raise CorruptFileError(f"the schema holds {len(self.names) - at} elements that belong to no group")
+        # The groups around it are those that were not closed yet; element 0 is the root.
+        opened = [i for i in range(1, at) if not self.end[i]]
+        place = ".".join(self.names[i] for i in (*opened, at) if i) or "the root"
+        wrong = "no valid repetition type" if fault == "repetition" else "neither a type nor children"
+        raise CorruptFileError(f"{place} has {wrong}", column=place)
+
+    def node(self, at: int, parent: tuple[str, ...] | None) -> SchemaNode:
+        """The node of one element; ``parent`` is the path above, None for the root."""
+        element = self.elements[at]
+        path = () if parent is None else (*parent, element.name)
+        count = self.counts[at]
+        try:
+            physical = _physical(element, path) if parent is not None and not count else None
+        except ParquetError as error:
+            error.locate(path=self._file)
+            raise
+        return SchemaNode(
+            name=element.name,
+            repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[max(self.repetitions[at], 0)],
+            children=Children(self, at, path) if count else (),
+            physical_type=physical,
+            type_length=element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None,
+            logical_type=logical.from_element(element),
+            field_id=element.field_id,
+            path=path,
+            max_definition_level=self.definition[at],
+            max_repetition_level=self.repetition[at],
+            leaf_start=self.base + self.first_leaf[at],
+            leaf_stop=self.base + self.last_leaf[at],
+        )
+
+
+def _columns(
+    elements: Sequence[SchemaElement],
+) -> tuple[Sequence[str], int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
+    """What the kernel reads from a serialised list, from structures."""
+    names = [element.name for element in elements]
+    odd = (at for at, name in enumerate(names) if not name.isascii() and any("\ud800" <= x <= "\udfff" for x in name))
+    kinds = [element.repetition_type for element in elements]
+    return (
+        names,
+        next(odd, -1),
+        np.array([element.num_children or 0 for element in elements], np.int32),
+        np.array([-1 if kind is None else kind if 0 <= kind <= 2 else -2 for kind in kinds], np.int8),
+        np.array([element.type is not None for element in elements], np.uint8),
+    )
+
+
+class _Nodes(Sequence[SchemaNode]):
+    """A tuple of nodes, but that each is made when it is first asked for."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, SchemaNode] = {}
+
+    def _make(self, position: int) -> SchemaNode:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, position: int) -> SchemaNode: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[SchemaNode, ...]: ...
+    def __getitem__(self, position: int | slice) -> SchemaNode | tuple[SchemaNode, ...]:
+        if isinstance(position, slice):
+            return tuple(self[i] for i in range(*position.indices(len(self))))
+        found = self._made.get(position)
+        if found is not None:
+            return found
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"no node {position} among {len(self)}")
+        if position < 0:
+            return self[position + len(self)]
+        # Threads that make the same node at once all get the first.
+        return self._made.setdefault(position, self._make(position))
+
+    def __iter__(self) -> Iterator[SchemaNode]:
+        made = self._made
+        for position in range(len(self)):
+            found = made.get(position)
+            yield self[position] if found is None else found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (tuple, _Nodes)):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} nodes>"
+
+
+class Group(_Nodes):
+    """The children of a group, which are found by the leaves below them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def over_leaf(self, leaf: int) -> SchemaNode:
+        """The child at or above the leaf, which must lie below."""
+
+
+class Children(Group):
+    """The children of the group that is element ``at``."""
+
+    __slots__ = ("_elements", "_found", "_path", "_tree")
+
+    def __init__(self, tree: Tree, at: int, path: tuple[str, ...]) -> None:
+        super().__init__()
+        self._found: dict[str, tuple[int | None, bool]] = {}
+        self._tree, self._path = tree, path
+        count, last = tree.counts[at], tree.end[at]
+        self._elements: Sequence[int] = range(at + 1, last)
+        if last - at - 1 != count:  # some children are groups
+            below = []
+            place = at + 1
+            while place < last:
+                below.append(place)
+                place = tree.end[place]
+            self._elements = below
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def _make(self, position: int) -> SchemaNode:
+        return self._tree.node(self._elements[position], self._path)
+
+    def names(self) -> list[str]:
+        """The names of the children, none of which is made."""
+        return [self._tree.names[at] for at in self._elements]
+
+    def search(self, name: str) -> tuple[int | None, bool] | None:
+        """The number of the first child called ``name``, and whether it is the only one.
+
+        None where children are not to be searched for one by one: there are groups among them, or many were sought.
+        """
+        names, elements = self._tree.names, self._elements
+        if not isinstance(names, kernel.Names) or not isinstance(elements, range) or not isinstance(name, str):
+            return None
+        found = self._found.get(name)
+        if found is None:
+            if len(self._found) == _SOUGHT:
+                return None
+            raw = name.encode("utf-8", "surrogatepass")
+            at = names.find(raw, elements.start, elements.stop)
+            is_only = at < 0 or names.find(raw, at + 1, elements.stop) < 0
+            found = self._found[name] = (None if at < 0 else at - elements.start), is_only
+        return found
+
+    def over_leaf(self, leaf: int) -> SchemaNode:
+        return self[self.position_over(leaf)]
+
+    def position_over(self, leaf: int) -> int:
+        """The number of the child at or above the leaf."""
+        return bisect_right(self._elements, leaf - self._tree.base, key=self._tree.first_leaf.__getitem__) - 1
+
+
+class Leaves(_Nodes):
+    """All ``count`` leaves below a root, in column order."""
+
+    __slots__ = ("_count", "_root")
+
+    def __init__(self, count: int, root: SchemaNode) -> None:
+        super().__init__()
+        self._count, self._root = count, root
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[SchemaNode]:
+        return self._root.leaves()
+
+    def _make(self, position: int) -> SchemaNode:
+        node = self._root
+        while isinstance(node.children, Group):
+            node = node.children.over_leaf(position)
+        return node
+
+
+def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
+    place = ".".join  # Joined for errors only: long names nested deeply make paths many times the footer's size.
+    try:
+        physical = Type(-1 if element.type is None else element.type)
+    except ValueError:
+        raise UnsupportedError(
+            f"{place(path)} has physical type {element.type}, which is not known",
+            feature="physical type", column=place(path),
+        ) from None
+    if physical == Type.FIXED_LEN_BYTE_ARRAY and not 0 < (element.type_length or 0) <= 1 << 24:
+        raise CorruptFileError(
+            f"{place(path)} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=place(path)
+        )
+    return physical

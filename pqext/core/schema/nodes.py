@@ -1,0 +1,214 @@
+"""The schema tree: nodes with their levels, and the shapes in which Arrow sees them.
+
+Implements nested encoding (maximum levels from the schema) and the nested types of the LogicalTypes document.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pqext.core.base.text import visible
+from pqext.core.format.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
+from pqext.core.schema.types import logical
+from pqext.core.schema.types.geometries import crs_label
+from pqext.core.schema.types.legacy_calendar import LegacyCalendar
+from pqext.core.schema.types.logical import LeafType
+
+
+@dataclass(frozen=True)
+class SchemaNode:
+    """One field of the schema: a leaf with a physical type or a group of children.
+
+    ``max_definition_level`` and ``max_repetition_level`` are those of the node itself; ``leaf_start`` and
+    ``leaf_stop`` the range of column indexes below it. ``path`` leaves out the root.
+    ``is_adopted``: the logical type comes from key-value metadata, and the schema itself states ``declared_type``.
+    ``calendar`` is that of the leaf's values, if it is not the proleptic Gregorian one.
+    ``is_utc``: INT96 timestamps are read as instants.
+    """
+
+    name: str
+    repetition: FieldRepetitionType
+    children: Sequence[SchemaNode]
+    physical_type: Type | None
+    type_length: int | None
+    logical_type: LogicalType | None
+    field_id: int | None
+    path: tuple[str, ...]
+    max_definition_level: int
+    max_repetition_level: int
+    leaf_start: int
+    leaf_stop: int
+    is_adopted: bool = field(default=False, compare=False)
+    declared_type: LogicalType | None = field(default=None, compare=False)
+    calendar: LegacyCalendar | None = field(default=None, compare=False)
+    is_utc: bool = field(default=False, compare=False)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Does the node hold values itself?"""
+        return self.physical_type is not None
+
+    @property
+    def dotted(self) -> str:
+        """The path in the schema, joined by dots."""
+        return ".".join(self.path)
+
+    @property
+    def logical_name(self) -> str:
+        """The member of LogicalType set on the node, empty when there is none."""
+        return (self.logical_type.member or "") if self.logical_type is not None else ""
+
+    @cached_property
+    def leaf_type(self) -> LeafType:
+        """The stored type of a leaf."""
+        if self.physical_type is None:
+            raise TypeError(f"{self.dotted!r} is a group, not a leaf")
+        return LeafType(self.physical_type, self.type_length, self.logical_type, self.calendar, self.is_utc)
+
+    @cached_property
+    def stored_place(self) -> tuple[int, int, bytes]:
+        """A leaf as kernels find it in a footer: column index, physical type, and names each behind its length."""
+        names = [name.encode("utf-8", "surrogateescape") for name in self.path]
+        path = b"".join(len(name).to_bytes(4, "little") + name for name in names)
+        return self.leaf_start, int(self.leaf_type.physical), path
+
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        names = self.child_names
+        return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
+
+    @cached_property
+    def child_names(self) -> list[str]:
+        """The names of the children in order."""
+        if isinstance(self.children, tuple):
+            return [child.name for child in self.children]
+        names: list[str] = self.children.names()  # type: ignore[attr-defined]
+        return names
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a child is called ``name``; of a wide schema no other name is read for it."""
+        return isinstance(name, str) and self.position(name) is not None
+
+    def position(self, name: str) -> int | None:
+        """The number of the child called ``name``, if there is one; the first of several."""
+        found = self._searched(name)
+        return self._by_name.get(name) if found is None else found[0]
+
+    def _searched(self, name: str) -> tuple[int | None, bool] | None:
+        if "_by_name" in self.__dict__ or isinstance(self.children, tuple):
+            return None
+        found: tuple[int | None, bool] | None = self.children.search(name)  # type: ignore[attr-defined]
+        return found
+
+    def child(self, name: str) -> SchemaNode | None:
+        """The child called ``name``, if there is one; the first of several."""
+        position = self.position(name)
+        return None if position is None else self.children[position]
+
+    @cached_property
+    def _repeated_names(self) -> frozenset[str]:
+        if len(self._by_name) == len(self.child_names):
+            return frozenset()
+        return frozenset(name for name, count in Counter(self.child_names).items() if count > 1)
+
+    def is_unique(self, name: str) -> bool:
+        """Does no more than one child have this name? Files may repeat names; a path then means the first."""
+        found = self._searched(name)
+        return found[1] if found is not None else name not in self._repeated_names
+
+    def leaves(self) -> Iterator[SchemaNode]:
+        """The leaves at or below the node, in column order."""
+        if self.is_leaf:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The schema of a file, from its root.
+
+    ``leaves`` are all leaves in column order: ``leaves[i]`` is column chunk ``i`` of each row group.
+    """
+
+    root: SchemaNode
+    leaves: Sequence[SchemaNode]
+
+    @classmethod
+    def of(cls, root: SchemaNode) -> Schema:
+        """The schema whose nodes are all there."""
+        return cls(root, tuple(root.leaves()))
+
+    def find(self, path: str | Sequence[str]) -> SchemaNode | None:
+        """The node at ``path``: a sequence of names, a top-level name, or names joined by dots."""
+        if isinstance(path, str):
+            whole = self.root.child(path)
+            return whole if whole is not None else self.find(path.split(".")) if "." in path else None
+        node: SchemaNode | None = self.root
+        for name in path:
+            node = node.child(name) if node is not None else None
+        return node
+
+    def __str__(self) -> str:
+        return "\n".join(_render(self.root, 0))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _render(node: SchemaNode, depth: int) -> Iterator[str]:
+    annotation = f" ({node.logical_name})" if node.logical_name else ""
+    pad = "  " * depth
+    repetition = node.repetition.name.lower()
+    if node.physical_type is not None:
+        length = f"({node.type_length})" if node.physical_type == Type.FIXED_LEN_BYTE_ARRAY else ""
+        yield f"{pad}{repetition} {node.physical_type.name}{length} {visible(node.name)}{annotation}"
+        return
+    label = f"{pad}{repetition} group" if depth else "message"
+    yield f"{label} {visible(node.name)}{annotation if depth else ''} {{"
+    for child in node.children:
+        yield from _render(child, depth + 1)
+    yield pad + "}"
+
+
+def to_elements(root: SchemaNode) -> list[SchemaElement]:
+    """The footer's depth-first list of elements for a tree."""
+    elements = [SchemaElement(name=root.name, num_children=len(root.children))]
+    for child in root.children:
+        elements.extend(_elements(child))
+    return elements
+
+
+def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
+    element = SchemaElement(
+        name=node.name,
+        repetition_type=node.repetition,
+        field_id=node.field_id,
+        logicalType=logical.to_logical(node.logical_type),
+        converted_type=logical.converted_type(node.logical_type),
+    )
+    if node.is_leaf:
+        element.type = node.physical_type
+        element.type_length = node.type_length
+        if node.logical_type is not None and node.logical_type.DECIMAL is not None:
+            element.scale = node.logical_type.DECIMAL.scale
+            element.precision = node.logical_type.DECIMAL.precision
+    else:
+        element.num_children = len(node.children)
+    yield element
+    for child in node.children:
+        yield from _elements(child)
+
+
+def told_type(node: SchemaNode | None, stored: object) -> str:
+    """How people are told the type of a column: what its bytes stand for, where the ``stored`` type does not say it."""
+    if node is None or node.logical_name not in ("VARIANT", "GEOMETRY", "GEOGRAPHY"):
+        return str(stored)
+    if node.logical_name == "VARIANT":
+        return "VARIANT, shredded" if node.child("typed_value") is not None else "VARIANT"
+    assert node.logical_type is not None
+    found = getattr(node.logical_type, node.logical_name)
+    return f"{node.logical_name}({crs_label(found.crs)})"

@@ -1,0 +1,140 @@
+"""The order of a column's values: how its minima and maxima are compared, written and understood.
+
+Implements ``ColumnOrder``: the order of the type, IEEE 754's total order of floating-point columns and the
+chronological order of INT96 timestamps. A column whose order is undefined or not known has no bounds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pqext.core.format.metadata import ColumnOrder, IEEE754TotalOrder, Int96TimestampOrder, Type, TypeDefinedOrder
+from pqext.core.format.predicate import Value
+from pqext.core.schema.types.logical import LeafType
+
+Kind = Literal["undefined", "type", "total", "chronological"]
+FloatOrder = Literal["type", "ieee754"]
+
+DECIMAL_BYTES = 64
+"""Bounds of decimals with more bytes than this are not looked at: no decimal needs them."""
+
+_BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
+_NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
+"""How :mod:`struct` and numpy call numbers, signed and unsigned."""
+_WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
+_AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
+"""Logical types whose values compare as their physical type does, integers by their sign, times in their unit."""
+
+
+def is_float(leaf: LeafType) -> bool:
+    """Can values of the leaf be NaN?"""
+    return leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOrder:
+    """The order of one column's bounds; ``kind`` is ``undefined`` where they have no meaning."""
+
+    leaf: LeafType
+    kind: Kind
+
+    @property
+    def is_defined(self) -> bool:
+        """Do minima and maxima mean anything?"""
+        return self.kind != "undefined"
+
+    @property
+    def is_float(self) -> bool:
+        """Can values be NaN?"""
+        return is_float(self.leaf)
+
+    @property
+    def numbers(self) -> np.dtype[Any] | None:
+        """How bounds that are numbers in this order are stored; ``None`` for others."""
+        leaf = self.leaf
+        is_number = leaf.member in _AS_STORED and leaf.physical in _WIDTHS and leaf.calendar is None
+        if self.kind != "type" or not is_number:
+            return None
+        return np.dtype("<" + _NUMBERS[leaf.physical][leaf.order == "unsigned"])
+
+    def value(self, raw: bytes) -> Value | None:
+        """A bound in the form in which values compare; ``None`` for bytes that are no value of this type."""
+        return self.values([raw])[0]
+
+    def values(self, raws: Sequence[bytes]) -> list[Value | None]:
+        """Bounds in the form in which values compare; ``None`` for bytes that are no value of this type."""
+        leaf, member = self.leaf, self.leaf.member
+        physical = leaf.physical
+        if member in _AS_STORED:
+            if physical == Type.BYTE_ARRAY:
+                return list(raws)
+            if physical == Type.FIXED_LEN_BYTE_ARRAY:
+                return [raw if len(raw) == leaf.length else None for raw in raws]
+            width = _WIDTHS.get(physical)
+            if width is not None and all(len(raw) == width for raw in raws):
+                code = _NUMBERS[physical][leaf.order == "unsigned"]
+                numbers = struct.unpack(f"<{len(raws)}{code}", b"".join(raws))
+                unit = leaf.nanoseconds
+                return list(numbers) if unit == 1 else [number * unit for number in numbers]
+        return [leaf.comparison_value(raw) if self._is_sound(raw, member) else None for raw in raws]
+
+    def _is_sound(self, raw: bytes, member: str) -> bool:
+        """Are the bytes such that they may be looked at?"""
+        physical = self.leaf.physical
+        if physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != self.leaf.length:
+            return False
+        if member == "DECIMAL" and len(raw) > DECIMAL_BYTES:
+            return False
+        return physical != Type.BOOLEAN or raw in (b"\0", b"\1")
+
+    def keys(self, raws: Sequence[bytes]) -> list[Any]:
+        """Sort keys of bounds in this order; ``None`` for bytes that are no value of this type."""
+        if self.kind != "total":
+            return list(self.values(raws))
+        width = self.leaf.width
+        assert width is not None
+        code, mask = _BITS[width]
+        return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
+
+    def key(self, raw: bytes) -> Any:
+        """The sort key of one bound; ``None`` for bytes that are no value of this type."""
+        return self.keys([raw])[0]
+
+    def column_order(self) -> ColumnOrder:
+        """How the footer says so. A column without an order has the type's order, which is then undefined."""
+        if self.kind == "total":
+            return ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
+        if self.kind == "chronological":
+            return ColumnOrder(INT96_TIMESTAMP_ORDER=Int96TimestampOrder())
+        return ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
+
+
+def _total_key(bits: int, mask: int) -> int:
+    return bits ^ mask if bits < 0 else bits
+
+
+def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
+    """The order in which bounds of ``leaf`` are written; ``float_order`` is that of floating-point columns."""
+    if is_float(leaf):
+        return BoundOrder(leaf, "total" if float_order == "ieee754" else "type")
+    if leaf.order == "undefined":
+        return BoundOrder(leaf, "undefined")
+    return BoundOrder(leaf, "chronological" if leaf.physical == Type.INT96 else "type")
+
+
+def of_column(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
+    """The order that a file's ``ColumnOrder`` gives to ``leaf``; undefined when it does not suit the type."""
+    kind: Kind = "undefined"
+    if order is not None:
+        if order.IEEE_754_TOTAL_ORDER is not None:
+            kind = "total" if is_float(leaf) else "undefined"
+        elif order.INT96_TIMESTAMP_ORDER is not None:
+            kind = "chronological" if leaf.physical == Type.INT96 and leaf.order != "undefined" else "undefined"
+        elif order.TYPE_ORDER is not None and leaf.physical != Type.INT96:
+            kind = "type" if is_float(leaf) or leaf.order != "undefined" else "undefined"
+    return BoundOrder(leaf, kind)

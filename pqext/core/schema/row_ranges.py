@@ -1,0 +1,181 @@
+"""Rows of a row group as ascending ranges that do not touch: what pages may match, and how answers combine."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pqext.core.schema.facts import PageFacts
+
+RowRanges = list[range]
+"""Ascending, apart from each other, none empty."""
+
+
+def merged(ranges: Iterable[range]) -> RowRanges:
+    """Any ranges as row ranges: sorted, joined where they meet or overlap, empty ones dropped."""
+    result: RowRanges = []
+    for one in sorted((one for one in ranges if len(one)), key=lambda one: one.start):
+        if result and one.start <= result[-1].stop:
+            result[-1] = range(result[-1].start, max(result[-1].stop, one.stop))
+        else:
+            result.append(range(one.start, one.stop))
+    return result
+
+
+def rows_of_pages(known: PageFacts, pages: Sequence[int]) -> RowRanges:
+    """The rows that ``pages`` hold, which ascend."""
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and page == runs[-1][1] + 1:
+            runs[-1][1] = page
+        else:
+            runs.append([page, page])
+    return merged(range(known.rows(first).start, known.rows(last).stop) for first, last in runs)
+
+
+def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:
+    """``rows`` of a row group of ``num_rows`` as row ranges, ``None`` for all.
+
+    Raises ``IndexError`` where they leave the row group, ``TypeError`` for what is no range.
+    """
+    if rows is None:
+        return None
+    given = list(rows)
+    for one in given:
+        if not isinstance(one, range) or one.step != 1:
+            raise TypeError(f"rows are ranges of step 1, not {one!r}")
+        if one.start < one.stop and not 0 <= one.start < one.stop <= num_rows:
+            raise IndexError(f"rows {one.start} to {one.stop} of a row group of {num_rows}")
+    ranges = merged(given)
+    return None if ranges == [range(num_rows)] else ranges
+
+
+def union(first: Sequence[range], second: Sequence[range]) -> RowRanges:
+    """Rows of either: what may match ``a or b``."""
+    return merged([*first, *second])
+
+
+def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
+    """Rows of both: what may match ``a and b``."""
+    result: RowRanges = []
+    i = j = 0
+    while i < len(first) and j < len(second):
+        shared = range(max(first[i].start, second[j].start), min(first[i].stop, second[j].stop))
+        if len(shared):
+            result.append(shared)
+        if first[i].stop <= second[j].stop:
+            i += 1
+        else:
+            j += 1
+    return result
+
+
+def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
+    """Rows of ``first`` that are not of ``second``."""
+    result: RowRanges = []
+    for one in first:
+        at = one.start
+        for other in second:
+            if other.start >= one.stop:
+                break
+            if other.stop > at:
+                result.append(range(at, other.start))
+                at = other.stop
+        result.append(range(at, one.stop))
+    return merged(result)
+
+
+class RowQueue:
+    """``rows`` that are taken from the front, as many at a time as is asked for."""
+
+    def __init__(self, rows: Sequence[range]) -> None:
+        self._rows = deque(one for one in rows if len(one))
+
+    def __bool__(self) -> bool:
+        """Are there any left?"""
+        return bool(self._rows)
+
+    def take(self, count: int) -> RowRanges:
+        """The next ``count`` rows, fewer at the end."""
+        part: RowRanges = []
+        while count and self._rows:
+            one = self._rows.popleft()
+            if len(one) > count:
+                self._rows.appendleft(range(one.start + count, one.stop))
+                one = range(one.start, one.start + count)
+            part.append(one)
+            count -= len(one)
+        return part
+
+    def give_back(self, part: Sequence[range]) -> None:
+        """Have ``part``, the rows taken last, come next again."""
+        for one in reversed(part):
+            if self._rows and self._rows[0].start == one.stop:
+                one = range(one.start, self._rows.popleft().stop)
+            self._rows.appendleft(one)
+
+
+class NumberQueue:
+    """Numbers of rows, which ascend, taken from the front, as many at a time as is asked for."""
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        self._numbers = numbers
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        """Are there any left?"""
+        return self._at < len(self._numbers)
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """The next ``count`` rows, fewer at the end."""
+        part = self._numbers[self._at : self._at + count]
+        self._at += len(part)
+        return part
+
+    def give_back(self, part: NDArray[np.int64]) -> None:
+        """Have ``part``, the rows taken last, come next again."""
+        self._at -= len(part)
+
+
+def near(places: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
+    """Places in groups, each of which ends ``reach`` behind its start or with its first place."""
+    group: list[tuple[int, int]] = []
+    for place in places:
+        if group and place[1] - group[0][0] > reach:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def row_numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
+    """The number of each row of ``ranges``, in their order."""
+    parts = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
+    """Ranges that hold ``rows``, which ascend, and what lies between two of them that are at most ``gap`` apart."""
+    if not len(rows):
+        return []
+    borders = np.flatnonzero(np.diff(rows) > gap)
+    starts, stops = rows[np.concatenate([[0], borders + 1])], rows[np.concatenate([borders, [len(rows) - 1]])]
+    return [range(start, stop + 1) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+
+def flags_within(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
+    """Which rows of ``ranges`` are among ``rows``, which ascend: a flag for each row of ``ranges``, in their order."""
+    bounds = np.array([(one.start, one.stop) for one in ranges], np.int64).reshape(-1, 2)
+    lengths = bounds[:, 1] - bounds[:, 0]
+    flags = np.zeros(int(lengths.sum()), np.bool_)
+    first, last = np.searchsorted(rows, bounds[:, 0]), np.searchsorted(rows, bounds[:, 1])
+    found = [rows[start:stop] for start, stop in zip(first.tolist(), last.tolist(), strict=True)]
+    moved = np.repeat(np.cumsum(lengths) - lengths - bounds[:, 0], last - first)
+    flags[np.concatenate(found) + moved if found else []] = True
+    return flags

@@ -1,0 +1,317 @@
+"""Shapes: a schema tree as Arrow sees it, leaves, groups and lists, each with the levels that rule it.
+
+The reader assembles arrays by them and the writer takes arrays apart by them. A shape that carries an annotation
+is shown by that annotation's handler; below it lies its storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ParquetError
+from pqext.core.format.metadata import FieldRepetitionType
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema.annotations import Annotation, DoubtsTypes, for_logical
+from pqext.core.schema.arrow_schema.types import metadata_of, type_of
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.types import marks
+from pqext.core.schema.types.file_reference import find_fault
+from pqext.core.schema.types.logical import GROUP_MEMBERS
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What all shapes share.
+
+    A *slot* is a place in the array of this shape. ``slot_level`` is the definition level from which an entry has
+    a slot here (below it an enclosing list is empty or null), ``value_level`` the one from which the slot is not
+    null, and ``repetition_level`` the number of repeated fields above and at the slot. ``original`` is the field of
+    the file's stored Arrow schema, where it has one that suits.
+    """
+
+    node: SchemaNode
+    slot_level: int
+    value_level: int
+    repetition_level: int
+    annotation: Annotation | None
+    original: pa.Field | None = field(default=None, kw_only=True)
+
+    @property
+    def nullable(self) -> bool:
+        """Can a slot be null?"""
+        return self.node.repetition == FieldRepetitionType.OPTIONAL
+
+    def leaves(self) -> Iterator[LeafShape]:
+        """The leaf shapes at or below, in column order."""
+        raise NotImplementedError
+
+    def first_leaf(self) -> int:
+        """The column index of the first leaf: the one whose levels describe this shape."""
+        return next(self.leaves()).node.leaf_start
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        """The plain Arrow field, before this shape's own annotation shows it."""
+        raise NotImplementedError
+
+    def field(self, options: ReadOptions) -> pa.Field:
+        """The Arrow field that readers see, marked with its field id where the file has one."""
+        field = self.storage_field(options)
+        if self.annotation is not None:
+            field = self.annotation.load().arrow_field(self.node, field, options)
+        if self.original is not None:
+            shown = field.type if self.annotation is not None else type_of(field.type, self.original.type)
+            typed = isinstance(shown, pa.BaseExtensionType)
+            metadata = metadata_of(field.metadata, self.original.metadata, typed=typed)
+            field = pa.field(field.name, shown, field.nullable, metadata or None)
+        if self.node.field_id is None:
+            return field
+        return field.with_metadata({**(field.metadata or {}), marks.FIELD_ID: str(self.node.field_id).encode()})
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        """The nodes at or below whose annotation readers do not see, and why."""
+        logical = self.node.logical_type
+        is_read = self.node.is_leaf or self.node.is_adopted
+        if logical is not None and not is_read and not self._heeds(logical.member):
+            what = f"{logical.member} does not suit the group" if logical.member else "its logical type is not known"
+            yield self.node, f"{what}; it is read as a struct"
+
+    def _heeds(self, member: str | None) -> bool:
+        # Not by ``annotation``: some columns of an annotated group are its bare storage by choice.
+        return _of_group(self.node) is not None
+
+    def select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        """The shape with only the leaves that ``wanted`` keeps; ``None`` when none is left.
+
+        When some but not all leaves of an annotated shape are kept, what is left is its bare storage.
+        """
+        kept = self._select(wanted)
+        if kept is not None and kept.annotation is not None and len(list(kept.leaves())) < len(list(self.leaves())):
+            return replace(kept, annotation=None)
+        return kept
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LeafShape(Shape):
+    """Values of one column; ``encoded``: shown as a dictionary and indices into it, ``viewed``: as views.
+
+    ``element_levels`` are the definition levels from which an entry is an element of each list around it, the outermost
+    first.
+    """
+
+    element_levels: tuple[int, ...] = ()
+    encoded: bool = field(default=False, kw_only=True)
+    viewed: bool = field(default=False, kw_only=True)
+
+    def leaves(self) -> Iterator[LeafShape]:
+        yield self
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        leaf = self.node.leaf_type
+        try:
+            arrow = leaf.arrow_type(options.int96_unit)
+            found = marks.of_logical(leaf.logical, leaf.member)
+        except ParquetError as error:
+            # The rest of the file can be read all the same; ``check`` refuses the column when it is asked for.
+            arrow, found = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
+        # Arrow has no null type that is not nullable.
+        return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=found or None)
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        reason = self.node.leaf_type.passed_over
+        if reason is not None:
+            yield self.node, reason
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        return self if wanted(self.node) else None
+
+
+@dataclass(frozen=True)
+class GroupShape(Shape):
+    """A struct."""
+
+    children: tuple[Shape, ...]
+
+    def leaves(self) -> Iterator[LeafShape]:
+        for child in self.children:
+            yield from child.leaves()
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        kind = self._struct(options)
+        is_file = self.node.logical_name == "FILE" and find_fault(kind) is None
+        found = marks.of_logical(None, "FILE") if is_file else None
+        return pa.field(self.node.name, kind, self.nullable, metadata=found)
+
+    def _struct(self, options: ReadOptions) -> pa.StructType:
+        return pa.struct([child.field(options) for child in self.children])
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        yield from super().passed_over()
+        for child in self.children:
+            yield from child.passed_over()
+
+    def _heeds(self, member: str | None) -> bool:
+        if member == "FILE":
+            return find_fault(self._struct(ReadOptions())) is None
+        # parquet-mr annotates the entries of a map too.
+        return super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        children = tuple(kept for child in self.children if (kept := child.select(wanted)) is not None)
+        return replace(self, children=children) if children else None
+
+
+@dataclass(frozen=True)
+class ListShape(Shape):
+    """A list or map: a repeated group, with the group around it where there is one.
+
+    ``element_level`` is the definition level from which an element exists, ``element_repetition`` the repetition
+    level of a further element.
+    """
+
+    element: Shape
+    element_level: int
+    element_repetition: int
+    is_map: bool
+
+    def leaves(self) -> Iterator[LeafShape]:
+        yield from self.element.leaves()
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        element = self.element.field(options)
+        if self.is_map and pa.types.is_struct(element.type) and element.type.num_fields == 2:
+            key, value = element.type.field(0), element.type.field(1)
+            return pa.field(self.node.name, pa.map_(key.with_nullable(False), value), self.nullable)
+        return pa.field(self.node.name, pa.list_(element), self.nullable)
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        yield from self.element.passed_over()
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        element = self.element.select(wanted)
+        return None if element is None else replace(self, element=element)
+
+
+def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
+    """Refuse a column that cannot be read, by name; returns what :func:`warn` is to say of the others."""
+    found: list[str] = []
+    for top in shapes:
+        for leaf in top.leaves():
+            try:
+                leaf.node.leaf_type.arrow_type()
+            except ParquetError as error:
+                error.locate(column=leaf.node.dotted)
+                raise
+        found += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
+        found += [f"column {node.dotted}: {reason}" for node, reason in _doubts(top, options)]
+    return found
+
+
+def _doubts(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]]:
+    """The columns at or below ``top`` whose handler doubts their type, and why."""
+    for shape in (top,) if isinstance(top, LeafShape) else (top, *top.leaves()):
+        handler = None if shape.annotation is None else shape.annotation.load()
+        reason = handler.doubt(shape.node, options) if isinstance(handler, DoubtsTypes) else None
+        if reason is not None:
+            yield shape.node, reason
+
+
+def bare(shape: Shape) -> Shape:
+    """The shape without the annotations and hints at and below it: what is stored, as it is stored."""
+    if isinstance(shape, GroupShape):
+        return replace(shape, annotation=None, original=None, children=tuple(map(bare, shape.children)))
+    if isinstance(shape, ListShape):
+        return replace(shape, annotation=None, original=None, element=bare(shape.element))
+    if isinstance(shape, LeafShape):
+        return replace(shape, annotation=None, original=None, encoded=False, viewed=False)
+    return replace(shape, annotation=None, original=None)
+
+
+def of(node: SchemaNode, above: tuple[int, ...] = ()) -> Shape:
+    """The shape of a node whose repeated ancestors have the definition levels ``above``, the outermost first."""
+    if node.repetition == FieldRepetitionType.REPEATED:
+        # A repeated field outside LIST and MAP is a required list of required elements.
+        return _list(node, node, above, _element(node, above), is_map=False)
+    level, repetition = node.max_definition_level, node.max_repetition_level
+    if node.is_leaf:
+        return _leaf(node, above)
+    if node.is_adopted:
+        declared = of(replace(node, logical_type=node.declared_type, is_adopted=False), above)
+        return replace(declared, node=node, annotation=for_logical(node.logical_name))
+    if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
+        repeated = node.children[0]
+        if repeated.repetition == FieldRepetitionType.REPEATED:
+            if node.logical_name == "MAP" and len(repeated.children) == 2:
+                return _list(node, repeated, above, _entries(repeated, above), is_map=True)
+            # A map without values is the list of its keys, by the same rules.
+            if _is_element(node, repeated):
+                return _list(node, repeated, above, _element(repeated, above))
+            within = *above, repeated.max_definition_level
+            return _list(node, repeated, above, of(repeated.children[0], within))
+    annotation = _of_group(node)
+    children = tuple(of(child, above) for child in node.children)
+    return GroupShape(node, _slot_level(above), level, repetition, annotation, children)
+
+
+def _slot_level(above: tuple[int, ...]) -> int:
+    return above[-1] if above else 0
+
+
+def _leaf(node: SchemaNode, above: tuple[int, ...]) -> LeafShape:
+    level, repetition = node.max_definition_level, node.max_repetition_level
+    annotation = for_logical(node.leaf_type.member)
+    return LeafShape(node, _slot_level(above), level, repetition, annotation, element_levels=above)
+
+
+def _of_group(node: SchemaNode) -> Annotation | None:
+    return for_logical(node.logical_name) if node.logical_name in GROUP_MEMBERS else None
+
+
+def _list(
+    node: SchemaNode, repeated: SchemaNode, above: tuple[int, ...], element: Shape, *, is_map: bool = False
+) -> ListShape:
+    alone = node is repeated
+    return ListShape(
+        node=node,
+        slot_level=_slot_level(above),
+        value_level=node.max_definition_level - alone,
+        repetition_level=node.max_repetition_level - alone,
+        annotation=None,
+        element=element,
+        element_level=repeated.max_definition_level,
+        element_repetition=repeated.max_repetition_level,
+        is_map=is_map,
+    )
+
+
+def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
+    """Is the repeated field itself the element? The backward-compatibility rules for lists, 1 to 4."""
+    return (
+        repeated.is_leaf
+        or len(repeated.children) > 1
+        or repeated.children[0].repetition == FieldRepetitionType.REPEATED
+        or repeated.name == "array"
+        or repeated.name == f"{outer.name}_tuple"
+    )
+
+
+def _element(repeated: SchemaNode, above: tuple[int, ...]) -> Shape:
+    """A repeated field taken as a required element of its list."""
+    if repeated.is_leaf:
+        return _leaf(repeated, (*above, repeated.max_definition_level))
+    if repeated.logical_name in ("LIST", "MAP"):
+        within = *above, repeated.max_definition_level
+        return of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), within)
+    return _entries(repeated, above)
+
+
+def _entries(repeated: SchemaNode, above: tuple[int, ...]) -> GroupShape:
+    """A repeated group as a struct, whatever its annotation means elsewhere."""
+    level, repetition = repeated.max_definition_level, repeated.max_repetition_level
+    children = tuple(of(child, (*above, level)) for child in repeated.children)
+    return GroupShape(repeated, level, level, repetition, _of_group(repeated), children)

@@ -1,0 +1,348 @@
+"""Statistics of pages and column chunks: extremes found once a page, merged for the chunk; read as bounds.
+
+Implements ``Statistics``: minimum and maximum leave out nulls and NaN, a zero bound of a float has the sign that
+widens it, long bounds of byte arrays are shortened, and types whose order is undefined have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, Bytes, view
+from pqext.core.format.metadata import ColumnOrder, Statistics, Type
+from pqext.core.format.predicate import COMPARE, Bounds, Value
+from pqext.core.kernels import page_statistics
+from pqext.core.kernels.page_cuts import PageCuts
+from pqext.core.schema.orders import BoundOrder, is_float, of_column
+from pqext.core.schema.types.logical import LeafType
+
+BOUND_BYTES = 64
+"""Longer minima and maxima of byte arrays are cut to this many bytes by default, the maximum then rounded up."""
+FIXED_BOUND_BYTES = 1024
+"""Fixed-length values longer than this get no bounds: they cannot be cut, since readers expect the length."""
+
+Starts = NDArray[np.int64]
+_Bound = bytes | None
+_TEXT = frozenset({"STRING", "ENUM", "JSON"})
+_NUMBERS: dict[tuple[str, int], np.dtype[Any]] = {
+    ("signed", 4): np.dtype("<i4"), ("unsigned", 4): np.dtype("<u4"),
+    ("signed", 8): np.dtype("<i8"), ("unsigned", 8): np.dtype("<u8"),
+}
+
+
+@dataclass(slots=True)
+class PageExtremes:
+    """PLAIN bytes of each page's least and greatest value, ``None`` for a page that has none, and its NaN.
+
+    Under the total order a page of nothing but NaN has NaN for bounds, in any other order none. ``nan_counts`` is
+    ``None`` where values cannot be NaN.
+    """
+
+    minima: Sequence[_Bound]
+    maxima: Sequence[_Bound]
+    nan_counts: Sequence[int] | None
+
+
+def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtremes:
+    """The extremes of each page of a chunk's dense stored values; page ``i`` begins at value ``starts[i]``."""
+    leaf, pages = order.leaf, len(starts) - 1
+    unknown: list[_Bound] = [None] * pages
+    if not order.is_defined or (leaf.length or 0) > FIXED_BOUND_BYTES:
+        return PageExtremes(unknown, unknown, None)
+    if order.is_float:
+        return _float_extremes(order, _fixed(physical, leaf.width or 0), starts)
+    if leaf.physical == Type.INT96:
+        return _chronological(_fixed(physical, 12), starts)
+    if leaf.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
+        return _byte_extremes(leaf, physical, starts)
+    if leaf.physical == Type.BOOLEAN:
+        values: NDArray[Any] = _booleans(physical)
+    else:
+        width = leaf.width or 0
+        values = _fixed(physical, width).view(_NUMBERS[leaf.order, width])
+    low, high, _ = _extremes(values, starts)
+    present = starts[1:] > starts[:-1]
+    return PageExtremes(_plain(low, present), _plain(high, present), None)
+
+
+_CODES: dict[tuple[Type, str], str] = {
+    (Type.INT32, "signed"): "i4", (Type.INT32, "unsigned"): "u4",
+    (Type.INT64, "signed"): "i8", (Type.INT64, "unsigned"): "u8",
+    (Type.FLOAT, "signed"): "f4", (Type.DOUBLE, "signed"): "f8",
+}
+
+
+def form_of(order: BoundOrder) -> str | None:
+    """Which kernel finds the bounds of a leaf's pages: of numbers of a type, or "bytes"; ``None`` for neither."""
+    leaf = order.leaf
+    if order.kind != "type":
+        return None
+    if leaf.physical == Type.BYTE_ARRAY:
+        return "bytes"
+    return _CODES.get((leaf.physical, "signed" if order.is_float else leaf.order))
+
+
+def of_cuts(order: BoundOrder, form: str | None, physical: pa.Array, cuts: PageCuts) -> PageExtremes:
+    """As :func:`of_pages`, of pages that are being written; ``form`` is :func:`form_of` the order."""
+    if form == "bytes":
+        _, offsets, data = physical.buffers()
+        signed = order.leaf.order == "signed"
+        return PageExtremes(*page_statistics.byte_bounds(offsets, data, physical.offset, 0, signed, cuts), None)
+    if form is not None:
+        found = page_statistics.number_bounds(physical.buffers()[1], physical.offset, form, cuts)
+        if found is not None:
+            return PageExtremes(found[0], found[1], found[2] if form[0] == "f" else None)
+    return of_pages(order, physical, cuts.starts("values"))
+
+
+def _fixed(physical: pa.Array, width: int) -> Bytes:
+    held = physical.buffers()[1]
+    if not len(physical) or held is None:
+        return EMPTY
+    return view(held)[physical.offset * width : (physical.offset + len(physical)) * width]
+
+
+def _booleans(physical: pa.Array) -> Bytes:
+    held = physical.buffers()[1]
+    if not len(physical) or held is None:
+        return EMPTY
+    start, stop = physical.offset, physical.offset + len(physical)
+    return np.unpackbits(view(held)[start // 8 : (stop + 7) // 8], bitorder="little")[start % 8 :][: stop - start]
+
+
+def _extremes(values: NDArray[Any], starts: Starts) -> tuple[NDArray[Any], NDArray[Any], Starts]:
+    pages = len(starts) - 1
+    if not values.flags.aligned:
+        values = values.copy()
+    low, high = np.zeros(pages, values.dtype), np.zeros(pages, values.dtype)
+    nans = np.zeros(pages, np.int64)
+    page_statistics.extremes(values, starts, low, high, nans)
+    return low, high, nans
+
+
+def _plain(values: NDArray[Any], present: NDArray[np.bool_]) -> list[_Bound]:
+    raw, width = values.tobytes(), values.dtype.itemsize
+    return [raw[i * width : (i + 1) * width] if here else None for i, here in enumerate(present.tolist())]
+
+
+def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtremes:
+    kind = {2: "<f2", 4: "<f4", 8: "<f8"}[order.leaf.width or 8]
+    values = raw.view(kind)
+    # The kernel knows no half floats; wider ones hold them exactly.
+    wide = values.astype(np.float32) if kind == "<f2" else values
+    low, high, nans = _extremes(wide, starts)
+    present = np.diff(starts) > nans
+    if order.kind == "type":
+        low, high = low.astype(kind), high.astype(kind)
+        # Some readers tell -0 from +0: a zero bound covers both.
+        low[low == 0], high[high == 0] = -0.0, 0.0
+        return PageExtremes(_plain(low, present), _plain(high, present), nans.tolist())
+    integer = np.dtype(f"<i{values.itemsize}")
+    keys = _total_order(values.view(integer))
+    keys = keys.astype(np.int32) if kind == "<f2" else keys
+    if not nans.any():
+        low, high, _ = _extremes(keys, starts)
+    else:
+        is_nan = np.isnan(values)
+        low, high = _among(keys, ~is_nan, starts)
+        nan_low, nan_high = _among(keys, is_nan, starts)
+        low, high = np.where(present, low, nan_low), np.where(present, high, nan_high)
+
+    def back(found: NDArray[Any]) -> NDArray[Any]:
+        return _total_order(found.astype(integer))
+
+    filled = starts[1:] > starts[:-1]
+    return PageExtremes(_plain(back(low), filled), _plain(back(high), filled), nans.tolist())
+
+
+def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
+    """Bits of floats as integers that sort as the total order does, and the other way round."""
+    flipped: NDArray[Any] = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.array(np.iinfo(bits.dtype).max, bits.dtype))
+    return flipped
+
+
+def _among(keys: NDArray[Any], chosen: NDArray[np.bool_], starts: Starts) -> tuple[NDArray[Any], NDArray[Any]]:
+    before = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
+    low, high, _ = _extremes(keys[chosen], before[starts])
+    return low, high
+
+
+def _chronological(raw: Bytes, starts: Starts) -> PageExtremes:
+    values = raw.view([("nanoseconds", "<i8"), ("day", "<i4")])
+    bounds: tuple[list[_Bound], list[_Bound]] = ([], [])
+    for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        page = values[start:stop]
+        for found, day, extreme in zip(bounds, (np.min, np.max), (np.argmin, np.argmax), strict=True):
+            if start == stop:
+                found.append(None)
+                continue
+            same = page[page["day"] == day(page["day"])]
+            found.append(same[extreme(same["nanoseconds"])].tobytes())
+    return PageExtremes(*bounds, None)
+
+
+def _byte_extremes(leaf: LeafType, physical: pa.Array, starts: Starts) -> PageExtremes:
+    pages = len(starts) - 1
+    low, high = np.empty(pages, np.int64), np.empty(pages, np.int64)
+    width = leaf.length or 0
+    if leaf.physical == Type.BYTE_ARRAY:
+        held = physical.buffers()
+        offsets = np.zeros(1, np.int32)
+        if len(physical):
+            offsets = np.frombuffer(held[1], np.int32)[physical.offset : physical.offset + len(physical) + 1]
+        data = view(held[2]) if held[2] is not None else EMPTY
+        width = 0
+    else:
+        offsets, data = np.zeros(1, np.int32), _fixed(physical, width)
+    page_statistics.byte_extremes(data, offsets, width, leaf.order == "signed", starts, low, high)
+
+    def plain(positions: Starts) -> list[_Bound]:
+        found: list[_Bound] = []
+        for i in positions.tolist():
+            at, end = (i * width, i * width + width) if width else (int(offsets[i]), int(offsets[i + 1]))
+            found.append(data[at:end].tobytes() if i >= 0 else None)
+        return found
+
+    return PageExtremes(plain(low), plain(high), None)
+
+
+def of_chunk(
+    order: BoundOrder, pages: PageExtremes, null_count: int, *,
+    bound_bytes: int = BOUND_BYTES, distinct_count: int | None = None,
+) -> Statistics:
+    """The statistics of a chunk from the extremes of its pages.
+
+    ``bound_bytes`` is where bounds of byte arrays are cut; ``distinct_count`` is left out when it is not known.
+    """
+    statistics = Statistics(null_count=null_count, distinct_count=distinct_count)
+    if pages.nan_counts is not None:
+        statistics.nan_count = sum(pages.nan_counts)
+    low = _extreme(order, pages.minima, min)
+    high = _extreme(order, pages.maxima, max)
+    if low is None or high is None:
+        return statistics
+    statistics.min_value, statistics.is_min_value_exact = cut(order.leaf, low, bound_bytes)
+    statistics.max_value, statistics.is_max_value_exact = raise_cut(order.leaf, high, bound_bytes)
+    return statistics
+
+
+def _extreme(order: BoundOrder, bounds: Sequence[_Bound], choose: Callable[..., tuple[Any, bytes]]) -> _Bound:
+    known = [bound for bound in bounds if bound is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    if order.kind == "total":
+        # NaN bounds stand for pages of nothing else; they count only when all pages are so.
+        numbers = [bound for bound, value in zip(known, order.values(known), strict=True) if value == value]
+        known = numbers or known
+    return choose(zip(order.keys(known), known, strict=True))[1]
+
+
+def cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
+    """A lower bound of at most ``size`` bytes, where the type allows, and whether it is ``bound`` itself."""
+    if len(bound) <= size or not is_cuttable(leaf):
+        return bound, True
+    end = size
+    while leaf.member in _TEXT and end and bound[end] & 0xC0 == 0x80:
+        end -= 1
+    return bound[:end], False
+
+
+def raise_cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
+    """An upper bound of at most ``size`` bytes, where there is one, and whether it is ``bound`` itself."""
+    head, exact = cut(leaf, bound, size)
+    if exact:
+        return bound, True
+    raised = _raise_text(head) if leaf.member in _TEXT else _raise_bytes(head)
+    return (bound, True) if raised is None else (raised, False)
+
+
+def is_cuttable(leaf: LeafType) -> bool:
+    """May bounds of the leaf be shortened?"""
+    return leaf.physical == Type.BYTE_ARRAY and leaf.order == "unsigned"
+
+
+def _raise_bytes(head: bytes) -> bytes | None:
+    """The shortest bytes above all that start with ``head``; ``None`` when there are none."""
+    stripped = head.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def _raise_text(head: bytes) -> bytes | None:
+    """The shortest UTF-8 text above all text that starts with ``head``; no character is replaced by a longer one."""
+    try:
+        characters = head.decode()
+    except UnicodeDecodeError:
+        return _raise_bytes(head)  # nobody checks the text of ENUM and JSON
+    for end in range(len(characters), 0, -1):
+        code = ord(characters[end - 1]) + 1
+        code = 0xE000 if 0xD800 <= code <= 0xDFFF else code
+        if code <= 0x10FFFF and len(chr(code).encode()) == len(characters[end - 1].encode()):
+            return (characters[: end - 1] + chr(code)).encode()
+    return None
+
+
+def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: int, order: ColumnOrder | None) -> Bounds:
+    """What a chunk's statistics prove, trusting no more than the order of the type allows.
+
+    Without a ``ColumnOrder`` that is known, ``min_value`` and ``max_value`` have no meaning.
+    """
+    if statistics is None:
+        return Bounds(num_values=num_values, has_nan=None if is_float(leaf_type) else False)
+    bound_order = of_column(leaf_type, order)
+    low = high = None
+    if bound_order.is_defined:
+        low, high = statistics.min_value, statistics.max_value
+    if low is None and high is None and leaf_type.physical in _DEPRECATED and leaf_type.order == "signed":
+        # The deprecated fields were compared as signed numbers, whatever the type.
+        low, high = statistics.min, statistics.max
+    stored = (statistics.min_value, statistics.max_value, statistics.min, statistics.max)
+    null_count = nulls_beside(stored, statistics.null_count, num_values)
+    return bounds_of(bound_order, low, high, null_count, statistics.nan_count, num_values)
+
+
+def nulls_beside(stored: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
+    """``null_count``; unknown when it leaves no value beside ``stored`` bounds of some, whatever their order."""
+    return None if null_count == num_values and any(stored) else null_count
+
+
+_DEPRECATED = frozenset({Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE})
+
+
+def bounds_of(
+    order: BoundOrder, low: _Bound, high: _Bound, null_count: int | None, nan_count: int | None,
+    num_values: int | None,
+) -> Bounds:
+    """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
+    if low is not None and high is not None:
+        minimum, maximum = order.values([low, high])
+    else:
+        minimum = order.value(low) if low is not None else None
+        maximum = order.value(high) if high is not None else None
+    return bounds_of_values(order, minimum, maximum, null_count, nan_count, num_values)
+
+
+def bounds_of_values(
+    order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
+    num_values: int | None,
+) -> Bounds:
+    """As :func:`bounds_of`, of bounds that ``order`` has read."""
+    if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
+        null_count = None
+    has_nan: bool | None = False
+    if order.is_float:
+        room = None if num_values is None else num_values - (null_count or 0)
+        known = nan_count is not None and nan_count >= 0 and (room is None or nan_count <= room)
+        has_nan = nan_count > 0 if known and nan_count is not None else None
+    if order.leaf.calendar is not None:
+        minimum, maximum = order.leaf.bounds_read(minimum, maximum)
+    if minimum != minimum or maximum != maximum or (
+        minimum is not None and maximum is not None and COMPARE[">"](minimum, maximum)
+    ):
+        minimum = maximum = None
+    return Bounds(minimum, maximum, null_count, num_values, has_nan)

@@ -1,0 +1,92 @@
+"""INT96 timestamps: eight bytes of nanoseconds within a day, then four of the Julian day, all little-endian.
+
+The format has deprecated them, Spark and Impala still write them. They reach far beyond what 64 bits of
+nanoseconds hold, so that every conversion is checked: a value is right or an error, never wrapped around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.schema.types.legacy_calendar import LegacyCalendar
+
+Int96 = Literal["auto", "s", "ms", "us", "ns"]
+"""A unit in which INT96 are read, or that of the file's writer."""
+JULIAN_EPOCH = 2_440_588
+"""The Julian day of 1970-01-01."""
+
+_STORED = np.dtype([("nanoseconds", "<i8"), ("day", "<i4")])
+_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY = 86_400
+
+SPARK_KEYS = frozenset({"org.apache.spark.version", "org.apache.spark.sql.parquet.row.metadata"})
+"""Keys of a footer that Spark wrote; its timestamps are whole microseconds."""
+
+
+def unit_for(keys: Iterable[str]) -> Literal["us", "ns"]:
+    """The unit in which a file's INT96 are read when none is asked for, from its metadata's ``keys``.
+
+    Microseconds hold every timestamp that Spark has, nanoseconds what other writers meant.
+    """
+    return "us" if any(key in SPARK_KEYS for key in keys) else "ns"
+
+
+def nanoseconds(raw: bytes) -> int:
+    """Nanoseconds since the Unix epoch of one stored value of 12 bytes."""
+    day = int.from_bytes(raw[8:], "little", signed=True) - JULIAN_EPOCH
+    return day * _DAY * 10**9 + int.from_bytes(raw[:8], "little", signed=True)
+
+
+def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None = None) -> pa.Array:
+    """Stored values (12 bytes each) as timestamps of ``unit``; digits finer than it are cut towards the past.
+
+    Raises ``UnsupportedError`` for a value that 64 bits of the unit do not hold.
+    """
+    values = _fixed(stored).view(_STORED)
+    days = values["day"].astype(np.int64) - JULIAN_EPOCH
+    within = values["nanoseconds"] // (10**9 // _A_SECOND[unit])
+    if stored.null_count:
+        missing = np.asarray(stored.is_null().to_numpy(zero_copy_only=False), bool)
+        days[missing], within[missing] = 0, 0
+    a_day = _DAY * _A_SECOND[unit]
+    # The product may wrap, but the sum is right whenever the true one fits; floats tell whether it did.
+    with np.errstate(over="ignore"):
+        result = days * a_day + within
+    if len(result):
+        true = days.astype(np.float64) * a_day + within
+        if np.abs(result - true).max() > 2.0**62:
+            advice = {"ns": '; read with int96="us"', "us": '; read with int96="ms"'}.get(unit, "")
+            raise UnsupportedError(
+                f"an INT96 timestamp lies outside the range of 64-bit {unit}{advice}", feature="far INT96 timestamps"
+            )
+    if calendar is not None:
+        result = calendar.instants(result, _A_SECOND[unit])
+    validity = stored.buffers()[0] if stored.null_count and not stored.offset else None
+    if stored.null_count and validity is None:
+        return pa.array(result, pa.int64(), mask=missing).view(pa.timestamp(unit))
+    return pa.Array.from_buffers(pa.timestamp(unit), len(stored), [validity, pa.py_buffer(result)])
+
+
+def from_timestamps(array: pa.Array) -> pa.Array:
+    """Timestamps without nulls in stored form. Raises ``ValueError`` for a day that 32 bits do not hold."""
+    unit = array.type.unit
+    counts = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array)]
+    day, within = np.divmod(counts, _DAY * _A_SECOND[unit])
+    julian = day + JULIAN_EPOCH
+    if len(julian) and (julian.min() < -(1 << 31) or julian.max() >= 1 << 31):
+        raise ValueError(f"a timestamp in {unit} lies too far from today for INT96")
+    out = np.empty(len(counts), _STORED)
+    out["nanoseconds"], out["day"] = within * (10**9 // _A_SECOND[unit]), julian
+    return pa.Array.from_buffers(pa.binary(12), len(out), [None, pa.py_buffer(out.view(np.uint8))])
+
+
+def _fixed(stored: pa.Array) -> NDArray[Any]:
+    if not len(stored):
+        return np.empty(0, np.uint8)
+    return np.frombuffer(stored.buffers()[1], np.uint8)[stored.offset * 12 : (stored.offset + len(stored)) * 12]

@@ -1,0 +1,115 @@
+"""Values outside the range of their column's type: converted from their stored form when their rows are requested.
+
+A page is decoded by its type, all its values together. If one of them is invalid, the column is decoded in its stored
+form instead, and the rows of each batch are converted by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, view
+from pqext.core.base.errors import InvalidValueError
+from pqext.core.format.metadata import Type
+from pqext.core.options.read_write import ReadOptions
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
+from pqext.core.schema.types import leaf
+from pqext.core.schema.types.logical import LeafType
+from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.plain_arrays import is_view
+from pqext.core.schema.types.utf8 import with_replacements
+
+_REMEDY = 'skip the row, or read it as null with invalid_values="null"'
+_TEXT_REMEDY = 'pass invalid_utf8="replace" or "binary"'
+
+
+def may_be_invalid(node: SchemaNode) -> bool:
+    """Whether the type of a leaf has fewer values than its stored form, and both are known to be readable."""
+    if node.physical_type == Type.INT96 or node.leaf_type.logical is None or node.leaf_type.passed_over is not None:
+        return False
+    arrow = node.leaf_type.arrow_type()
+    is_small = pa.types.is_integer(arrow) and arrow.bit_width < 32
+    return bool(is_small or any(test(arrow) for test in (pa.types.is_time, pa.types.is_decimal, pa.types.is_string)))
+
+
+def as_stored(shape: LeafShape) -> LeafShape:
+    """The leaf without its type."""
+    return replace(shape, node=replace(shape.node, logical_type=None), annotation=None, encoded=False)
+
+
+def outside_annotations(shape: Shape) -> set[int]:
+    """The column indexes of the leaves below ``shape`` that are not parts of an annotated group."""
+    if shape.annotation is not None:
+        return set()
+    if isinstance(shape, LeafShape):
+        return {shape.node.leaf_start}
+    if isinstance(shape, GroupShape):
+        return set().union(*map(outside_annotations, shape.children))
+    return outside_annotations(shape.element) if isinstance(shape, ListShape) else set()
+
+
+def converted(shape: LeafShape, array: pa.Array, options: ReadOptions) -> tuple[pa.Array, int]:
+    """``array`` of stored values as values of the leaf's type, and how many became null because they are invalid.
+
+    Raises ``InvalidValueError`` for an invalid value unless ``options`` replace it.
+    """
+    if is_view(array.type):
+        array = array.cast(normal(array.type))
+    kind, count = shape.node.leaf_type, 0
+    try:
+        made = _made(kind, array, None)
+    except InvalidValueError as error:
+        is_text = kind.width is None and pa.types.is_string(kind.arrow_type())
+        invalid = _invalid(kind, array)
+        if is_text and options.invalid_utf8 == "replace":
+            made = _made(kind, with_replacements(array), None)
+        elif options.invalid_values == "null" and shape.nullable:
+            count = int(np.count_nonzero(invalid))
+            made = _made(kind, array, invalid)
+        else:
+            remedy = _REMEDY if shape.nullable else "the column is required and has no nulls"
+            error.message += f"; {_TEXT_REMEDY}; {remedy}" if is_text else f"; {remedy}"
+            error.slot = int(np.argmax(invalid))
+            raise
+    return made.dictionary_encode() if shape.encoded else made, count
+
+
+def _made(kind: LeafType, array: pa.Array, invalid: NDArray[np.bool_] | None) -> pa.Array:
+    """The array of ``kind``, with nulls where a value is ``invalid``."""
+    valid = np.asarray(array.is_valid()) if invalid is None else np.asarray(array.is_valid()) & ~invalid
+    validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    if kind.width is None:
+        if invalid is not None:
+            array = pc.if_else(pa.array(valid), array, pa.scalar(b"", pa.binary()))  # all bytes are checked
+        array = pa.concat_arrays([array.slice(0, 0), array]) if array.offset else array
+        _, offsets, data = array.buffers()
+        return leaf.from_byte_arrays(kind, len(array), validity, offsets, EMPTY if data is None else view(data))
+    values: Any = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * kind.width :][: len(array) * kind.width]
+    values = values.reshape(len(array), kind.width)
+    if not valid.all():
+        values = np.where(valid[:, None], values, np.uint8(0))
+    return leaf.from_fixed(kind, len(array), validity, np.ascontiguousarray(values).reshape(-1))
+
+
+def _invalid(kind: LeafType, array: pa.Array) -> NDArray[np.bool_]:
+    """Which values are invalid: found by halves, since few are."""
+    found = np.zeros(len(array), np.bool_)
+    parts = [(0, len(array))]
+    while parts:
+        start, stop = parts.pop()
+        try:
+            _made(kind, array.slice(start, stop - start), None)
+        except InvalidValueError:
+            if stop - start == 1:
+                found[start] = True
+            else:
+                middle = (start + stop) // 2
+                parts += [(start, middle), (middle, stop)]
+    return found

@@ -1,0 +1,262 @@
+"""Leaf values between their stored and their Arrow form: same buffers where the layouts agree, else one pass.
+
+What a column's type promises is checked on the way in: an integer, decimal or time outside its type's range is an
+error that names the column, not a value that wraps around or that Arrow takes for invalid later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import EMPTY, allocate, view
+from pqext.core.base.errors import CorruptFileError, InvalidValueError
+from pqext.core.format.metadata import Type
+from pqext.core.kernels.byte_array import is_ascii
+from pqext.core.kernels.decimals import narrow, widen, widen_integers
+from pqext.core.schema.types import int96, interval
+from pqext.core.schema.types.logical import LeafType
+from pqext.core.schema.types.utf8 import first_invalid
+
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: NDArray[np.uint8]) -> pa.Array:
+    """An Arrow array of ``slots`` slots from stored values of a fixed width; booleans one byte each.
+
+    INT96 keeps its 12 bytes: in which unit it is shown is the reader's choice, see :func:`show`. Slots without a
+    value are zero.
+    """
+    arrow = _decoded_type(leaf)
+    data: Any = values
+    if pa.types.is_boolean(arrow):
+        data = np.packbits(values, bitorder="little")
+    elif pa.types.is_decimal(arrow):
+        data = _decimals(leaf, arrow, slots, values)
+    elif pa.types.is_integer(arrow) and arrow.bit_width < 32:
+        data = _narrow(arrow, values.view(np.int32))
+    elif pa.types.is_time(arrow):
+        counts = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
+        _check_range(counts, 0, _DAY[arrow.unit], "a TIME lies outside the day")
+    elif pa.types.is_interval(arrow):
+        data = interval.to_arrow(values)
+    elif leaf.calendar is not None and pa.types.is_date32(arrow):
+        data = leaf.calendar.days(values.view(np.int32))
+    elif leaf.calendar is not None and pa.types.is_timestamp(arrow):
+        data = leaf.calendar.instants(values.view(np.int64), 10**9 // leaf.nanoseconds)
+    elif pa.types.is_null(arrow):
+        return _nulls(slots, validity)
+    return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(data)])
+
+
+def from_byte_arrays(leaf: LeafType, slots: int, validity: pa.Buffer | None, offsets: Any, data: Any) -> pa.Array:
+    """An Arrow array of ``slots`` slots from byte arrays; strings are checked to be UTF-8."""
+    arrow = leaf.arrow_type()
+    if pa.types.is_decimal(arrow):
+        out = allocate(slots * arrow.byte_width)
+        _widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slots, arrow.precision, out)
+        return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(out)])
+    if pa.types.is_null(arrow):
+        return _nulls(slots, validity)
+    array = pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return _checked(leaf, array, data) if pa.types.is_string(arrow) else array
+
+
+def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
+    if not is_ascii(data):
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise InvalidValueError(f"a {leaf.member} column holds bytes that are not UTF-8") from None
+    return array
+
+
+def _decoded_type(leaf: LeafType) -> pa.DataType:
+    """The Arrow type of decoded values: that of the leaf, but the 12 stored bytes of INT96 timestamps."""
+    return leaf.physical_arrow() if _is_int96_timestamp(leaf) else leaf.arrow_type()
+
+
+def _is_int96_timestamp(leaf: LeafType) -> bool:
+    return leaf.physical == Type.INT96 and leaf.logical is None
+
+
+def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.Array]:
+    """:func:`from_fixed` or :func:`from_byte_arrays` for arrays of one leaf: of slots, validity, values and offsets.
+
+    What the type decides is decided once. Raises what ``arrow_type`` raises.
+    """
+    from_buffers, buffer = pa.Array.from_buffers, pa.py_buffer
+    arrow = _decoded_type(leaf)
+    if leaf.width is None:
+        if pa.types.is_string(arrow):
+            return lambda slots, validity, values, offsets: _checked(
+                leaf, from_buffers(arrow, slots, [validity, buffer(offsets), buffer(values)]), values
+            )
+        if pa.types.is_binary(arrow):
+            return lambda slots, validity, values, offsets: from_buffers(
+                arrow, slots, [validity, buffer(offsets), buffer(values)]
+            )
+        return lambda slots, validity, values, offsets: from_byte_arrays(leaf, slots, validity, offsets, values)
+    as_stored = pa.types.is_integer(arrow) and arrow.bit_width >= 32
+    if leaf.calendar is None and (as_stored or any(test(arrow) for test in _AS_STORED)):
+        return lambda slots, validity, values, _: from_buffers(arrow, slots, [validity, buffer(values)])
+    return lambda slots, validity, values, _: from_fixed(leaf, slots, validity, np.frombuffer(values, np.uint8))
+
+
+_AS_STORED = (
+    pa.types.is_float32, pa.types.is_float64, pa.types.is_timestamp, pa.types.is_date32, pa.types.is_fixed_size_binary,
+)
+
+
+def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
+    """``array`` as readers see it: INT96 timestamps in ``unit``, everything else as it is."""
+    if _is_int96_timestamp(leaf):
+        local = int96.to_timestamps(array, unit, leaf.calendar)
+        return local.view(pa.timestamp(unit, "UTC")) if leaf.is_utc else local
+    return array
+
+
+def _widen(data: Any, offsets: Any, length: int, slots: int, precision: int, out: NDArray[np.uint8]) -> None:
+    try:
+        widen(data, offsets, length, slots, precision, out)
+    except CorruptFileError as error:
+        raise InvalidValueError(error.message) from None
+
+
+def _nulls(slots: int, validity: pa.Buffer | None) -> pa.Array:
+    # Any array tells how many bits of its validity are set.
+    held = pa.Array.from_buffers(pa.bool_(), slots, [validity, pa.py_buffer(np.zeros((slots + 7) // 8, np.uint8))])
+    if held.null_count < slots:
+        raise CorruptFileError("an UNKNOWN column, which is always null, holds a value")
+    return pa.nulls(slots)
+
+
+def _narrow(arrow: pa.DataType, stored: NDArray[np.int32]) -> NDArray[Any]:
+    kind = np.dtype(arrow.to_pandas_dtype())
+    limits = np.iinfo(kind)
+    _check_range(stored, int(limits.min), int(limits.max), f"an integer exceeds the column's {arrow.bit_width} bits")
+    return stored.astype(kind)
+
+
+def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> None:
+    if not len(values):
+        return
+    least, most = int(values.min()), int(values.max())
+    if least < low or most > high:
+        raise InvalidValueError(f"{message}: {least if least < low else most}")
+
+
+def _decimals(leaf: LeafType, arrow: pa.DataType, slots: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
+        assert leaf.length is not None
+        out = allocate(slots * arrow.byte_width)
+        _widen(values, None, leaf.length, slots, arrow.precision, out)
+        return out
+    stored: Any = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
+    most, words = 10**arrow.precision - 1, allocate(slots * 16)
+    if not widen_integers(stored, most, words.view(np.int64)):
+        _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
+    return words
+
+
+def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
+    """The stored form of an Arrow array without nulls: bool, int32, int64, float, double, binary or fixed binary.
+
+    Raises ``ValueError`` for a value that the stored form does not hold.
+    """
+    arrow = array.type
+    if arrow == _STORED.get(leaf.physical):
+        return array
+    if pa.types.is_string(arrow):
+        _check_text(array)
+        return array.view(pa.binary())
+    if pa.types.is_decimal(arrow):
+        return _physical_decimals(array, leaf)
+    if leaf.member == "FLOAT16":
+        return pc.cast(array, pa.float16()).view(pa.binary(2))
+    if leaf.member == "INTERVAL":
+        return interval.from_arrow(array)
+    if leaf.physical == Type.INT96:
+        return int96.from_timestamps(array)
+    if pa.types.is_unsigned_integer(arrow) and arrow.bit_width >= 32:
+        return array.view(pa.int64() if arrow.bit_width == 64 else pa.int32())
+    if pa.types.is_temporal(arrow):
+        shown = leaf.arrow_type()
+        if pa.types.is_timestamp(shown):
+            shown = pa.timestamp(shown.unit, arrow.tz)
+        if pa.types.is_time(shown):
+            _check_day(array)
+        return pc.cast(array, shown).view(_STORED[leaf.physical])
+    if leaf.physical == Type.BYTE_ARRAY:
+        return pc.cast(array, pa.binary())
+    if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
+        return array
+    return pc.cast(array, _STORED[leaf.physical])
+
+
+_STORED = {
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.BYTE_ARRAY: pa.binary(),
+}
+
+
+def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
+    array = array if array.type.bit_width >= 128 else array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    count, width, precision = len(array), array.type.byte_width, array.type.precision
+    words = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + count) * width]
+    if leaf.physical in (Type.INT64, Type.INT32):
+        narrow(words, width, 0, precision, EMPTY)
+        low = words.view(np.int64)[:: width // 8]
+        return pa.array(low.copy() if leaf.physical == Type.INT64 else low.astype(np.int32))
+    length = leaf.length if leaf.length is not None else width
+    fixed = allocate(count * length)
+    narrow(words, width, length, precision, fixed)
+    if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
+        return pa.Array.from_buffers(pa.binary(length), count, [None, pa.py_buffer(fixed)])
+    big_endian = fixed.reshape(-1, width)
+    # BYTE_ARRAY takes the fewest bytes that keep the sign: drop leading bytes that only repeat it.
+    if not count:
+        return pa.array([], pa.binary())
+    repeats = (big_endian[:, :-1] == np.where(big_endian[:, :1] >= 128, 255, 0)) & (
+        (big_endian[:, 1:] >= 128) == (big_endian[:, :1] >= 128)
+    )
+    dropped = np.where(repeats.all(axis=1), width - 1, np.argmin(repeats, axis=1))
+    kept = np.arange(width) >= dropped[:, None]
+    offsets = np.concatenate([[0], np.cumsum(width - dropped)]).astype(np.int32)
+    return pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(big_endian[kept]))]
+    )
+
+
+def _check_text(array: pa.Array) -> None:
+    """Arrow does not look into strings that are made from buffers; a file with others could not be read."""
+    data = array.buffers()[-1]
+    if data is None or (pa.types.is_string(array.type) and is_ascii(view(data))):
+        return
+    if (position := first_invalid(array)) is not None:
+        raise NotUtf8Error(position)
+
+
+class NotUtf8Error(ValueError):
+    """A string to be written, at a position of its array, is not UTF-8."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__("a string is not UTF-8; store such bytes in a binary column")
+        self.position = position
+
+
+def _check_day(array: pa.Array) -> None:
+    """Nor does Arrow hold times to the day, whose last midnight, 24:00, counts here."""
+    extremes = pc.min_max(array.view(pa.int32() if array.type.bit_width == 32 else pa.int64()))
+    for value in (extremes["min"].as_py(), extremes["max"].as_py()):
+        if value is not None and not 0 <= value <= _DAY[array.type.unit]:
+            raise ValueError(f"a time lies outside the day: {value} {array.type.unit}")

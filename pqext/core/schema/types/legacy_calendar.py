@@ -1,0 +1,169 @@
+"""Dates and instants that Spark stored in its legacy calendar: Julian before 15 October 1582, Gregorian from then on.
+
+Spark before 3.0 counted days in this calendar, and later versions do on request (``LEGACY``). Readers convert: a value
+keeps its local year, month, day and time and is counted in the proleptic Gregorian calendar, as Arrow and the format
+do. 29 February of a year that is not a leap year there becomes 1 March. The local time of an instant depends on a time
+zone. The old calendar applied today's standard offset to all instants before 1900, the new one applies local mean time
+and the changes up to 1900.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.base.text import visible
+
+VERSION, ZONE = "org.apache.spark.version", "org.apache.spark.timeZone"
+DATES, INT96 = "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"
+KEYS = frozenset({VERSION, ZONE, DATES, INT96})
+"""Keys of a footer that decide the calendar of its values."""
+
+_GREGORIAN_DAY = -141_427
+"""1582-10-15, the first day that both calendars count alike."""
+_COMMON_ERA = -719_164
+"""The day before which Spark's table of changes does not reach."""
+_MARCH_OF_ZERO = -719_470
+"""1 March of the year 0 in the Julian calendar."""
+_DAY = 86_400
+_LATEST = -2_208_988_800
+"""1900-01-01: from then on no instant changes in any zone."""
+_FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d)(?::?(\d\d))?)?|Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyCalendar:
+    """The legacy calendar as a file has it; ``zone`` is its writer's time zone, None if the file does not state one."""
+
+    zone: str | None = None
+
+    def days(self, stored: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Stored days as days of the proleptic Gregorian calendar."""
+        if not len(stored) or stored.min() >= _GREGORIAN_DAY:
+            return stored
+        return np.where(stored < _GREGORIAN_DAY, _rebased(stored.astype(np.int64)), stored).astype(np.int32)
+
+    def instants(self, stored: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
+        """Stored instants, of which a second has ``per_second``, as instants of the proleptic Gregorian calendar.
+
+        Raises ``UnsupportedError`` for an instant before 1900 if the time zone is not known.
+        """
+        seconds = stored // per_second
+        if not len(seconds) or seconds.min() >= _LATEST:
+            return stored
+        return stored + _shifts(self._offsets(), seconds) * per_second
+
+    def day_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """Bounds of days as stored, None if unknown, as bounds of the days that are read."""
+        first, last = (None if day is None else int(self.days(np.array([day], np.int32))[0]) for day in (low, high))
+        return first, last
+
+    def instant_bounds(self, low: Any, high: Any) -> tuple[Any, Any]:
+        """Bounds of instants in nanoseconds as stored, None if unknown, as bounds of the instants that are read.
+
+        Where a Julian 29 February becomes 1 March, a later stored instant is an earlier one when it is read.
+        """
+        if low is not None and low >= _LATEST * 10**9:
+            return low, high
+        try:
+            offsets = self._offsets()
+        except UnsupportedError:
+            return None, None
+        changes = [change * 10**9 for change in offsets.changes]
+        first = 0 if low is None else bisect_right(changes, low)
+        last = len(changes) if high is None else bisect_right(changes, high)
+        between = changes[first:last]
+        if low is None or low < changes[0]:
+            lowest = None
+        else:
+            lowest = min(_shifted(offsets, instant) for instant in (low, *between))
+        if high is None or high < changes[0]:
+            return lowest, None
+        return lowest, max(_shifted(offsets, instant) for instant in (high, *(change - 1 for change in between)))
+
+    def _offsets(self) -> _Offsets:
+        if self.zone is None:
+            raise UnsupportedError(
+                "an instant before 1900 was stored in Spark's legacy calendar, and the file does not state the time "
+                'zone of its writer; pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored',
+                feature="legacy calendar",
+            )
+        return offsets_of(self.zone)
+
+
+class _Offsets(NamedTuple):
+    """How a zone's instants change: ``standard`` seconds east of UTC, by which the old calendar finds days before 1582.
+
+    From each of the ``changes`` on, in seconds, ``shifts`` holds what is added, before 1582 without the days.
+    """
+
+    standard: int
+    changes: tuple[int, ...]
+    shifts: tuple[int, ...]
+
+
+@cache
+def offsets_of(zone: str) -> _Offsets:
+    """The offsets of a zone, by its name or as an offset like ``+02:00``. Raises ``UnsupportedError`` if unknown."""
+    known = _zones().get(zone)
+    if known is None:
+        fixed = _FIXED.fullmatch(zone)
+        if fixed is None:
+            raise UnsupportedError(
+                f"the time zone {visible(zone)!r} of a file in Spark's legacy calendar is unknown; "
+                'pass legacy_timezone="..."', feature="legacy calendar",
+            )
+        sign, *parts = fixed.groups()
+        seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (3600, 60, 1), strict=True))
+        known = (-seconds if sign == "-" else seconds), [0]
+    standard, (before, *rest) = known
+    julian = [int(day) * _DAY - standard for day in _julian_changes()]
+    changes = (*julian, _GREGORIAN_DAY * _DAY - standard, *rest[::2])
+    return _Offsets(standard, changes, (*[before] * (len(julian) + 1), *rest[1::2]))
+
+
+@cache
+def _zones() -> dict[str, tuple[int, list[int]]]:
+    """By name, a zone's standard offset, and the shift of its instants before and from each change after 1582.
+
+    These are Spark's (``julian-gregorian-rebase-micros.json`` in its source): offsets of other versions of the time
+    zone database differ for some zones.
+    """
+    rows = json.loads(resources.files(__package__).joinpath("legacy_zones.json").read_text("utf-8"))
+    return {name: (standard, shifts) for standard, shifts, names in rows for name in names}
+
+
+def _julian_changes() -> Iterable[int]:
+    """The first day of the table, and the first of March of each year that is a leap year in one calendar alone."""
+    centuries = (year for year in range(100, 1582, 100) if year % 400)
+    return (_COMMON_ERA, *(_MARCH_OF_ZERO + 365 * year + year // 4 for year in centuries))
+
+
+def _rebased(days: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Julian days as Gregorian ones: of years that begin in March, so that a leap day is their last."""
+    cycles, within = np.divmod(days - _MARCH_OF_ZERO, 1461)
+    years = 4 * cycles + np.minimum(within // 365, 3)
+    rebased: NDArray[np.int64] = days + 2 - years // 100 + years // 400
+    return rebased
+
+
+def _shifts(offsets: _Offsets, seconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The seconds to be added to instants."""
+    places = np.maximum(np.searchsorted(np.array(offsets.changes), seconds, side="right") - 1, 0)
+    shifts = np.array(offsets.shifts)[places]
+    days = (seconds + offsets.standard) // _DAY
+    return np.where(days < _GREGORIAN_DAY, shifts + (_rebased(days) - days) * _DAY, shifts)
+
+
+def _shifted(offsets: _Offsets, nanoseconds: int) -> int:
+    return nanoseconds + int(_shifts(offsets, np.array([nanoseconds // 10**9], np.int64))[0]) * 10**9

@@ -1,0 +1,349 @@
+"""Logical types: how a leaf's stored values are meant, what Arrow type shows them, and how they compare.
+
+Implements the LogicalTypes document: the translation between LogicalType and the older ConvertedType in both
+directions, the Arrow type of each leaf, and the order of its values. How an Arrow type is stored is the affair of
+``core.stored_types``.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.format.metadata import (
+    BsonType,
+    ConvertedType,
+    DateType,
+    DecimalType,
+    EnumType,
+    IntType,
+    JsonType,
+    ListType,
+    LogicalType,
+    MapType,
+    MicroSeconds,
+    MilliSeconds,
+    NanoSeconds,
+    SchemaElement,
+    StringType,
+    TimestampType,
+    TimeType,
+    TimeUnit,
+    Type,
+)
+from pqext.core.format.predicate import Value
+from pqext.core.schema.types.int96 import nanoseconds
+from pqext.core.schema.types.legacy_calendar import LegacyCalendar
+
+Order = Literal["signed", "unsigned", "chronological", "undefined"]
+"""How values compare; ``chronological`` is the order of INT96, which only a ColumnOrder of its own vouches for."""
+
+Unit = Literal["s", "ms", "us", "ns"]
+
+_NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
+_ARROW_UNIT = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
+TIME_UNITS = {
+    "ms": TimeUnit(MILLIS=MilliSeconds()),
+    "us": TimeUnit(MICROS=MicroSeconds()),
+    "ns": TimeUnit(NANOS=NanoSeconds()),
+}
+
+
+class IntervalAnnotation(LogicalType):
+    """INTERVAL, which only a ConvertedType can say: LogicalType has kept a number free for it, but no member."""
+
+    __slots__ = ()
+
+    @property
+    def member(self) -> str | None:
+        return "INTERVAL"
+
+
+IntervalAnnotation.fields = LogicalType.fields
+
+_CONVERTED: dict[int, LogicalType] = {
+    ConvertedType.UTF8: LogicalType(STRING=StringType()),
+    ConvertedType.ENUM: LogicalType(ENUM=EnumType()),
+    ConvertedType.JSON: LogicalType(JSON=JsonType()),
+    ConvertedType.BSON: LogicalType(BSON=BsonType()),
+    ConvertedType.INTERVAL: IntervalAnnotation(),
+    ConvertedType.MAP: LogicalType(MAP=MapType()),
+    ConvertedType.MAP_KEY_VALUE: LogicalType(MAP=MapType()),
+    ConvertedType.LIST: LogicalType(LIST=ListType()),
+    ConvertedType.DATE: LogicalType(DATE=DateType()),
+    ConvertedType.TIME_MILLIS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])),
+    ConvertedType.TIME_MICROS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["us"])),
+    ConvertedType.TIMESTAMP_MILLIS: LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])),
+    ConvertedType.TIMESTAMP_MICROS: LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TIME_UNITS["us"])),
+    **{
+        ConvertedType[f"{sign}_{width}"]: LogicalType(INTEGER=IntType(bitWidth=width, isSigned=sign == "INT"))
+        for sign in ("INT", "UINT")
+        for width in (8, 16, 32, 64)
+    },
+}
+_CONVERTED_BY_MEMBER = {
+    "STRING": ConvertedType.UTF8,
+    **{name: ConvertedType[name] for name in ("MAP", "LIST", "ENUM", "DECIMAL", "DATE", "JSON", "BSON", "INTERVAL")},
+}
+
+
+def from_element(element: SchemaElement) -> LogicalType | None:
+    """The logical type of a schema element, its ConvertedType translated where no LogicalType is written."""
+    if element.logicalType is not None and element.logicalType.member is not None:
+        return element.logicalType
+    if element.converted_type is None or element.logicalType is not None:
+        return element.logicalType
+    if element.converted_type == ConvertedType.DECIMAL:
+        return LogicalType(DECIMAL=DecimalType(scale=element.scale or 0, precision=element.precision or 0))
+    return _CONVERTED.get(element.converted_type)
+
+
+def to_logical(logical: LogicalType | None) -> LogicalType | None:
+    """The LogicalType to write for ``logical``, if there is one."""
+    return None if isinstance(logical, IntervalAnnotation) else logical
+
+
+def converted_type(logical: LogicalType | None) -> ConvertedType | None:
+    """The ConvertedType that old readers need beside ``logical``, if there is one."""
+    if logical is None or logical.member is None:
+        return None
+    if logical.INTEGER is not None:
+        return ConvertedType.__members__.get(
+            f"{'INT' if logical.INTEGER.isSigned else 'UINT'}_{logical.INTEGER.bitWidth}"
+        )
+    timed = logical.TIME or logical.TIMESTAMP
+    if timed is not None:
+        # Local times take the legacy annotation too, so that old readers keep the unit.
+        return ConvertedType.__members__.get(f"{logical.member}_{timed.unit.member}")
+    return _CONVERTED_BY_MEMBER.get(logical.member)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafType:
+    """The stored type of a leaf: physical type, its length when fixed, the logical type upon it, the calendar of
+    its values if that is not the proleptic Gregorian one, and whether INT96 timestamps are read as instants in UTC."""
+
+    physical: Type
+    length: int | None = None
+    logical: LogicalType | None = None
+    calendar: LegacyCalendar | None = None
+    is_utc: bool = False
+    member: str = field(init=False, default="", compare=False, repr=False)
+    """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
+
+    def __post_init__(self) -> None:
+        if self.logical is not None:
+            member = self.logical.member
+            if member is not None and _suits(self, self.logical):
+                object.__setattr__(self, "member", member)
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of one stored value in memory, ``None`` for BYTE_ARRAY; booleans take one."""
+        if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
+            return self.length
+        return _WIDTHS[self.physical]
+
+    @property
+    def order(self) -> Order:
+        """How values compare in statistics (LogicalTypes, the sort order of each type)."""
+        member = self.member
+        if not member:
+            if self.logical is not None:
+                return "undefined"
+            if self.physical == Type.INT96:
+                return "chronological"
+        if member in _UNDEFINED_ORDER:
+            return "undefined"
+        if member == "INTEGER":
+            assert self.logical is not None
+            assert self.logical.INTEGER is not None
+            return "signed" if self.logical.INTEGER.isSigned else "unsigned"
+        if member in ("DECIMAL", "FLOAT16"):
+            return "signed"
+        return "unsigned" if self.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY) else "signed"
+
+    @property
+    def passed_over(self) -> str | None:
+        """Why the leaf is shown as its physical type although it is annotated; ``None`` when it is not."""
+        if self.logical is None:
+            return None
+        physical = self.physical.name
+        if self.logical.member is None:
+            return f"its logical type is not known to this version; its {physical} values are read as they are"
+        if not self.member:
+            return f"{self.logical.member} cannot annotate {_physical_name(self)}; its values are read as they are"
+        decimal = self.logical.DECIMAL
+        if decimal is not None and decimal.precision > MAX_DIGITS:
+            return f"DECIMAL({decimal.precision}, {decimal.scale}) has more digits than Arrow holds; read as binary"
+        return None
+
+    def arrow_type(self, int96: Unit = "ns") -> pa.DataType:
+        """The Arrow type that shows the values; what is not known or does not suit shows the physical type.
+
+        ``int96`` is the unit of INT96 timestamps. Raises ``UnsupportedError`` for a time unit that is not known and
+        ``CorruptFileError`` for a DECIMAL that contradicts itself.
+        """
+        member = self.member
+        if not member and self.logical is None and self.physical == Type.INT96:
+            return pa.timestamp(int96, "UTC" if self.is_utc else None)
+        shown = _arrow_logical(self, member) if member else None
+        return shown if shown is not None else self.physical_arrow()
+
+    def physical_arrow(self) -> pa.DataType:
+        """The Arrow type of the stored values, whatever they mean."""
+        if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
+            return pa.binary(self.length)
+        return _ARROW_PHYSICAL[self.physical]
+
+    def comparison_value(self, raw: bytes) -> Value | None:
+        """A PLAIN-encoded statistics value in the form of :data:`pqext.core.format.predicate.Value`.
+
+        FLOAT16 compares as float, INT96 as nanoseconds since the Unix epoch. ``None`` when the bytes have the wrong
+        length for the type.
+        """
+        member = self.member
+        if self.physical == Type.BYTE_ARRAY or self.physical == Type.FIXED_LEN_BYTE_ARRAY:
+            if member == "DECIMAL":
+                return self._scaled(int.from_bytes(raw, "big", signed=True)) if raw else None
+            if member == "FLOAT16":
+                return float(struct.unpack("<e", raw)[0]) if len(raw) == 2 else None
+            return raw
+        if len(raw) != _WIDTHS[self.physical]:
+            return None
+        if self.physical == Type.BOOLEAN:
+            return raw != b"\0"
+        if self.physical == Type.INT96:
+            return nanoseconds(raw)
+        if self.physical in (Type.FLOAT, Type.DOUBLE):
+            return float(struct.unpack("<f" if self.physical == Type.FLOAT else "<d", raw)[0])
+        number = int.from_bytes(raw, "little", signed=self.order != "unsigned")
+        if not member or self.logical is None:
+            return number
+        if member == "DECIMAL":
+            return self._scaled(number)
+        return number * self.nanoseconds
+
+    @property
+    def nanoseconds(self) -> int:
+        """Nanoseconds of a unit of a TIME or TIMESTAMP; 1 for everything else."""
+        timed = (self.logical.TIME or self.logical.TIMESTAMP) if self.logical is not None else None
+        return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
+
+    def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
+        """Bounds of stored values, None if unknown, as bounds of the values in the calendar in which they are read."""
+        if self.calendar is None:
+            return low, high
+        return (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
+
+    def _scaled(self, unscaled: int) -> Decimal:
+        assert self.logical is not None
+        assert self.logical.DECIMAL is not None
+        digits = tuple(int(digit) for digit in str(abs(unscaled)))
+        return Decimal((int(unscaled < 0), digits, -self.logical.DECIMAL.scale))
+
+
+_WIDTHS: dict[int, int | None] = {
+    Type.BOOLEAN: 1,
+    Type.INT32: 4,
+    Type.INT64: 8,
+    Type.INT96: 12,
+    Type.FLOAT: 4,
+    Type.DOUBLE: 8,
+    Type.BYTE_ARRAY: None,
+}
+_ARROW_PHYSICAL: dict[int, pa.DataType] = {
+    Type.BOOLEAN: pa.bool_(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.INT96: pa.binary(12),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.BYTE_ARRAY: pa.binary(),
+}
+_UNDEFINED_ORDER = frozenset({"GEOMETRY", "GEOGRAPHY", "INTERVAL", "UNKNOWN"})
+GROUP_MEMBERS = frozenset({"LIST", "MAP", "VARIANT", "FILE"})
+"""The logical types of groups; all others are of leaves."""
+_FIXED_LENGTHS = {"UUID": 16, "FLOAT16": 2, "INTERVAL": 12}
+
+MAX_DIGITS = 76
+"""Digits of the widest decimal that Arrow has."""
+
+
+def max_precision(width: int) -> int:
+    """Decimal digits that ``width`` bytes of two's complement hold whatever the digits are."""
+    return len(str((1 << (8 * min(width, 1 << 10) - 1)) - 1)) - 1
+
+
+def _physical_name(leaf: LeafType) -> str:
+    return leaf.physical.name + (f"({leaf.length})" if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY else "")
+
+
+def _suits(leaf: LeafType, logical: LogicalType) -> bool:
+    """May the annotation stand on the leaf's physical type?"""
+    member, physical = logical.member, leaf.physical
+    if member in _FIXED_LENGTHS:
+        return physical == Type.FIXED_LEN_BYTE_ARRAY and leaf.length == _FIXED_LENGTHS[member]
+    if logical.INTEGER is not None:
+        widths = {Type.INT32: (8, 16, 32), Type.INT64: (64,)}
+        return logical.INTEGER.bitWidth in widths.get(physical, ())
+    if logical.TIME is not None:
+        unit = logical.TIME.unit.member
+        return physical == (Type.INT32 if unit == "MILLIS" else Type.INT64) or unit is None
+    if logical.DECIMAL is not None:
+        return physical in (Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY, Type.BYTE_ARRAY)
+    if member in ("STRING", "ENUM", "JSON", "BSON", "GEOMETRY", "GEOGRAPHY"):
+        return physical == Type.BYTE_ARRAY
+    if member == "TIMESTAMP":
+        return physical == Type.INT64
+    return member == "UNKNOWN" or (member == "DATE" and physical == Type.INT32)
+
+
+def _arrow_logical(leaf: LeafType, member: str) -> pa.DataType | None:
+    logical = leaf.logical
+    assert logical is not None
+    if member in ("STRING", "ENUM", "JSON"):
+        return pa.string()
+    if logical.DECIMAL is not None:
+        return _arrow_decimal(leaf, logical.DECIMAL)
+    if logical.INTEGER is not None:
+        return pa.type_for_alias(f"{'' if logical.INTEGER.isSigned else 'u'}int{logical.INTEGER.bitWidth}")
+    timed = logical.TIME or logical.TIMESTAMP
+    if timed is not None:
+        return _arrow_time(member, timed)
+    return _ARROW_LOGICAL.get(member)
+
+
+_ARROW_LOGICAL: dict[str, pa.DataType] = {
+    "DATE": pa.date32(),
+    "FLOAT16": pa.float16(),
+    "INTERVAL": pa.month_day_nano_interval(),
+    "UNKNOWN": pa.null(),
+}
+
+
+def _arrow_decimal(leaf: LeafType, decimal: DecimalType) -> pa.DataType | None:
+    precision, scale = decimal.precision, decimal.scale
+    if precision < 1 or not 0 <= scale <= precision:
+        raise CorruptFileError(f"DECIMAL({precision}, {scale}) is not a decimal type")
+    if leaf.width is not None and precision > max_precision(leaf.width):
+        raise CorruptFileError(f"DECIMAL({precision}, {scale}) does not fit {_physical_name(leaf)}")
+    if precision > MAX_DIGITS:
+        return None
+    return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+
+
+def _arrow_time(member: str, timed: TimeType | TimestampType) -> pa.DataType:
+    unit = _ARROW_UNIT.get(timed.unit.member or "")
+    if unit is None:
+        raise UnsupportedError(
+            f"{member} in a time unit that is not known; a later version of pqext may know it", feature="time unit"
+        )
+    if member == "TIMESTAMP":
+        return pa.timestamp(unit, "UTC" if timed.isAdjustedToUTC else None)
+    return pa.time32("ms") if unit == "ms" else pa.time64(unit)

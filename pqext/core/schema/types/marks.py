@@ -1,0 +1,51 @@
+"""Field metadata by which Arrow fields carry what an Arrow type cannot say.
+
+``PARQUET:logical_type`` names the annotation of an ENUM, JSON, BSON or UUID column or of a FILE struct;
+``PARQUET:physical_type`` asks the writer for one of the stored forms of a decimal, or for INT96;
+``PARQUET:is_adjusted_to_utc`` is ``true`` on a TIME that is normalised to UTC; ``PARQUET:field_id`` is the field's
+id, as pyarrow has it. JSON and UUID also take Arrow's own extension names, ``arrow.json`` and ``arrow.uuid``.
+A reader marks what a writer needs to store the same again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pqext.core.format.metadata import LogicalType
+
+FIELD_ID = b"PARQUET:field_id"
+PHYSICAL_TYPE = b"PARQUET:physical_type"
+LOGICAL_TYPE = b"PARQUET:logical_type"
+ADJUSTED_TO_UTC = b"PARQUET:is_adjusted_to_utc"
+UNREADABLE = b"PARQUET:unreadable"
+"""On the field of a column that cannot be read: why. It is shown as its physical type."""
+
+_EXTENSION = b"ARROW:extension:name"
+_EXTENSIONS = {"JSON": b"arrow.json", "UUID": b"arrow.uuid"}
+UUID_MARK = {_EXTENSION: b"arrow.uuid", b"ARROW:extension:metadata": b""}
+NAMES = ("ENUM", "JSON", "BSON", "UUID", "FILE")
+
+
+def of_logical(logical: LogicalType | None, member: str) -> dict[bytes, bytes]:
+    """The marks of a field whose annotation is ``logical``, of which ``member`` is heeded."""
+    if member in _EXTENSIONS:
+        return {_EXTENSION: _EXTENSIONS[member], b"ARROW:extension:metadata": b""}
+    if member in NAMES:
+        return {LOGICAL_TYPE: member.encode()}
+    if member == "TIME" and logical is not None and logical.TIME is not None and logical.TIME.isAdjustedToUTC:
+        return {ADJUSTED_TO_UTC: b"true"}
+    return {}
+
+
+def logical_name(metadata: Mapping[bytes, bytes]) -> str:
+    """The annotation that a field's marks ask for, empty when they ask for none.
+
+    Raises ``ValueError`` for one that marks cannot ask for.
+    """
+    if LOGICAL_TYPE in metadata:
+        name = metadata[LOGICAL_TYPE].decode("utf-8", "replace")
+        if name not in NAMES:
+            raise ValueError(f"PARQUET:logical_type is {name!r}; it may be {', '.join(NAMES)}")
+        return name
+    extension = metadata.get(_EXTENSION)
+    return next((name for name, mark in _EXTENSIONS.items() if mark == extension), "")

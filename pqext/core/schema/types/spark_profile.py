@@ -1,0 +1,110 @@
+"""``profile="spark"``: what Spark's own Parquet reader takes, and what is stored in its place.
+
+Spark 4 refuses a file's column, or the whole file, for some types that the format has. Under the profile the writer
+stores the nearest type that holds every value, or refuses the column by name:
+
+- half floats as FLOAT;
+- nanosecond timestamps and times as microseconds, milliseconds of a day too; a value with finer digits is refused, but
+  TIME of seven to nine digits stays where Spark 4.3 itself writes it;
+- timestamps keep milliseconds, but a value beyond 64 bits of microseconds, which both of Spark's readers fail on, is
+  refused; so it is in INT96;
+- times as local ones, since Spark knows no others;
+- UUIDs as plain 16 bytes and FILE structs as plain structs, without their annotation;
+- decimals of more than 38 digits and intervals are refused;
+- GEOMETRY and GEOGRAPHY only in a CRS that Spark parses: ``OGC:CRS84``, ``EPSG:<n>`` or ``SRID:<n>``;
+- BROTLI is refused, because Spark has no codec for it;
+- ALP is refused, which no Spark reads, and BYTE_STREAM_SPLIT, which Spark's vectorized reader knows from 4.3 on only;
+- encrypted pages of version 2 are refused, because Spark takes their levels for plaintext;
+- a chunk of floats that holds NaN has no bounds: Spark skips by them what compares above all numbers;
+- a dictionary of floats that holds one zero holds the other too: Spark takes both for equal, and skips chunks in whose
+  dictionary the one asked for is missing.
+
+Unsigned integers stay: Spark reads them as the next wider type, UINT_64 as DECIMAL(20, 0).
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.types import marks
+
+SPARK_NANOSECONDS = b"pqext:spark_nanoseconds"
+"""The mark of a time of day that a Spark with TIME(7) to TIME(9) writes, whose reader takes nanoseconds."""
+
+_CRS = re.compile(r"OGC:CRS84|EPSG:\d+|SRID:\d+", re.IGNORECASE)
+_EXTENSION = b"ARROW:extension:name"
+
+
+Marks = dict[bytes, bytes]
+
+
+def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
+    """The Arrow type and marks by which a leaf at dotted ``path`` is stored for Spark.
+
+    Raises ``UnsupportedError`` where there is none that holds every value, and for any other than its own where
+    ``exact`` is asked for: within a VARIANT a type is part of the value.
+    """
+    found = _adapted(arrow, metadata, path)
+    if exact and found != (arrow, metadata):
+        raise _refused(path, f"{arrow}, which Spark does not read within a VARIANT; shred it otherwise")
+    return found
+
+
+def _adapted(arrow: pa.DataType, metadata: Marks, path: str) -> tuple[pa.DataType, Marks]:
+    types = pa.types
+    if types.is_decimal(arrow) and arrow.precision > 38:
+        raise _refused(path, f"{arrow}, Spark's decimals end at 38 digits")
+    if types.is_interval(arrow):
+        raise _refused(path, "INTERVAL, which Spark does not read")
+    if types.is_float16(arrow):
+        return pa.float32(), metadata
+    if types.is_timestamp(arrow) and arrow.unit == "ns" and metadata.get(marks.PHYSICAL_TYPE) != b"INT96":
+        return pa.timestamp("us", arrow.tz), metadata
+    if types.is_time(arrow) and SPARK_NANOSECONDS not in metadata:
+        return pa.time64("us"), {key: value for key, value in metadata.items() if key != marks.ADJUSTED_TO_UTC}
+    if types.is_fixed_size_binary(arrow) and marks.logical_name(metadata) == "UUID":
+        return arrow, {key: value for key, value in metadata.items() if key not in (_EXTENSION, marks.LOGICAL_TYPE)}
+    return arrow, metadata
+
+
+def check(schema: Schema) -> None:
+    """Refuse what is left in a schema that Spark cannot read."""
+    for node in _nodes(schema.root):
+        logical = node.logical_type
+        spatial = (logical.GEOMETRY or logical.GEOGRAPHY) if logical is not None else None
+        if spatial is not None and spatial.crs is not None and not _CRS.fullmatch(spatial.crs):
+            raise _refused(node.dotted, "a CRS that Spark does not parse; use OGC:CRS84, EPSG:<n> or SRID:<n>")
+
+
+_A_MICROSECOND = {"s": 10**6, "ms": 10**3}
+
+
+def check_values(values: pa.Array, path: str) -> None:
+    """Refuse values of the leaf at ``path`` that Spark's type for it does not hold, as ``UnsupportedError``."""
+    if not pa.types.is_timestamp(values.type) or values.type.unit not in _A_MICROSECOND:
+        return
+    most = (2**63 - 1) // _A_MICROSECOND[values.type.unit]
+    counts = values.view(pa.int64())
+    far = pc.or_(pc.less(counts, -most), pc.greater(counts, most))
+    if pc.any(far).as_py():
+        at = pc.index(far, True).as_py()
+        raise _refused(
+            path,
+            f"value {at} that is not null in its row group is {counts[at].as_py()} {values.type.unit} from 1970, and "
+            "Spark's timestamps end at 64 bits of microseconds",
+        )
+
+
+def _nodes(node: SchemaNode) -> list[SchemaNode]:
+    return [node, *(below for child in node.children for below in _nodes(child))]
+
+
+def _refused(path: str, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"profile='spark' cannot store column {path!r}: {what}", feature="profile spark", column=path
+    )

@@ -1,0 +1,46 @@
+"""Byte arrays of text columns that are not UTF-8, which Spark and others write without a check."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pqext.core.schema.nodes import Schema, SchemaNode
+
+_TEXT = frozenset({"STRING", "ENUM", "JSON"})
+
+
+def is_text(node: SchemaNode) -> bool:
+    """Whether a leaf holds text."""
+    return node.is_leaf and node.leaf_type.member in _TEXT
+
+
+def first_invalid(array: pa.Array) -> int | None:
+    """The position of the first value that is not UTF-8, if there is one."""
+    for position, value in enumerate(array.cast(pa.binary()).to_pylist()):
+        try:
+            if value is not None:
+                value.decode()
+        except UnicodeDecodeError:
+            return position
+    return None
+
+
+def with_replacements(array: pa.Array) -> pa.Array:
+    """Binary values as UTF-8, U+FFFD in the place of each sequence of bytes that is not."""
+    values = (None if value is None else value.decode("utf-8", "replace").encode() for value in array.to_pylist())
+    return pa.array(list(values), array.type)
+
+
+def with_binary_text(schema: Schema) -> Schema:
+    """``schema`` with the text columns outside of annotated groups as binary."""
+    return Schema.of(_with_binary_text(schema.root))
+
+
+def _with_binary_text(node: SchemaNode) -> SchemaNode:
+    if is_text(node):
+        return replace(node, logical_type=None)
+    if node.is_leaf or node.logical_name in ("VARIANT", "FILE"):
+        return node
+    return replace(node, children=tuple(map(_with_binary_text, node.children)))

@@ -1,0 +1,244 @@
+"""Row groups appended to a file that is there: behind its old footer, under a new one that lists all of them.
+
+The old footer stays in the file, and a checkpoint of it is the first that is appended, so that a writer that dies
+loses nothing: ``pqext.open(path, recover=True)`` and :func:`pqext.recover` find the old rows. Bytes that are in the
+file never change. Spec: "File format" (the metadata is apart from the data), "Error recovery".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.base.text import visible
+from pqext.core.footer.checkpoints import Checkpoints
+from pqext.core.footer.merge import FooterMerge
+from pqext.core.footer.rewrite import plain_footer
+from pqext.core.footer.thrift_footer import Footer
+from pqext.core.footer.writing import form_of
+from pqext.core.format.extension.paths import is_place
+from pqext.core.format.extension.structure import extensions as extensions_of
+from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.format.thrift import decode, encode
+from pqext.core.io.source import Source
+from pqext.core.io.sources.opening import open_source
+from pqext.core.options.checkpoints import Checkpoint
+from pqext.core.options.footer_format import check_beside
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse, with_wide_indices
+from pqext.core.schema.file_calendar import legacy_leaves
+from pqext.core.schema.types import logical
+from pqext.core.write.file_layout import FileLayout
+from pqext.core.write.file_options import options_of
+
+_KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
+"""Options that a file tells and that more rows are written by: they need not be sorted like those that are there."""
+_NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
+"""Codecs and encodings that Spark does not read."""
+
+
+class AppendedFile:
+    """The file at ``path`` as it was before, and what becomes of its footer.
+
+    Raises ``UnsupportedError`` for files with encrypted parts, chunks in other files, an extension of the footer, or
+    dates in Spark's old calendar, ``CorruptFileError`` for what is no Parquet file, and ``ValueError`` for options
+    that would speak of the old row groups. What was ``asked`` for by name holds, and the file tells the other options;
+    where it is None all ``options`` hold.
+    """
+
+    def __init__(self, path: str, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
+        if options.encryption is not None:
+            raise ValueError("encrypted row groups cannot be appended to a file: write another file beside it")
+        if options.checkpoint is not None:
+            raise ValueError("an append has no checkpoints: leave out checkpoint, and append in several steps")
+        for place in options.extensions:
+            if is_place(place):
+                raise ValueError(f"extensions[{place!r}] is not a column's: an append takes those of columns only")
+        self._path, self._given = path, options.key_value_metadata
+        try:
+            self._read(options, asked)
+        except ParquetError as error:
+            error.locate(path=path)
+            raise
+
+    def _read(self, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
+        path = self._path
+        source = open_source(path)
+        try:
+            found = _footer(source)
+            # What is read by a jump table is read from a file that is about to grow: a copy is not.
+            self._old, _ = decode(FileMetaData, encode(found.metadata))
+            self.size = source.size
+            self.form = form_of(source)
+            check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
+            self.options = options if asked is None else replace(options, **{**asked, **_told(source, asked)})
+            """Those by which the new row groups are written."""
+        finally:
+            source.close()
+        self._refuse_others()
+        self.layout = FileLayout.of(self._old, path)
+        """What the columns that are appended are stored like."""
+
+    def _refuse_others(self) -> None:
+        def refused(what: str, advice: str) -> UnsupportedError:
+            return UnsupportedError(f"{what}: {advice}", feature="appending to such files", path=self._path)
+
+        for index, group in enumerate(self._old.row_groups):
+            if group.num_rows < 0:
+                raise CorruptFileError(f"a row group of {group.num_rows} rows", path=self._path, row_group=index)
+        if extensions_of(self._old) is not None:
+            raise refused(
+                "the footer has an extension, which may speak of the whole file",
+                "pqext rewrite-footer --drop-extensions takes it away",
+            )
+        if legacy := legacy_leaves(self._old):
+            what = f"column {min(legacy)} is in Spark's legacy calendar, in which new values would be misread"
+            raise refused(what, "write the file again, with the values that pqext reads")
+        if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
+            raise refused("a column chunk lies in another file", "append to that one")
+
+    def check(self, footer: FileMetaData) -> None:
+        """Raise ``ValueError`` where row groups under ``footer`` do not fit those of the file."""
+        some = RowGroup(columns=[ColumnChunk(file_offset=0)], total_byte_size=0, num_rows=1)
+        footer.row_groups = [some]  # as if it had rows: what it tells of columns counts
+        self._merge(footer).finish([])
+
+    def checkpoint(self) -> bytes:
+        """A checkpoint of the old footer, to be written behind it."""
+        count = len(self._old.row_groups)
+        return Checkpoints(Checkpoint(row_groups=1)).made(encode(self._old), count, self.size)
+
+    def _merge(self, footer: FileMetaData) -> FooterMerge:
+        old, _ = decode(FileMetaData, encode(self._old))
+        old.key_value_metadata = [
+            pair for pair in old.key_value_metadata or () if pair.key not in self._given
+        ] or None
+        noted, own = _noted(old), _noted(footer)
+        if noted is not None:
+            noted.value = with_wide_indices(noted.value)
+        # The old rows keep their types.
+        pairs = [noted, *(pair for pair in footer.key_value_metadata or () if pair.key != KEY)]
+        footer.key_value_metadata = [pair for pair in pairs if pair is not None] or None
+        merge = FooterMerge("merge")
+        merge.add(old, self._path)
+        merge.add(footer, "what is appended")
+        told = None if noted is None or own is None else _other_types(noted.value, own.value)
+        if told is not None:
+            raise ValueError(f"the rows do not fit {self._path}: {told}, which Parquet stores alike: cast it")
+        return merge
+
+    def merged(self, footer: FileMetaData) -> FileMetaData:
+        """The footer of the file with the row groups of ``footer`` behind its own."""
+        old, _ = decode(FileMetaData, encode(self._old))
+        new, _ = decode(FileMetaData, encode(footer))
+        merge = self._merge(new)
+        # What only GeoParquet's metadata calls geometries are no geometries in the schema.
+        plain = [i for i, element in enumerate(_leaves(self._old)) if logical.from_element(element) is None]
+        groups = []
+        for metadata in (old, new):
+            added = list(metadata.row_groups)
+            for group in added:
+                group.columns = list(group.columns)
+            merge.forget_foreign_bounds(metadata, [group.columns for group in added])
+            groups += added
+        for group in groups[len(old.row_groups) :]:
+            for index in plain:
+                if (about := group.columns[index].meta_data) is not None:
+                    about.geospatial_statistics = None
+        # Some readers refuse a file in which not all have a number, or none.
+        are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
+        for at, group in enumerate(groups):
+            group.ordinal = at if are_numbered else None
+        return merge.finish(groups)
+
+
+def _footer(source: Source) -> Footer:
+    try:
+        return plain_footer(source, DEFAULT_LIMITS)
+    except CorruptFileError as error:
+        advice = "; where a writer died, `pqext recover` makes a whole file of what is left"
+        advice = "" if "pqext recover" in error.message else advice
+        raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
+
+
+def _told(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first row group with rows tells of how columns were written, where nothing else was ``asked`` for.
+
+    That a column has no dictionary there tells nothing: other rows may repeat where those do not.
+    """
+    file = ParquetFile(source)
+    try:
+        found = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
+    except ParquetError:  # of a codec that is not known, or of a damaged chunk
+        return {}
+    found["dictionary"] = {at: True for at, has_one in found.get("dictionary", {}).items() if has_one}
+    if asked.get("profile") == "spark":
+        found = {name: _for_spark(choice) for name, choice in found.items()}
+    # A column whose encoding is named has no dictionary, unless that is named too.
+    for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
+        choice: Any = asked.get(one)
+        if _maps(choice, found.get(other)):
+            found[other] = {at: kept for at, kept in found[other].items() if not choice.get(at)}
+        elif choice is True:
+            found.pop(other, None)
+    merged = {name: {**found[name], **choice} for name, choice in asked.items() if _maps(found.get(name), choice)}
+    return {name: choice for name, choice in found.items() if name not in asked} | merged
+
+
+def _maps(*choices: object) -> bool:
+    return all(isinstance(choice, Mapping) for choice in choices)
+
+
+def _for_spark(choice: Any) -> Any:
+    """A choice without what Spark's reader does not take."""
+    return {at: one for at, one in choice.items() if one not in _NOT_FOR_SPARK} if _maps(choice) else choice
+
+
+def _leaves(footer: FileMetaData) -> list[SchemaElement]:
+    return [element for element in footer.schema[1:] if not element.num_children]
+
+
+def _noted(footer: FileMetaData) -> KeyValue | None:
+    """The note of Arrow types."""
+    return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
+
+
+def _other_types(mine: str | None, theirs: str | None) -> str | None:
+    """The first column for which two notes name types that differ in what the Parquet schema does not say."""
+    try:
+        pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
+    except Unreadable:
+        return None  # readers pass over it
+    for old, new in pairs:
+        if old.name == new.name and list(_unsaid(old.type)) != list(_unsaid(new.type)):
+            return f"column {visible(new.name)!r} is {new.type} instead of {old.type}"
+    return None
+
+
+def _unsaid(type: pa.DataType) -> Iterator[object]:
+    """What Parquet has no name for: the units of durations, the sizes of lists and the names of extension types."""
+    types = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name not in _NAMED_IN_PARQUET:
+            yield type.extension_name
+        yield from _unsaid(type.storage_type)
+    elif types.is_duration(type):
+        yield type.unit
+    elif types.is_dictionary(type) or types.is_run_end_encoded(type):
+        yield from _unsaid(type.value_type)
+    elif types.is_nested(type):
+        if types.is_fixed_size_list(type):
+            yield type.list_size
+        for index in range(type.num_fields):
+            yield from _unsaid(type.field(index).type)
+    else:
+        yield None
+
+
+_NAMED_IN_PARQUET = ("arrow.uuid", "arrow.json")

@@ -1,0 +1,125 @@
+"""What a written column chunk tells of itself: statistics, sizes, the indexes of its pages and its Bloom filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.format.metadata import ColumnMetaData, SizeStatistics, Type
+from pqext.core.indexes import bloom, page_index
+from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.kernels import index_encode, page_statistics
+from pqext.core.kernels.page_cuts import PageCuts
+from pqext.core.schema import statistics
+from pqext.core.schema.statistics import PageExtremes
+from pqext.core.write.dictionary_builder import IndexedValues
+from pqext.core.write.disassemble import DenseColumn
+from pqext.core.write.leaf_recipe import LeafRecipe
+
+
+@dataclass(slots=True)
+class ChunkIndexes:
+    """What is stored of a chunk outside it, ``None`` where there is none, and ``extensions`` for its metadata.
+
+    ``column_index`` is serialised. The offset index is that of the pages of ``cuts``, of which ``measured`` tells
+    whether the bytes of their byte arrays are known; they lie ``offset`` bytes into the file.
+    """
+
+    column_index: bytes | None = None
+    cuts: PageCuts | None = None
+    measured: bool = False
+    bloom_filter: SplitBlockFilter | None = None
+    extensions: Mapping[UUID, bytes] | None = None
+    offset: int = 0
+
+    @property
+    def offset_index(self) -> bytes | None:
+        """The serialised offset index."""
+        return None if self.cuts is None else index_encode.offset_index(self.cuts, self.offset, self.measured)
+
+
+def describe(
+    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, cuts: PageCuts,
+    dictionary: IndexedValues | None, recipe: LeafRecipe,
+) -> ChunkIndexes:
+    """Put statistics into ``metadata`` and make the indexes that the options ask for.
+
+    ``physical`` holds the chunk's values in stored form.
+    """
+    options, indexed = recipe.options, recipe.page_index
+    indexes = ChunkIndexes()
+    has_sizes = recipe.leaf_type.physical == Type.BYTE_ARRAY
+    sizes = cuts.measure(physical.buffers()[1], physical.offset) if has_sizes else None
+    if recipe.statistics:
+        extremes = statistics.of_cuts(recipe.order, recipe.bounds, physical, cuts)
+        if options.profile == "spark" and any(extremes.nan_counts or ()):
+            # Spark ranks NaN above all numbers, yet skips by bounds that leave it out.
+            unknown = [None] * cuts.count
+            extremes = PageExtremes(unknown, unknown, extremes.nan_counts)
+        # What floats are distinct depends on how NaN and zeros compare.
+        distinct = None
+        if dictionary is not None and not recipe.order.is_float:
+            distinct = dictionary.distinct(len(physical))
+        metadata.statistics = statistics.of_chunk(
+            recipe.order, extremes, cuts.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
+        )
+        definition = repetition = None
+        if recipe.definition_counts:
+            definition = _histogram(column.definition, recipe.node.max_definition_level, cuts)
+        if recipe.repetition_counts:
+            repetition = _histogram(column.repetition, recipe.node.max_repetition_level, cuts)
+        metadata.size_statistics = SizeStatistics(
+            unencoded_byte_array_data_bytes=sizes,
+            definition_level_histogram=_sum(definition),
+            repetition_level_histogram=_sum(repetition),
+        )
+        if indexed:
+            indexes.column_index = page_index.column_index(
+                recipe.order, extremes, cuts, definition, repetition, options.bound_bytes
+            )
+        if recipe.handler is not None:
+            facts = recipe.handler.chunk_facts(
+                recipe.node, column.values, cuts.starts("values"), indexed, options, column.notes
+            )
+            metadata.geospatial_statistics, indexes.extensions = facts.geospatial_statistics, facts.extensions
+    if indexed:
+        indexes.cuts, indexes.measured = cuts, has_sizes
+    if recipe.bloom_filter is not None:
+        indexes.bloom_filter = _bloom_filter(recipe, physical, dictionary)
+    return indexes
+
+
+_Counts = NDArray[np.int64]
+
+
+def _histogram(levels: int | NDArray[np.int16], highest: int, cuts: PageCuts) -> _Counts:
+    """How often each level occurs, one row per page."""
+    counts = np.zeros((cuts.count, highest + 1), np.int64)
+    starts = cuts.starts("entries")
+    if isinstance(levels, int):
+        counts[:, levels] = np.diff(starts)
+    else:
+        page_statistics.level_counts(levels, starts, highest, counts)
+    return counts
+
+
+def _sum(counts: _Counts | None) -> list[int] | None:
+    return None if counts is None else counts.sum(axis=0).tolist()
+
+
+def _bloom_filter(
+    recipe: LeafRecipe, physical: pa.Array, dictionary: IndexedValues | None
+) -> SplitBlockFilter | None:
+    chosen = recipe.bloom_filter
+    if chosen is None or recipe.leaf_type.physical == Type.BOOLEAN:
+        return None
+    entries = None if dictionary is None else dictionary.used(len(physical))
+    values, ndv = (physical, chosen.ndv) if entries is None else (entries, chosen.ndv or len(entries))
+    return bloom.build(
+        recipe.leaf_type, values, fpp=chosen.fpp, ndv=ndv, max_bytes=recipe.options.bloom_filter_bytes
+    )

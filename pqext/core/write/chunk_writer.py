@@ -1,0 +1,217 @@
+"""One column chunk written: encoding chosen, pages cut, statistics taken, metadata filled in.
+
+A chunk is encoded whole and in memory, so that columns can be encoded in parallel; offsets are relative to the
+chunk until the writer knows where it lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes, size_of
+from pqext.core.base.errors import LimitError
+from pqext.core.base.text import visible
+from pqext.core.encryption.modules import ORDINAL_MAX
+from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
+from pqext.core.format.encodings.table import encoder
+from pqext.core.format.extension.structure import set_extension
+from pqext.core.format.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageType
+from pqext.core.kernels.page_cuts import PageCuts, cut
+from pqext.core.kernels.page_encode import EncodedPages, Levels, PageValues, encode_pages
+from pqext.core.schema.types import leaf, spark_profile
+from pqext.core.schema.types.physical_types import normal
+from pqext.core.write import chunk_statistics as chunk_index
+from pqext.core.write import dictionary_builder
+from pqext.core.write.chunk_statistics import ChunkIndexes
+from pqext.core.write.dictionary_builder import IndexedValues
+from pqext.core.write.disassemble import DenseColumn
+from pqext.core.write.encoding_choice import choose
+from pqext.core.write.leaf_recipe import LeafRecipe
+from pqext.core.write.page_writer import TOO_LARGE, PageWriter, WrittenPages
+
+
+@dataclass(slots=True)
+class EncodedChunk:
+    """The stored bytes of a chunk in ``pieces``, and its metadata with offsets from the chunk's start."""
+
+    metadata: ColumnMetaData
+    pieces: list[bytes | Bytes]
+    indexes: ChunkIndexes = field(default_factory=ChunkIndexes)
+    second: EncodedChunk | None = None
+
+    def move(self, offset: int) -> None:
+        """Make the offsets absolute: the chunk begins at ``offset`` of the file."""
+        self.metadata.data_page_offset += offset
+        if self.metadata.dictionary_page_offset is not None:
+            self.metadata.dictionary_page_offset += offset
+        self.indexes.offset = offset
+
+
+def encode_chunk(
+    column: DenseColumn,
+    rows: int,
+    recipe: LeafRecipe,
+    encryptor: ChunkEncryptor | None = None,
+    page_starts: NDArray[np.int64] | None = None,
+) -> EncodedChunk:
+    """Encode one leaf's values for a row group of ``rows`` rows, encrypted by ``encryptor`` where there is one.
+
+    ``page_starts``: rows at which pages begin, 0 first; too large ones are cut further.
+    """
+    options = recipe.options
+    try:
+        physical = leaf.to_physical(column.values, recipe.leaf_type)
+    except leaf.NotUtf8Error as error:
+        row = column.row_of_value(error.position)
+        raise ValueError(f"column {visible(recipe.dotted)!r}, row {row} of the row group: {error}") from None
+    size = size_of(physical, len(physical))
+    indexed = _dictionary(column, physical, size, recipe) if recipe.dictionary else None
+    name = recipe.encoding
+    if name == "auto" and column.encoded is not None and pa.types.is_binary(physical.type):
+        name = "plain"  # behind a dictionary Arrow's reader takes no other
+    chosen = choose(
+        name, physical, recipe.leaf_type.physical, recipe.codec, indexed, split=options.profile != "spark"
+    )
+    indexed = indexed if chosen.keep_dictionary else None
+    if options.profile == "spark":
+        spark_profile.check_values(column.values, recipe.dotted)
+        indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
+    # Levels count for a byte an entry: many short or empty lists make many entries of few values.
+    size += column.entries * recipe.level_bytes
+    cuts = _cut(column, rows, len(physical), size, recipe, page_starts, encrypted=encryptor is not None)
+    values = _values(physical, chosen.encoding)
+    levels = _levels(column, recipe)
+    entries = None
+    if indexed is not None:
+        entries = (indexed.plain(), indexed.count)
+        values.index(indexed.indices, indexed.count)
+    pages: EncodedPages | WrittenPages
+    if encryptor is None:
+        try:
+            pages = encode_pages(
+                cuts, levels, values, entries, options.page_version, recipe.compress, recipe.checksum
+            )
+        except OverflowError:
+            raise LimitError(TOO_LARGE) from None
+    else:
+        writer = PageWriter(recipe.codec, options.checksums, options.page_version, encryptor, recipe.level)
+        pages = writer.all(cuts, levels, values, entries)
+    metadata = _metadata(recipe, column, cuts, pages, chosen.encoding, entries is not None)
+    chunk = EncodedChunk(metadata, pages.pieces)
+    if recipe.extension is not None:
+        set_extension(metadata, recipe.extension)
+    chunk.indexes = chunk_index.describe(
+        metadata, column, physical, cuts, indexed, recipe
+    )
+    if recipe.second is not None:  # never with encryption, see options
+        chunk.second = encode_chunk(column, rows, recipe.second, None, page_starts)
+    return chunk
+
+
+def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
+    """The dictionary of a chunk: the given one of a column of strings or bytes, or one of the values."""
+    encoded = column.encoded
+    if encoded is not None and pa.types.is_binary(physical.type):
+        found = None
+        if not encoded.dictionary.null_count:
+            entries = encoded.dictionary.cast(normal(encoded.type.value_type))
+            entries = leaf.to_physical(entries, recipe.leaf_type)
+            found = dictionary_builder.given(physical, entries, ordered=encoded.type.ordered)
+        if found is not None:
+            return found
+    return dictionary_builder.index(physical, size)
+
+
+def _values(physical: pa.Array, encoding: Encoding) -> PageValues:
+    """What pages of the values are made of, without a dictionary."""
+    count = len(physical)
+    if encoding != Encoding.PLAIN:
+        encode = encoder(encoding).encode
+        return PageValues(
+            "other", encoding, count, 0, 0, None, None, lambda start, stop: encode(physical[start:stop])
+        )
+    kind, (_, *held) = physical.type, physical.buffers()
+    if pa.types.is_binary(kind):
+        return PageValues("bytes", encoding, count, physical.offset, 0, held[0], held[1], None)
+    if pa.types.is_boolean(kind):
+        return PageValues("bits", encoding, count, physical.offset, 0, held[0], None, None)
+    return PageValues("fixed", encoding, count, physical.offset, kind.byte_width, held[0], None, None)
+
+
+def _levels(column: DenseColumn, recipe: LeafRecipe) -> Levels:
+    node = recipe.node
+    return Levels(
+        column.repetition, node.max_repetition_level, column.definition, node.max_definition_level, column.entries
+    )
+
+
+def _cut(
+    column: DenseColumn, rows: int, count: int, size: int, recipe: LeafRecipe,
+    page_starts: NDArray[np.int64] | None, *, encrypted: bool,
+) -> PageCuts:
+    """Cut a chunk of ``count`` values at row boundaries, by rows and by the average share of a row in ``size``."""
+    options = recipe.options
+    page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
+    if encrypted:
+        page_rows = page_rows_for(rows, page_rows)
+    edges = None if page_starts is None else _page_edges(rows, page_rows, page_starts, encrypted)
+    repetition, definition = column.repetition, column.definition
+    return cut(
+        rows, page_rows, edges, column.entries,
+        None if isinstance(repetition, int) else repetition, None if isinstance(definition, int) else definition,
+        recipe.node.max_definition_level, count,
+    )
+
+
+def _page_edges(
+    rows: int, page_rows: int, page_starts: NDArray[np.int64], encrypted: bool
+) -> NDArray[np.int64] | None:
+    """Where pages of at most ``page_rows`` rows begin; ``None`` where there would be more than can be encrypted."""
+    parts = pairwise([*page_starts.tolist(), rows])
+    wanted = [row for begin, end in parts for row in range(begin, end, page_rows)]
+    return np.array(wanted, np.int64) if not encrypted or len(wanted) <= ORDINAL_MAX else None
+
+
+def _metadata(
+    recipe: LeafRecipe, column: DenseColumn, cuts: PageCuts, pages: EncodedPages | WrittenPages,
+    encoding: Encoding, indexed: bool,
+) -> ColumnMetaData:
+    plain_pages = cuts.count - pages.by_index
+    uses, stats = _encodings(
+        bool(recipe.level_bytes), recipe.options.page_version, indexed, pages.by_index, encoding, plain_pages
+    )
+    return ColumnMetaData(
+        type=recipe.leaf_type.physical,
+        encodings=uses,
+        path_in_schema=recipe.node.path,
+        codec=recipe.codec,
+        num_values=column.entries,
+        total_uncompressed_size=pages.uncompressed,
+        total_compressed_size=pages.size,
+        data_page_offset=pages.dictionary_size,
+        dictionary_page_offset=0 if indexed else None,
+        encoding_stats=stats,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _encodings(
+    levels: bool, version: int, indexed: bool, by_index: int, encoding: Encoding, others: int
+) -> tuple[tuple[Encoding, ...], tuple[PageEncodingStats, ...]]:
+    """The encodings of a chunk, and how many pages have each; the structures are shared by chunks."""
+    kind = PageType.DATA_PAGE_V2 if version == 2 else PageType.DATA_PAGE
+    pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, others)]
+    stats = [PageEncodingStats(page_type=kind, encoding=one, count=count) for one, count in pages if count]
+    uses: list[Any] = [Encoding.RLE] if levels else []
+    uses += [one for one, count in pages if count]
+    if indexed:
+        uses.append(Encoding.PLAIN)
+        stats.insert(0, PageEncodingStats(page_type=PageType.DICTIONARY_PAGE, encoding=Encoding.PLAIN, count=1))
+    return tuple(dict.fromkeys(uses)), tuple(stats)

@@ -1,0 +1,176 @@
+"""The dictionary of a column chunk: its distinct values and the index of each value (Encodings, Dictionary)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import allocate, size_of, view
+from pqext.core.format.encodings import plain
+from pqext.core.kernels import distinct
+from pqext.core.kernels.byte_array import encode_plain
+
+MAX_BYTES = 1 << 20
+"""Bytes of a dictionary page at most; values behind the one that would exceed it are encoded otherwise."""
+SAMPLE = 8192
+"""Values looked at before all are indexed."""
+_MOST_DISTINCT = 0.95
+"""Of the sample; beyond it the number of all is anybody's guess."""
+_WORTHWHILE = 0.7
+"""What entries and indices may take of the values' bytes where they are only expected to."""
+
+
+class IndexedValues:
+    """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``.
+
+    ``given``: the entries are the user's, and some of them may be those of no value.
+    """
+
+    __slots__ = ("_entries", "_found", "count", "given", "indices")
+
+    def __init__(self, indices: NDArray[np.int32], entries: pa.Array | Found, *, given: bool = False) -> None:
+        self.indices = indices
+        self.given = given
+        self.count = len(entries)
+        self._entries = None if isinstance(entries, Found) else entries
+        self._found = entries if isinstance(entries, Found) else None
+
+    @property
+    def entries(self) -> pa.Array:
+        """The entries as an array of the physical type of the values."""
+        if self._entries is None:
+            assert self._found is not None
+            self._entries = self._found.array()
+        return self._entries
+
+    def plain(self) -> Any:
+        """The entries in PLAIN."""
+        return plain.encode(self.entries) if self._found is None else self._found.plain()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entries in memory."""
+        return size_of(self.entries, self.count) if self._found is None else self._found.size
+
+    def used(self, count: int) -> pa.Array | None:
+        """The distinct values of a chunk of ``count``, ``None`` when the dictionary does not hold them all."""
+        if len(self.indices) < count:
+            return None
+        if not self.given:
+            return self.entries
+        flags = np.bincount(self.indices, minlength=len(self.entries)) > 0
+        return self.entries if flags.all() else self.entries.filter(pa.array(flags))
+
+    def distinct(self, count: int) -> int | None:
+        """How many distinct values a chunk of ``count`` has, ``None`` when the dictionary does not hold them all."""
+        if len(self.indices) < count:
+            return None
+        return len(np.unique(self.indices)) if self.given else self.count
+
+
+@dataclass(slots=True)
+class Found:
+    """Entries that the kernel found: their bytes, and the offsets of byte arrays in them."""
+
+    kind: pa.DataType
+    width: int
+    starts: Any
+    values: Any
+
+    def __len__(self) -> int:
+        return len(self.values) // self.width if self.width else len(self.starts) // 4 - 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of the entries in memory."""
+        return len(self.values) + (0 if self.width else len(self) * 4)
+
+    def array(self) -> pa.Array:
+        """The entries as an array."""
+        held = [None] if self.width else [None, pa.py_buffer(self.starts)]
+        return pa.Array.from_buffers(self.kind, len(self), [*held, pa.py_buffer(self.values)])
+
+    def plain(self) -> Any:
+        """The entries in PLAIN."""
+        if self.width:
+            return self.values
+        return encode_plain(view(self.values), np.frombuffer(self.starts, np.int32))
+
+
+def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
+    """The dictionary of a dense array of a physical Arrow type (see ``core.leaf``), ``None`` when it does not pay.
+
+    It does not when too many of the first values are distinct, or when indices and entries take more bytes than the
+    values they stand for, which are ``size`` where that is known.
+    """
+    if not len(physical) or pa.types.is_boolean(physical.type):
+        return None
+    if len(physical) > SAMPLE and not _promises(_index(physical[:SAMPLE]).count, physical):
+        return None
+    found = _index(physical)
+    count, entries = len(found.indices), found.count
+    stored = found.size + count * max(entries - 1, 1).bit_length() // 8
+    taken = size_of(physical, count) if size is None or count < len(physical) else size
+    return found if count and stored < taken else None
+
+
+def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
+    """``indexed`` with an entry for either zero, used or not, where floats have one of the two."""
+    if not pa.types.is_floating(indexed.entries.type):
+        return indexed
+    zeros = np.signbit(values := indexed.entries.to_numpy())[values == 0]
+    if not len(zeros) or zeros.any() != zeros.all():
+        return indexed
+    other = pa.array([0.0 if zeros[0] else -0.0], indexed.entries.type)
+    return IndexedValues(indexed.indices, pa.concat_arrays([indexed.entries, other]))
+
+
+def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedValues | None:
+    """The dictionary with ``entries`` first, in their order, used or not; ``None`` when it cannot be that.
+
+    Entries must be distinct, hold all values and, unless they are ``ordered``, not take more than ``MAX_BYTES``.
+    """
+    if not len(entries) or (not ordered and entries.nbytes > MAX_BYTES):
+        return None
+    indices = pc.index_in(physical, entries)
+    if indices.null_count or len(pc.unique(entries)) < len(entries):
+        return None
+    return IndexedValues(indices.to_numpy(), entries, given=True)
+
+
+def _promises(found: int, physical: pa.Array) -> bool:
+    """May a dictionary pay, of whose first ``SAMPLE`` values ``found`` are distinct?"""
+    if found <= SAMPLE // 2:
+        return True
+    if found > SAMPLE * _MOST_DISTINCT:
+        return False
+    entries = _population(found)
+    each = physical.nbytes / len(physical)
+    stored = entries * each + len(physical) * math.log2(entries) / 8
+    return bool(entries * each <= MAX_BYTES and stored <= _WORTHWHILE * physical.nbytes)
+
+
+def _population(found: int) -> float:
+    """How many equally frequent values there are when ``SAMPLE`` of them, drawn at random, hold ``found`` distinct."""
+    low, high = float(found), float(SAMPLE * SAMPLE)
+    while high - low > 1:
+        middle = (low + high) / 2
+        low, high = (low, middle) if -middle * math.expm1(-SAMPLE / middle) > found else (middle, high)
+    return high
+
+
+def _index(physical: pa.Array) -> IndexedValues:
+    kind, count = physical.type, len(physical)
+    buffers = physical.buffers()
+    width = 0 if pa.types.is_binary(kind) else kind.byte_width
+    indices = allocate(count * 4).view(np.int32)
+    done, starts, values = distinct.index_array(
+        buffers[1], None if width else buffers[2], physical.offset, width, MAX_BYTES, indices
+    )
+    return IndexedValues(indices[:done], Found(kind, width, starts, values))

@@ -1,0 +1,185 @@
+"""Nested Arrow arrays taken apart into leaf columns: levels for each entry and the dense values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes, allocate
+from pqext.core.base.errors import ParquetError
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.schema.annotations import Notes
+from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
+
+Levels = NDArray[np.int16]
+
+
+@dataclass(slots=True)
+class DenseColumn:
+    """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
+
+    A level that is the same everywhere is an ``int``. ``values`` is an Arrow array without nulls, ``notes`` are those
+    of handlers on the way here. ``encoded`` is the column as it was given, when that was a dictionary array.
+    """
+
+    shape: LeafShape
+    entries: int
+    repetition: int | Levels
+    definition: int | Levels
+    values: pa.Array
+    notes: Notes = field(default_factory=Notes)
+    encoded: pa.Array | None = None
+
+    def row_of_value(self, position: int) -> int:
+        """The row of one of the ``values``."""
+        entry = position
+        if not isinstance(self.definition, int):
+            entry = int(np.flatnonzero(self.definition == self.shape.node.max_definition_level)[position])
+        if isinstance(self.repetition, int):
+            return entry
+        return int(np.count_nonzero(self.repetition[: entry + 1] == 0)) - 1
+
+
+@dataclass(slots=True)
+class _Entries:
+    """Entries on their way down: ``slot`` is the place of each in the current array, -1 when it has ended above.
+
+    ``None`` for ``slot`` means that entry ``i`` has slot ``i``, as it has until a list is passed, and ``alive``
+    flags then the entries that have not ended; ``None`` for it when none has.
+    """
+
+    count: int
+    repetition: int | Levels
+    definition: int | Levels
+    slot: NDArray[np.int64] | None = None
+    alive: Bytes | None = None
+
+    def levels(self, level: int | Levels) -> Levels:
+        return np.full(self.count, level, np.int16) if isinstance(level, int) else level
+
+    def slots(self) -> NDArray[np.int64]:
+        if self.slot is not None:
+            return self.slot
+        slots = np.arange(self.count, dtype=np.int64)
+        if self.alive is not None:
+            slots[self.alive == 0] = -1
+        return slots
+
+
+def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
+    """The leaf columns of ``array``, one a leaf of ``shape``, in column order.
+
+    ``array`` is in storage form: annotated values have been turned by their handler. Raises ``ParquetError`` when
+    a field that is not nullable holds a null.
+    """
+    yield from _walk(shape, array, _Entries(len(array), 0, 0))
+
+
+_NO_NOTES = Notes()
+
+
+def full_leaf(shape: Shape, array: pa.Array) -> DenseColumn:
+    """The one leaf column of a top-level ``array`` without nulls, of a leaf that no handler has a part in."""
+    assert isinstance(shape, LeafShape)
+    return DenseColumn(shape, len(array), 0, shape.node.max_definition_level, array, _NO_NOTES)
+
+
+def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
+    if shape.nullable:
+        entries = _nullable(array, entries)
+    elif array.null_count and _reaches_null(array, entries):
+        name = shape.node.dotted
+        advice = "declare the field nullable, or replace its nulls"
+        raise ParquetError(f"column {name!r} is not nullable but holds a null; {advice}", column=name)
+    if isinstance(shape, LeafShape):
+        yield _leaf(shape, array, entries)
+    elif isinstance(shape, GroupShape):
+        for index, child in enumerate(shape.children):
+            # field() keeps the struct's offset out of its children, unlike flatten() it adds no parent nulls.
+            yield from _walk(child, array.field(index), entries)
+    elif isinstance(shape, ListShape):
+        yield from _list(shape, array, entries)
+
+
+def _nullable(array: pa.Array, entries: _Entries) -> _Entries:
+    if entries.slot is not None:
+        if not array.null_count:
+            return replace(entries, definition=entries.definition + (entries.slot >= 0).astype(np.int16))
+        definition, slot = entries.levels(entries.definition).copy(), entries.slot.copy()
+        level_kernel.nullable_entries(definition, slot, np.frombuffer(array.buffers()[0], np.uint8), array.offset)
+        return replace(entries, definition=definition, slot=slot)
+    alive = entries.alive
+    if array.null_count:
+        present = _flags(array)
+        alive = present if alive is None else present & alive
+    deeper = 1 if alive is None else alive.astype(np.int16)
+    return _Entries(entries.count, entries.repetition, entries.definition + deeper, None, alive)
+
+
+def _flags(array: pa.Array) -> Bytes:
+    """1 for each value of an array, 0 for each null."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.uint8)
+    first, shift = divmod(array.offset, 8)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)[first : (array.offset + len(array) + 7) // 8]
+    return np.unpackbits(bits, bitorder="little")[shift : shift + len(array)]
+
+
+def _reaches_null(array: pa.Array, entries: _Entries) -> bool:
+    slots = entries.slots()
+    nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
+    return bool(nulls[slots[slots >= 0]].any())
+
+
+def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    if not len(array):
+        offsets = np.zeros(1, np.int32)
+    slots = entries.slots()
+    room = level_kernel.entries_below(slots, offsets)
+    repetition, definition = allocate(room * 2).view(np.int16), allocate(room * 2).view(np.int16)
+    slot = allocate(room * 8).view(np.int64)
+    level_kernel.repeated_entries(
+        entries.levels(entries.repetition), entries.levels(entries.definition), slots, offsets,
+        shape.element_repetition, repetition, definition, slot,
+    )
+    below = _Entries(room, repetition, definition, slot)
+    if pa.types.is_map(array.type):
+        # The entries of a map lie in its child as a struct; keys and items show its fields, offsets applied.
+        element = pa.Array.from_buffers(
+            pa.struct([array.type.key_field, array.type.item_field]),
+            len(array.keys), [None], children=[array.keys, array.items],
+        )
+        yield from _walk(shape.element, element, below)
+    else:
+        yield from _walk(shape.element, array.values, below)
+
+
+def _compact(array: pa.Array, alive: Bytes) -> pa.Array:
+    """The values of ``array`` at the flagged slots, none of which is null."""
+    kind, count = array.type, int(np.count_nonzero(alive))
+    if not count:
+        return array[:0]
+    if not (pa.types.is_primitive(kind) and kind.bit_width >= 8):
+        return array.drop_null() if len(array) - array.null_count == count else array.filter(alive.view(np.bool_))
+    width = kind.bit_width // 8
+    held = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+    values = allocate((count + 1) * width)
+    level_kernel.compact(held, width, alive, values)
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
+
+
+def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
+    if entries.slot is None:
+        values = array if entries.alive is None else _compact(array, entries.alive)
+    else:
+        count, first, last = level_kernel.occupied(entries.slot)  # which ascend
+        if count and last - first == count - 1:
+            values = array.slice(first, count)
+        else:
+            values = array.take(pa.array(entries.slot[entries.slot >= 0]))
+    return DenseColumn(shape, entries.count, entries.repetition, entries.definition, values)

@@ -1,0 +1,134 @@
+"""Which encoding a column chunk is written in: by name, or by what its values look like.
+
+``"auto"`` encodes a sample of the chunk (four runs of neighbours, since differences and shared prefixes need them)
+in every encoding that suits its physical type, compresses each with the column's codec and takes the smallest, after
+each size was multiplied by a factor above one for encodings that decode slower than PLAIN: they must save as much to
+be worth it. A dictionary, where the column may have one, is weighed against the winner in the same way.
+
+Only what all common readers know is chosen unasked: never ALP, which is in preview, BYTE_STREAM_SPLIT for FLOAT and
+DOUBLE only, since its other types came in 2024, and nothing but PLAIN for FIXED_LEN_BYTE_ARRAY.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pqext.core.format.compression import compress
+from pqext.core.format.encodings import dictionary
+from pqext.core.format.encodings.table import encoder
+from pqext.core.format.metadata import CompressionCodec, Encoding, Type
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.write.dictionary_builder import IndexedValues
+
+NAMES = {
+    "plain": Encoding.PLAIN,
+    "rle": Encoding.RLE,
+    "delta_binary_packed": Encoding.DELTA_BINARY_PACKED,
+    "delta_length_byte_array": Encoding.DELTA_LENGTH_BYTE_ARRAY,
+    "delta_byte_array": Encoding.DELTA_BYTE_ARRAY,
+    "byte_stream_split": Encoding.BYTE_STREAM_SPLIT,
+    "alp": Encoding.ALP,
+}
+"""The encodings that can be asked for by name; ``"auto"`` stands beside them."""
+
+SUITABLE: dict[int, frozenset[Type]] = {
+    Encoding.PLAIN: frozenset(Type),
+    Encoding.RLE: frozenset({Type.BOOLEAN}),
+    Encoding.DELTA_BINARY_PACKED: frozenset({Type.INT32, Type.INT64}),
+    Encoding.DELTA_LENGTH_BYTE_ARRAY: frozenset({Type.BYTE_ARRAY}),
+    Encoding.DELTA_BYTE_ARRAY: frozenset({Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY}),
+    Encoding.BYTE_STREAM_SPLIT: frozenset(
+        {Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY}
+    ),
+    Encoding.ALP: frozenset({Type.FLOAT, Type.DOUBLE}),
+}
+"""The physical types that each encoding is defined for."""
+
+_CANDIDATES = {
+    Type.BOOLEAN: (Encoding.PLAIN, Encoding.RLE),
+    Type.INT32: (Encoding.PLAIN, Encoding.DELTA_BINARY_PACKED),
+    Type.INT64: (Encoding.PLAIN, Encoding.DELTA_BINARY_PACKED),
+    Type.FLOAT: (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT),
+    Type.DOUBLE: (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT),
+    Type.BYTE_ARRAY: (Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.PLAIN, Encoding.DELTA_BYTE_ARRAY),
+}
+"""What ``"auto"`` tries; of equal sizes the first wins. The other types stay PLAIN."""
+
+_FACTOR = {
+    Encoding.RLE: 1.1,
+    Encoding.DELTA_BINARY_PACKED: 1.1,
+    Encoding.BYTE_STREAM_SPLIT: 1.1,
+    Encoding.DELTA_BYTE_ARRAY: 1.3,
+}
+_DICTIONARY_FACTOR = 0.9
+"""Readers keep a dictionary up to the user and test predicates on its entries: it may be a little larger."""
+
+_RUNS = 4
+_RUN_VALUES = 4096
+_RUN_BYTES = 256 << 10
+_LONG_VALUE = 64 << 10
+"""Of values longer than this on average every encoding makes the same size."""
+
+
+@dataclass(slots=True)
+class Choice:
+    """An encoding, and whether the dictionary comes before it where there is one."""
+
+    encoding: Encoding
+    keep_dictionary: bool = True
+
+
+def check(name: str, node: SchemaNode) -> None:
+    """Raise ``ValueError`` when the encoding of that name does not suit the leaf ``node``."""
+    if name == "auto":
+        return
+    kind = node.physical_type
+    if kind is None or kind in SUITABLE[NAMES[name]]:
+        return
+    fitting = [other for other, encoding in NAMES.items() if kind in SUITABLE[encoding]]
+    raise ValueError(
+        f"encoding {name!r} does not suit column {node.dotted!r}, which is stored as {kind.name}; "
+        f"choose one of {', '.join(fitting)} or 'auto', in a mapping where columns differ"
+    )
+
+
+def choose(
+    name: str, values: pa.Array, kind: Type, codec: CompressionCodec, indexed: IndexedValues | None,
+    *, split: bool = True,
+) -> Choice:
+    """The encoding of the dense ``values`` of a chunk of physical type ``kind``; ``split`` allows BYTE_STREAM_SPLIT."""
+    if name != "auto":
+        return Choice(NAMES[name])
+    candidates = _CANDIDATES.get(kind, (Encoding.PLAIN,))
+    if not split:
+        candidates = tuple(encoding for encoding in candidates if encoding != Encoding.BYTE_STREAM_SPLIT)
+    if len(candidates) == 1 or not len(values) or values.nbytes // len(values) > _LONG_VALUE:
+        return Choice(Encoding.PLAIN)
+    runs = _sample(values)
+    sizes = {encoding: [_size(encoding, values[run], codec) for run in runs] for encoding in candidates}
+    best = min(candidates, key=lambda encoding: sum(sizes[encoding]))
+    if indexed is None:
+        return Choice(best)
+    # Only the runs that the dictionary holds can be compared. Each sampled value bears its share of the entries.
+    held = [at for at, run in enumerate(runs) if run.stop <= len(indexed.indices)]
+    share = sum(runs[at].stop - runs[at].start for at in held) / len(indexed.indices)
+    stored = _size(Encoding.PLAIN, indexed.entries, codec) * share
+    for at in held:
+        encoded = dictionary.encode(indexed.indices[runs[at]], len(indexed.entries))
+        stored += len(compress(codec, encoded))
+    return Choice(best, bool(held) and stored * _DICTIONARY_FACTOR <= sum(sizes[best][at] for at in held))
+
+
+def _size(encoding: Encoding, values: pa.Array, codec: CompressionCodec) -> float:
+    return len(compress(codec, encoder(encoding).encode(values))) * _FACTOR.get(encoding, 1.0)
+
+
+def _sample(values: pa.Array) -> list[slice]:
+    count = len(values)
+    length = max(2, min(_RUN_VALUES, _RUN_BYTES * count // max(values.nbytes, 1)))
+    if count <= _RUNS * length:
+        return [slice(0, count)]
+    step = (count - length) // (_RUNS - 1)
+    return [slice(start, start + length) for start in range(0, _RUNS * step, step)]

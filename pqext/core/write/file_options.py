@@ -1,0 +1,103 @@
+"""How a file was written, as far as it tells: the writer's options that make another one like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.format.compression import WRITABLE
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import ColumnMetaData, CompressionCodec, Encoding, PageType, Type
+from pqext.core.options.indexes import SortKey
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.write.encoding_choice import SUITABLE
+
+_CODECS = {codec: name for name, codec in WRITABLE.items()}
+_ENCODINGS = {
+    Encoding.DELTA_BINARY_PACKED: "delta_binary_packed",
+    Encoding.DELTA_LENGTH_BYTE_ARRAY: "delta_length_byte_array",
+    Encoding.DELTA_BYTE_ARRAY: "delta_byte_array",
+    Encoding.BYTE_STREAM_SPLIT: "byte_stream_split",
+    Encoding.ALP: "alp",
+}
+
+
+def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
+    """Options for writing the columns of ``file`` again under ``schema``, by its first row group with rows.
+
+    Codec, dictionary, encoding, statistics, page index and Bloom filter are kept leaf by leaf; a leaf that the file
+    does not have takes its codec from the first leaf of the column it belongs to. Page version and sort keys are kept
+    for the whole file. Extensions are not: what they say may be of the old bytes.
+    """
+    options: dict[str, Any] = {}
+    first = next((group for group in file.row_groups if group.num_rows), None)
+    if first is None:
+        return options
+    known: dict[str, ColumnMetaData] = {}
+    tops: dict[str, ColumnMetaData] = {}
+    indexed: set[str] = set()
+    for chunk in first.chunks():
+        known[chunk.node.dotted] = chunk.metadata
+        tops.setdefault(chunk.node.path[0], chunk.metadata)
+        if chunk.structure.offset_index_offset is not None:
+            indexed.add(chunk.node.dotted)
+    about = [(leaf, known.get(leaf.dotted, tops[leaf.path[0]])) for leaf in schema.leaves]
+    options["compression"] = {leaf.dotted: _codec(leaf, m, file) for leaf, m in about}
+    same = [(leaf, m) for leaf, m in about if leaf.dotted in known]
+    options["dictionary"] = {leaf.dotted: _has_dictionary(m) for leaf, m in same}
+    options["encodings"] = dict(_encodings(same))
+    options["statistics"] = {leaf.dotted: m.statistics is not None for leaf, m in about}
+    options["page_index"] = {leaf.dotted: bool(indexed) for leaf, _ in about}
+    filtered = {leaf.dotted for leaf, m in same if m.bloom_filter_offset is not None}
+    options["bloom_filters"] = {
+        leaf.dotted: leaf.dotted in filtered for leaf, _ in about if leaf.physical_type != Type.BOOLEAN
+    }
+    stats = [stat for _, m in same for stat in m.encoding_stats or ()]
+    if any(stat.page_type == PageType.DATA_PAGE_V2 for stat in stats):
+        options["page_version"] = 2
+    options["arrow_schema"] = any(pair.key == KEY for pair in file.metadata.key_value_metadata or ())
+    options["sorting"] = list(_sorting(file, {leaf.dotted for leaf, _ in same}))
+    return options
+
+
+def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str:
+    """The codec of a chunk, LZ4_RAW for those that are not written; UnsupportedError for one that is not known."""
+    try:
+        return _CODECS.get(CompressionCodec(metadata.codec), "lz4_raw")
+    except ValueError:
+        message = f"compression codec {metadata.codec} is not known, so the column cannot be written again as it was"
+        raise UnsupportedError(
+            message, feature=f"codec {metadata.codec}", path=file.path, column=leaf.dotted
+        ) from None
+
+
+def _has_dictionary(metadata: ColumnMetaData) -> bool:
+    if metadata.dictionary_page_offset is not None:
+        return True
+    return bool(DICTIONARY_ENCODINGS & set(metadata.encodings))
+
+
+def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:
+    for leaf, metadata in leaves:
+        if metadata.type != leaf.physical_type:  # decimals and INT96 may be stored as another type now
+            continue
+        # A damaged list may have encodings of other types.
+        used = [one for one in metadata.encodings if one in _ENCODINGS and metadata.type in SUITABLE[one]]
+        if used:
+            yield leaf.dotted, _ENCODINGS[Encoding(used[0])]
+
+
+def _sorting(file: ParquetFile, kept: set[str]) -> Iterator[SortKey]:
+    """The sort keys that all row groups have in common, up to the first leaf that is no more."""
+    keys = [group.metadata.sorting_columns or [] for group in file.row_groups]
+    for column in keys[0]:
+        leaves = file.schema.leaves
+        if not 0 <= column.column_idx < len(leaves) or leaves[column.column_idx].dotted not in kept:
+            return
+        position = keys[0].index(column)
+        if any(len(other) <= position or other[position] != column for other in keys):
+            return
+        yield SortKey(leaves[column.column_idx].dotted, bool(column.descending), bool(column.nulls_first))

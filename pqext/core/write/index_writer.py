@@ -1,0 +1,160 @@
+"""Page indexes and Bloom filters on their way into a file: gathered row group by row group, written where they belong.
+
+Bloom filters follow all row groups, or each its own; then come all column indexes, then the offset indexes of each row
+group together, and the footer. Until then the metadata of a row group's chunks is held serialised where nothing but the
+places of their indexes will be added: a file may have millions of chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pqext.core.base.leb128 import uleb
+from pqext.core.base.limits import OWN_METADATA
+from pqext.core.encryption.modules import Module
+from pqext.core.format.metadata import ColumnChunk, RowGroup
+from pqext.core.format.thrift import decode, encode
+from pqext.core.indexes import bloom
+from pqext.core.kernels.index_encode import placed_columns
+from pqext.core.options.read_write import WriteOptions
+
+if TYPE_CHECKING:
+    from pqext.core.encryption.writing import ChunkEncryptor
+    from pqext.core.kernels.small_chunk_encode import SmallChunk
+    from pqext.core.write.chunk_writer import EncodedChunk
+
+
+class Target(Protocol):
+    """Where a file is written; ``offset`` counts its bytes so far."""
+
+    offset: int
+
+    def write_all(self, pieces: Sequence[Any]) -> None:
+        """Append ``pieces``."""
+
+
+_EMPTY_LIST = encode(RowGroup(columns=[], total_byte_size=0, num_rows=0))[:2]
+
+
+class WrittenGroup:
+    """The chunks of a row group that have been written, with their indexes, and where these begin once they are too.
+
+    A chunk is held serialised up to the places of its indexes, unless its metadata may still change.
+    """
+
+    def __init__(self) -> None:
+        self._columns: list[bytes | ColumnChunk] = []
+        self._group: RowGroup | None = None
+        self.column_indexes: list[bytes | None] = []
+        self.offset_indexes: list[bytes | None] = []
+        self.filters: list[tuple[ColumnChunk, bytes]] = []
+        self.column_start = 0
+        self.offset_start = 0
+
+    def add(self, encoded: EncodedChunk, encryptor: ChunkEncryptor | None) -> None:
+        """Take over the next chunk, whose offset is that in the file, and its indexes."""
+        chunk, indexes = ColumnChunk(file_offset=0, meta_data=encoded.metadata), encoded.indexes
+        column_index, offset_index = indexes.column_index, indexes.offset_index
+        if encryptor is not None:
+            column_index = _sealed(column_index, encryptor, Module.COLUMN_INDEX)
+            offset_index = _sealed(offset_index, encryptor, Module.OFFSET_INDEX)
+        if indexes.bloom_filter is not None:
+            self.filters.append((chunk, bloom.serialise(indexes.bloom_filter, encryptor)))
+        self.column_indexes.append(column_index)
+        self.offset_indexes.append(offset_index)
+        changing = encryptor is not None or indexes.extensions or indexes.bloom_filter is not None
+        self._columns.append(chunk if changing else encode(chunk)[:-1])
+
+    def add_small(self, encoded: SmallChunk, offset: int) -> None:
+        """Take over a small chunk at ``offset`` of the file."""
+        self.column_indexes.append(encoded.column_index)
+        self.offset_indexes.append(encoded.offset_index(offset))
+        self._columns.append(encoded.column_chunk(offset))
+
+    def end(self, group: RowGroup) -> None:
+        """``group`` is what is to hold the chunks."""
+        self._group = group
+        if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
+            self._columns = [
+                decode(ColumnChunk, chunk + b"\0")[0] if isinstance(chunk, bytes) else chunk for chunk in self._columns
+            ]
+            group.columns = [chunk for chunk in self._columns if isinstance(chunk, ColumnChunk)]
+
+    def so_far(self) -> bytes:
+        """The serialised row group, without the places of indexes that are not written yet."""
+        assert self._group is not None
+        if self._group.columns or not self._columns:
+            return encode(self._group)
+        count = len(self._columns)
+        head = bytes([count << 4 | 0x0C]) if count < 15 else b"\xfc" + uleb(count)
+        chunks = [chunk + b"\0" for chunk in self._columns if isinstance(chunk, bytes)]
+        return b"".join([_EMPTY_LIST[:1], head, *chunks, encode(self._group)[len(_EMPTY_LIST) :]])
+
+    def finish(self) -> None:
+        """Note the places of the indexes in the column chunks."""
+        group = self._group
+        assert group is not None
+        if self._columns and isinstance(self._columns[0], ColumnChunk):
+            at = self.column_start
+            for chunk, raw in zip(group.columns, self.column_indexes, strict=True):
+                if raw is not None:
+                    chunk.column_index_offset, chunk.column_index_length = at, len(raw)
+                    at += len(raw)
+            at = self.offset_start
+            for chunk, raw in zip(group.columns, self.offset_indexes, strict=True):
+                if raw is not None:
+                    chunk.offset_index_offset, chunk.offset_index_length = at, len(raw)
+                    at += len(raw)
+            return
+        closed = [chunk for chunk in self._columns if isinstance(chunk, bytes)]
+        columns = placed_columns(
+            closed, self.column_indexes, self.column_start, self.offset_indexes, self.offset_start
+        )
+        rest = encode(group)[len(_EMPTY_LIST) :]
+        group.columns = decode(RowGroup, columns + rest, limits=OWN_METADATA)[0].columns
+
+
+class IndexWriter:
+    """Holds the indexes of a file until they are written, and then notes their places in the column chunks."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._filters_follow_row_groups = options.bloom_filter_place == "row_group"
+        self._filters: list[tuple[ColumnChunk, bytes]] = []
+        self._held: list[WrittenGroup] = []
+
+    def add(self, written: WrittenGroup, group: RowGroup, sink: Target) -> None:
+        """Take over the indexes of the row group ``group``, all of whose chunks have been ``written``."""
+        self._filters += written.filters
+        if self._filters_follow_row_groups:
+            self._write_filters(sink)
+        written.end(group)
+        self._held.append(written)
+
+    def so_far(self) -> list[bytes]:
+        """The row groups of the file, serialised, without indexes that are not written yet."""
+        return [held.so_far() for held in self._held]
+
+    def finish(self, sink: Target) -> None:
+        """Write all that is still held, before the footer is made."""
+        self._write_filters(sink)
+        for held in self._held:
+            held.column_start = sink.offset
+            sink.write_all([raw for raw in held.column_indexes if raw is not None])
+        for held in self._held:
+            held.offset_start = sink.offset
+            sink.write_all([raw for raw in held.offset_indexes if raw is not None])
+        for held in self._held:
+            held.finish()
+        self._held.clear()
+
+    def _write_filters(self, sink: Target) -> None:
+        for chunk, raw in self._filters:
+            assert chunk.meta_data is not None
+            chunk.meta_data.bloom_filter_offset, chunk.meta_data.bloom_filter_length = sink.offset, len(raw)
+            sink.write_all([raw])
+        self._filters.clear()
+
+
+def _sealed(raw: bytes | None, encryptor: ChunkEncryptor, module: Module) -> bytes | None:
+    return None if raw is None else bytes(encryptor.encrypt(module, raw))

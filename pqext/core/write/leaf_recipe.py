@@ -1,0 +1,135 @@
+"""What is known of every chunk of a leaf before its values are seen: how they are encoded, stored and told of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from isal import isal_zlib
+
+from pqext.core.format.compression import WRITABLE, page_compressor
+from pqext.core.format.metadata import CompressionCodec, Type
+from pqext.core.kernels.small_chunk_encode import SmallLeaf
+from pqext.core.options.indexes import BloomFilterChoice
+from pqext.core.options.read_write import EncodingName, WriteOptions
+from pqext.core.schema.annotations import AnnotationHandler
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.orders import BoundOrder, to_write
+from pqext.core.schema.shape import LeafShape
+from pqext.core.schema.statistics import form_of
+from pqext.core.schema.types.logical import LeafType
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRecipe:
+    """The options of one leaf, looked up once per file, and what follows from them and from its type."""
+
+    node: SchemaNode
+    dotted: str
+    leaf_type: LeafType
+    order: BoundOrder
+    bounds: str | None
+    """How the bounds of pages are found (:func:`pqext.core.schema.statistics.form_of`)."""
+    options: WriteOptions
+    codec: CompressionCodec
+    level: int | None
+    dictionary: bool
+    encoding: EncodingName
+    statistics: bool
+    page_index: bool
+    bloom_filter: BloomFilterChoice | None
+    extension: bytes | None
+    second: LeafRecipe | None
+    handler: AnnotationHandler | None
+    level_bytes: int
+    """Bytes that levels count for in the size of an entry, one for each sort: many empty lists hold few values."""
+    definition_counts: bool
+    repetition_counts: bool
+
+    @property
+    def compress(self) -> Callable[[Any], Any] | None:
+        """What compresses a page on this thread, ``None`` where nothing does."""
+        if self.codec == CompressionCodec.UNCOMPRESSED:
+            return None
+        held: dict[tuple[int, int | None], Callable[[Any], Any]] | None = getattr(_codecs, "held", None)
+        if held is None:
+            held = _codecs.held = {}
+        found = held.get((self.codec, self.level))
+        if found is None:
+            found = held[self.codec, self.level] = page_compressor(self.codec, self.level)
+        return found
+
+    @property
+    def checksum(self) -> Callable[[Any], int] | None:
+        """What sums the bytes of a page, ``None`` where nothing does."""
+        return isal_zlib.crc32 if self.options.checksums else None
+
+
+    def small(self, kind: pa.DataType) -> SmallLeaf | None:
+        """What encodes small chunks of a top-level leaf from arrays of ``kind``, ``None`` where nothing does."""
+        options, form = self.options, self.bounds
+        ordinary = self.encoding == "plain" and options.profile is None
+        if not ordinary or form is None or not _is_as_stored(kind, self.leaf_type):
+            return None
+        if any(one is not None for one in (self.bloom_filter, self.extension, self.second, self.handler)):
+            return None
+        if form == "bytes" and self.leaf_type.order != "unsigned":
+            return None
+        return SmallLeaf(
+            form, int(self.leaf_type.physical), [name.encode() for name in self.node.path], int(self.codec),
+            is_text=pa.types.is_string(kind), optional=self.node.max_definition_level > 0, dictionary=self.dictionary,
+            statistics=self.statistics, page_index=self.page_index, version=options.page_version,
+            bound_bytes=options.bound_bytes, page_rows=options.page_rows, page_bytes=options.page_bytes,
+            level_bytes=self.level_bytes,
+        )
+
+
+_AS_STORED = (
+    pa.types.is_int32, pa.types.is_int64, pa.types.is_uint32, pa.types.is_uint64, pa.types.is_float32,
+    pa.types.is_float64, pa.types.is_date32, pa.types.is_string, pa.types.is_binary,
+)
+
+
+def _is_as_stored(kind: pa.DataType, leaf: LeafType) -> bool:
+    """Do arrays of ``kind`` have buffers of the stored values, each of which is allowed?"""
+    if pa.types.is_timestamp(kind):
+        shown = leaf.arrow_type()
+        return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == kind.unit
+    return any(test(kind) for test in _AS_STORED)
+
+
+_codecs = threading.local()
+
+
+def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
+    """How all chunks of the leaf of ``shape`` are written."""
+    node = shape.node
+    path, leaf_type = node.dotted, node.leaf_type
+    order = to_write(leaf_type, options.float_order)
+    again = options.for_second_copy(path)
+    repeated = node.max_repetition_level > 0
+    return LeafRecipe(
+        node=node,
+        dotted=path,
+        leaf_type=leaf_type,
+        order=order,
+        bounds=form_of(order),
+        options=options,
+        codec=WRITABLE[options.compression_of(path)],
+        level=options.level_of(path),
+        dictionary=options.dictionary_of(path),
+        encoding=options.encoding_of(path),
+        statistics=options.statistics_of(path),
+        page_index=options.page_index_of(path),
+        bloom_filter=options.bloom_filter_of(path),
+        extension=options.extension_of(path),
+        second=None if again is None else recipe(shape, again),
+        handler=None if shape.annotation is None else shape.annotation.load(),
+        level_bytes=bool(node.max_definition_level) + repeated,
+        # Of at most one level, num_values and null_count tell all.
+        definition_counts=node.max_definition_level > 1 or repeated,
+        repetition_counts=repeated,
+    )

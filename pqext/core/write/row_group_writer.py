@@ -1,0 +1,138 @@
+"""A row group on its way into a file: its columns encoded, in parallel where that pays, and written in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, starmap
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.buffers import Bytes
+from pqext.core.base.workers import Workers
+from pqext.core.encryption.writing import ChunkEncryptor
+from pqext.core.format.metadata import ColumnMetaData
+from pqext.core.io.sink import Sink
+from pqext.core.kernels.small_chunk_encode import SmallChunk
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.schema.shape import Shape
+from pqext.core.write import sorting
+from pqext.core.write.chunk_writer import EncodedChunk, encode_chunk
+from pqext.core.write.dense_columns import DenseColumns
+from pqext.core.write.disassemble import DenseColumn
+from pqext.core.write.index_writer import WrittenGroup
+from pqext.core.write.second_copy import note_copy, write_copies
+from pqext.core.write.storage import StoredField
+from pqext.core.write.write_plan import Prepared
+
+_SMALL = 64 << 10
+"""Bytes of a column that are not worth a thread, on average: threads wait for one another more than they work."""
+_GATHERED = 1 << 20
+"""Bytes of encoded chunks that are written at once."""
+
+_Calls = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRowGroup:
+    """A row group of ``rows`` rows whose ``chunks`` are being encoded by ``workers``."""
+
+    rows: int
+    encryptors: Sequence[ChunkEncryptor | None]
+    chunks: Iterator[EncodedChunk | SmallChunk]
+    workers: Workers
+
+
+def begin(
+    known: Prepared, dense: DenseColumns, table: pa.Table, rows: int, size: int,
+    page_starts: NDArray[np.int64] | None, encryptors: Sequence[ChunkEncryptor | None], ordinal: int,
+) -> BegunRowGroup:
+    """Begin to encode ``table``, of ``size`` bytes, as row group ``ordinal``."""
+    columns = len(encryptors)
+    workers = Workers(known.options.threads, columns if size > _SMALL * columns else 1)
+
+    def calls(leaves: Iterable[DenseColumn], first: int) -> _Calls:
+        return [
+            (leaf, rows, known.recipes[index], encryptors[index], page_starts)
+            for index, leaf in enumerate(leaves, first)
+        ]
+
+    def split(field: StoredField, top: Shape, column: pa.ChunkedArray) -> _Calls:
+        return calls(dense.leaves(field, top, column), top.node.leaf_start)
+
+    chunks: Iterator[EncodedChunk | SmallChunk]
+    try:
+        if known.sorting:
+            taken_apart = workers.map(dense.leaves, known.plan, known.shapes, table.columns)
+            held = list(chain.from_iterable(taken_apart))
+            sorting.check(known.options.sort_keys, known.sorting, held, ordinal, known.options.float_order)
+            chunks = workers.map(encode_chunk, *zip(*calls(held, 0), strict=True))
+        elif workers.are_threads or page_starts is not None or any(encryptors):
+            chunks = workers.map_parts(split, encode_chunk, known.plan, known.shapes, table.columns)
+        else:
+            chunks = _in_place(known, table, split)
+    except BaseException:
+        workers.abandon()
+        raise
+    return BegunRowGroup(rows, encryptors, chunks, workers)
+
+
+def _in_place(
+    known: Prepared, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
+) -> Iterator[EncodedChunk | SmallChunk]:
+    """Chunk after chunk, those that are small and ordinary in one call each."""
+    for field, top, small, column in zip(known.plan, known.shapes, known.small, table.columns, strict=True):
+        made = None
+        if small is not None and column.num_chunks == 1:
+            recipe = known.recipes[top.node.leaf_start]
+            made = small.encode(column.chunk(0), recipe.compress, recipe.checksum)
+        if made is None:
+            yield from starmap(encode_chunk, split(field, top, column))
+        else:
+            yield made
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenChunks:
+    """The chunks of a row group that lie from ``start`` on and had ``size`` bytes before compression."""
+
+    group: WrittenGroup
+    start: int
+    size: int
+    extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]]
+
+
+def write(begun: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
+    """Write the chunks as they come, behind their second copies."""
+    encoded = begun.chunks
+    if options.second_encodings:
+        encoded = iter(held := list(encoded))
+        write_copies([chunk for chunk in held if isinstance(chunk, EncodedChunk)], sink)
+    start, written = sink.offset, WrittenGroup()
+    extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
+    size = waiting = 0
+    pieces: list[bytes | Bytes] = []
+    for encryptor, chunk in zip(begun.encryptors, encoded, strict=True):  # those behind it are still being encoded
+        pieces += chunk.pieces
+        if isinstance(chunk, SmallChunk):
+            written.add_small(chunk, sink.offset + waiting)
+            waiting += chunk.size
+            size += chunk.uncompressed
+        else:
+            chunk.move(sink.offset + waiting)
+            waiting += chunk.metadata.total_compressed_size
+            size += chunk.metadata.total_uncompressed_size
+            chunk.pieces.clear()
+            note_copy(chunk)
+            written.add(chunk, encryptor)
+            if chunk.indexes.extensions:
+                extensions.append((chunk.metadata, chunk.indexes.extensions))
+        if waiting >= _GATHERED:
+            sink.write_all(pieces)
+            pieces, waiting = [], 0
+    sink.write_all(pieces)
+    return WrittenChunks(written, start, size, extensions)

@@ -1,0 +1,126 @@
+"""Rows sorted as a file says they are: the sort keys of a row group checked before they are written down.
+
+Implements ``RowGroup.sorting_columns``. Values sort in the order of their column's bounds; nulls come first or last
+as the key says, NaN is the greatest number and both zeros are one unless floats have the total order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.format.metadata import SortingColumn
+from pqext.core.options.indexes import SortKey
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.orders import FloatOrder, is_float, to_write
+from pqext.core.write.disassemble import DenseColumn
+
+_Flags = NDArray[np.bool_]
+
+
+def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
+    """What the file says of ``keys``. Raises ``ValueError`` for a leaf that rows cannot be sorted by."""
+    columns = []
+    for key in keys:
+        node = _leaf(key, schema)
+        if node.max_repetition_level:
+            raise ValueError(f"rows cannot be sorted by {key.path!r}, which has several values a row")
+        if not to_write(node.leaf_type).is_defined:
+            raise ValueError(f"rows cannot be sorted by {key.path!r}, whose values have no order")
+        columns.append(
+            SortingColumn(column_idx=node.leaf_start, descending=key.descending, nulls_first=key.nulls_first)
+        )
+    return columns
+
+
+def _leaf(key: SortKey, schema: Schema) -> SchemaNode:
+    for node in schema.leaves:
+        if node.dotted == key.path:
+            return node
+    raise ValueError(f"sorting names column {key.path!r}, which the schema does not have")
+
+
+def check(
+    keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], row_group: int,
+    float_order: FloatOrder,
+) -> None:
+    """Raise ``ValueError`` unless the rows of ``columns``, one a leaf, are sorted by ``keys``."""
+    found = misplaced(keys, sorting, columns, float_order)
+    if found is not None:
+        row, key = found
+        raise ValueError(
+            f"row group {row_group} is not sorted by {key.path!r}{' descending' if key.descending else ''}: "
+            f"row {row} of it belongs before row {row - 1}; sort the table, or leave it out of the option sorting"
+        )
+
+
+def misplaced(
+    keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], float_order: FloatOrder
+) -> tuple[int, SortKey] | None:
+    """The first row that belongs before the one before it, and the key that says so; ``None`` when there is none."""
+    tied: _Flags | None = None
+    for key, stored in zip(keys, sorting, strict=True):
+        column = columns[stored.column_idx]
+        if column.entries < 2:
+            return None
+        later, earlier = _compare(column, key, float_order)
+        wrong = earlier if tied is None else earlier & tied
+        if wrong.any():
+            return int(wrong.argmax()) + 1, key
+        tied = ~later & ~earlier if tied is None else tied & ~later & ~earlier
+        if not tied.any():
+            return None
+    return None
+
+
+def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tuple[_Flags, _Flags]:
+    """For each row but the first: does it sort behind the row before, and does it sort before that?"""
+    values = _comparable(column, float_order)
+    if isinstance(column.definition, int):
+        valid = np.full(column.entries, bool(len(values)), np.bool_)
+    else:
+        valid = column.definition == column.shape.node.max_definition_level
+    place = np.maximum(np.cumsum(valid) - 1, 0)
+    both = valid[1:] & valid[:-1]
+    greater, less = np.zeros(len(both), np.bool_), np.zeros(len(both), np.bool_)
+    if len(values) > 1:
+        after, before = values[1:], values[:-1]
+        if isinstance(values, np.ndarray):
+            up, down = after > before, after < before
+        else:
+            up = pc.greater(after, before).to_numpy(zero_copy_only=False)
+            down = pc.less(after, before).to_numpy(zero_copy_only=False)
+        pairs = place[1:][both] - 1
+        greater[both], less[both] = up[pairs], down[pairs]
+    if key.descending:
+        greater, less = less, greater
+    to_null, from_null = valid[:-1] & ~valid[1:], ~valid[:-1] & valid[1:]
+    return (
+        greater | (from_null if key.nulls_first else to_null),
+        less | (to_null if key.nulls_first else from_null),
+    )
+
+
+def _comparable(column: DenseColumn, float_order: FloatOrder) -> Any:
+    """The values in a form whose comparison is that of the column's order."""
+    leaf, values = column.shape.node.leaf_type, column.values
+    if is_float(leaf):
+        width = leaf.width or 8
+        kind, integer = {2: ("<f2", "<i2"), 4: ("<f4", "<i4"), 8: ("<f8", "<i8")}[width]
+        held = values.buffers()[1] if len(values) else None  # arrays of nulls have one buffer
+        if held is None:
+            return np.empty(0, integer)
+        raw = np.frombuffer(held, np.uint8)[values.offset * width : (values.offset + len(values)) * width]
+        floats = raw.view(kind)
+        if float_order == "type":
+            floats = np.where(np.isnan(floats), np.array(np.nan, kind), floats + np.array(0, kind))
+        bits = floats.view(integer)
+        return bits ^ ((bits >> (8 * width - 1)) & np.array(np.iinfo(integer).max, integer))
+    if pa.types.is_boolean(values.type):
+        return values.cast(pa.uint8())
+    return values.cast(pa.binary()) if pa.types.is_string(values.type) else values

@@ -1,0 +1,415 @@
+"""How an Arrow schema is stored: for each field its schema node, and its arrays in that stored form.
+
+A field that an annotation claims is stored as its handler says; the others by the type tables of ``core.logical``
+and the three-level LIST and MAP of the LogicalTypes document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.base.errors import LimitError
+from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.format.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.schema.annotations import Annotation, Notes, Storage, StoresAlike, for_field, for_logical, with_choices
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.types import int96, marks, spark_profile
+from pqext.core.schema.types.file_reference import check_file
+from pqext.core.schema.types.leaf_conversion import stored_like
+from pqext.core.schema.types.logical import LeafType
+from pqext.core.schema.types.physical_types import from_arrow, normal
+from pqext.core.schema.types.plain_arrays import dictionary_decoded, is_view, run_ends_decoded
+from pqext.core.schema.types.views import kept as chosen
+
+if TYPE_CHECKING:
+    from pqext.core.write.file_layout import FileLayout, LikeColumn
+
+
+@dataclass(frozen=True)
+class StoredField:
+    """One Arrow field and how it is stored.
+
+    ``plain`` is its Arrow field in stored form, ``children`` its parts: a struct's fields, a list's element or a
+    map's key and item; none for a leaf. ``annotation`` and ``storage`` are set when a handler stores it; the
+    children are then those of the storage.
+    """
+
+    field: pa.Field
+    plain: pa.Field
+    children: tuple[StoredField, ...]
+    leaf: LeafType | None
+    logical_type: LogicalType | None
+    annotation: Annotation | None
+    storage: Storage | None
+
+    def store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
+        """``array`` of the field's type in stored form; ``notes`` get what handlers note of it.
+
+        Raises ``ValueError`` or ``TypeError`` naming the field when Arrow cannot convert it.
+        """
+        try:
+            return self._store(array, options, notes)
+        except pa.ArrowNotImplementedError as error:
+            raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
+        except pa.ArrowInvalid as error:
+            if any(said in str(error) for said in _TOO_LARGE):
+                raise LimitError(TOO_MUCH, column=self.field.name) from None
+            raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
+
+    def _store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
+        if self.annotation is not None and self.storage is not None:
+            array = self.annotation.load().to_storage(self.field, self.storage, array, options, notes)
+        array = _decoded(array)
+        if self.children and self.is_rebuilt:
+            return self._rebuild(array, options, notes)
+        if array.type == self.plain.type:
+            return array
+        if is_view(array.type):
+            # Arrow's cast of views to 32-bit offsets lets these run over.
+            array = array.cast(_large(self.plain.type))
+        return array.cast(self.plain.type)
+
+    @cached_property
+    def is_rebuilt(self) -> bool:
+        """Is this field, or one below it, more than a cast away from its stored form?"""
+        if self.annotation is not None or any(child.is_rebuilt for child in self.children):
+            return True
+        if any(child.plain.nullable != child.field.nullable for child in self.children):
+            return True  # Arrow casts no nullable parts to others
+        arrow = self.field.type
+        types = pa.types
+        return (
+            isinstance(arrow, pa.BaseExtensionType) or types.is_run_end_encoded(arrow)
+            or types.is_list_view(arrow) or types.is_large_list_view(arrow) or types.is_dictionary(arrow)
+            or is_view(arrow)
+        )
+
+    @cached_property
+    def is_stored_as_given(self) -> bool:
+        """Is this a leaf whose arrays are stored as they are?"""
+        return self.leaf is not None and not self.is_rebuilt and self.field.type == self.plain.type
+
+    def _rebuild(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
+        validity = array.is_valid() if array.null_count else None
+        mask = None if validity is None else pa.compute.invert(validity)
+        if pa.types.is_struct(array.type):
+            # What lies below null structs is of no meaning, and need not be what an annotation takes.
+            seen = array.flatten() if mask is not None else []
+            parts = [
+                child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options, notes)
+                for i, child in enumerate(self.children)
+            ]
+            return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
+        if pa.types.is_map(array.type):
+            key, item = self.children
+            offsets, (keys, items) = _entries(array, array.keys, array.items)
+            keys, items = key.store(keys, options, notes), item.store(items, options, notes)
+            return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
+        array = _as_list(array)
+        (element,) = self.children
+        offsets, (values,) = _entries(array, array.values)
+        return pa.ListArray.from_arrays(offsets, element.store(values, options, notes), self.plain.type, mask=mask)
+
+
+def holds_annotated(stored: StoredField) -> bool:
+    """Has a handler a part in the field or in one below it?"""
+    return stored.annotation is not None or any(map(holds_annotated, stored.children))
+
+
+TOO_MUCH = (
+    "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
+)
+_TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
+"""What Arrow says of byte arrays that are more than 32-bit offsets reach."""
+
+
+def _large(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(arrow):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(arrow) else arrow
+
+
+def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+    """The offsets of a list or map from 0, and its ``values`` without those beside a slice and below null lists."""
+    offsets = array.offsets.to_numpy()
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    values = tuple(one.slice(first, last - first) for one in values)
+    lengths = np.diff(offsets)
+    if array.null_count:
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        if lengths[~present].any():
+            kept = np.repeat(present, lengths)
+            offsets = np.concatenate([[0], np.cumsum(lengths * present)]).astype(np.int32)
+            return pa.array(offsets), [chosen(one, kept) for one in values]
+    return pa.array(offsets - first), list(values)
+
+
+def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:
+    """The values of ``array`` in lists that begin and end at ``offsets``."""
+    if offsets[-1] >= 1 << 31:
+        raise pa.ArrowInvalid(_TOO_LARGE[0])
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.values, kind, mask=mask)
+
+
+def _as_list(array: pa.Array) -> pa.ListArray:
+    """A list of any layout as one with 32-bit offsets."""
+    kind = pa.list_(array.type.value_field)
+    if array.type == kind:
+        return array
+    # Arrow refuses the cast of what is null below a null struct, even to the same type.
+    if pa.types.is_fixed_size_list(array.type):
+        return _listed(np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size, array, kind)
+    if pa.types.is_large_list(array.type):
+        return _listed(array.offsets.to_numpy(), array, kind)
+    # Arrow's own cast of views makes arrays that are not valid.
+    lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    if offsets[-1] >= 1 << 31:
+        raise pa.ArrowInvalid("more than 2^31 list elements in one row group")
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.flatten(), kind)
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The array without the extension, dictionary or run ends around its values."""
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pa.types.is_run_end_encoded(array.type):
+            array = run_ends_decoded(array)
+        elif pa.types.is_dictionary(array.type):
+            array = dictionary_decoded(array)
+        else:
+            return array
+
+
+def plan(
+    schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None, layout: FileLayout | None = None
+) -> tuple[StoredField, ...]:
+    """How each field of ``schema`` is stored; ``sample`` holds the first rows, for handlers that look at data.
+
+    With the ``layout`` of a file a field is stored like its column of that name, as far as it can be. Raises
+    ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names no column.
+    """
+    names = set(schema.names)
+    for annotation, choices in with_choices(options):
+        for path in choices:
+            if not isinstance(path, str) or not {path, path.split(".")[0]} & names:
+                raise _no_column(annotation.option, path, schema.names)
+    columns = sample.combine_chunks().columns if sample is not None else None
+    likes = [None] * len(schema) if layout is None else layout.columns(schema.names)
+    fields = tuple(
+        _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options, like=likes[i])
+        for i, field in enumerate(schema)
+    )
+    _check_served(fields, options)
+    return fields
+
+
+_KEY, _ITEM, _ELEMENT = "key_value.key", "key_value.value", "list.element"
+
+
+def child_names(field: StoredField) -> list[str]:
+    """The names of a field's children in its dotted path, as they will stand in the file."""
+    if pa.types.is_map(field.plain.type):
+        return [_KEY, _ITEM]
+    return [_ELEMENT] if pa.types.is_list(field.plain.type) else [child.field.name for child in field.children]
+
+
+def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
+    """Raise for a column that an option names and that is not there, or that another annotation has claimed."""
+    chosen = with_choices(options)
+    if not chosen:
+        return
+    found: dict[str, StoredField] = {}
+    queue = [(field.field.name, field) for field in fields]
+    for path, field in queue:
+        found[path] = field
+        if field.annotation is None:
+            queue += [(f"{path}.{name}", child) for name, child in zip(child_names(field), field.children, strict=True)]
+    for wanted, choices in chosen:
+        for path in choices:
+            if path not in found:
+                raise _no_column(wanted.option, path, found)
+            annotation = found[path].annotation
+            if annotation is not None and annotation.option != wanted.option:
+                raise ValueError(
+                    f"option {wanted.option!r} names column {path!r}, which is a {annotation.logical} column: "
+                    f"the option is for {wanted.logical} columns"
+                )
+
+
+def _no_column(option: str | None, path: object, known: Iterable[str]) -> ValueError:
+    known = list(known)
+    meant = did_you_mean(path, known) if isinstance(path, str) else ""
+    there = f"{meant} The columns are " if meant else "; the columns are "
+    return ValueError(f"option {option!r} names column {path!r}, which the schema does not have{there}{listed(known)}")
+
+
+def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
+    return column.chunk(0) if column.num_chunks else None
+
+
+def _stored(
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, *, exact: bool = False,
+    like: LikeColumn | None = None,
+) -> StoredField:
+    there = None if like is None else for_logical(like.node.logical_name)
+    annotation = for_field(field, path, options) or there
+    if annotation is None:
+        return _plain(field, path, sample, options, None, exact, like)
+    handler = annotation.load()
+    if like is not None and there is not None and there.load() is handler and isinstance(handler, StoresAlike):
+        storage = handler.storage_like(field, path, like.stored(), options)
+    else:
+        storage = handler.storage(field, path, sample, options)
+    inner = _plain(storage.field, path, None, options, storage.logical_type, True, like)
+    return StoredField(
+        field, inner.plain, inner.children, inner.leaf, storage.logical_type, annotation, storage
+    )
+
+
+def _plain(
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None,
+    exact: bool, like: LikeColumn | None,
+) -> StoredField:
+    """A field stored by the tables; ``exact``: below an annotation, whose types a profile must not exchange."""
+    nullable = field.nullable if like is None else like.shape.nullable
+    arrow, types = field.type, pa.types
+    metadata = dict(field.metadata or {})
+    while True:
+        if isinstance(arrow, pa.BaseExtensionType):
+            metadata[b"ARROW:extension:name"] = arrow.extension_name.encode()
+            arrow = arrow.storage_type
+        elif types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
+            arrow = arrow.value_type
+        else:
+            break
+    sample = _decoded(sample) if sample is not None else None
+
+    def below(child: pa.Field, array: pa.Array | None, name: str, like: LikeColumn | None) -> StoredField:
+        inner = f"{path}.{name}"
+        if annotated is not None:
+            return _plain(child, inner, array, options, None, exact, like)
+        return _stored(child, inner, array, options, exact=exact, like=like)
+
+    def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
+        plain = pa.field(field.name, kind, nullable, metadata)
+        return StoredField(field, plain, children, None, logical_type, None, None)
+
+    if types.is_struct(arrow):
+        if not arrow.num_fields:
+            raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot hold")
+        seen = sample.flatten() if sample is not None else None
+        fields = tuple(
+            below(child, seen[i] if seen is not None else None, child.name, like and like.child(child.name))
+            for i, child in enumerate(arrow)
+        )
+        if annotated is None and _marked(metadata, path) == "FILE":
+            check_file(path, arrow)
+            annotated = LogicalType(FILE=FileType()) if options.profile is None else None
+        return made(pa.struct([child.plain for child in fields]), fields, annotated)
+    if types.is_map(arrow):
+        likes = (None, None) if like is None else like.elements(2)
+        key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
+        key = replace(key, plain=key.plain.with_nullable(False))  # Arrow has no other keys
+        item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM, likes[1])
+        return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
+    if _is_list(arrow):
+        (inner,) = (None,) if like is None else like.elements(1)
+        element = below(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT, inner)
+        return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
+    if options.profile is not None:
+        arrow, metadata = spark_profile.adapt(arrow, metadata, path, exact=exact)
+    try:
+        leaf = from_arrow(arrow, metadata)
+    except ValueError as error:
+        raise ValueError(f"column {path!r} {error}") from None
+    if leaf is None:
+        raise TypeError(f"column {path!r} has type {arrow}, which Parquet has no form for")
+    kind = normal(arrow)
+    if like is not None and like.node.is_leaf:
+        leaf, kind = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
+    plain = pa.field(field.name, kind, nullable, metadata)
+    return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
+        or types.is_list_view(arrow) or types.is_large_list_view(arrow)
+    )
+
+
+def _marked(metadata: dict[bytes, bytes], path: str) -> str:
+    try:
+        return marks.logical_name(metadata)
+    except ValueError as error:
+        raise ValueError(f"column {path!r}: {error}") from None
+
+
+def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
+    """The schema tree of the stored fields."""
+    children: list[SchemaNode] = []
+    for field in fields:
+        children.append(_node(field, (), 0, 0, children[-1].leaf_stop if children else 0))
+    stop = children[-1].leaf_stop if children else 0
+    return Schema.of(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
+
+
+def _group(
+    name: str, repetition: FieldRepetitionType, children: tuple[SchemaNode, ...], path: tuple[str, ...],
+    definition: int, repeated: int, start: int, stop: int,
+    logical_type: LogicalType | None = None, field_id: int | None = None,
+) -> SchemaNode:
+    return SchemaNode(
+        name, repetition, children, None, None, logical_type, field_id, path, definition, repeated, start, stop
+    )
+
+
+def _node(
+    field: StoredField, parent: tuple[str, ...], definition: int, repeated: int, start: int, name: str | None = None
+) -> SchemaNode:
+    name = name if name is not None else field.plain.name
+    path = (*parent, name)
+    repetition = FieldRepetitionType.OPTIONAL if field.plain.nullable else FieldRepetitionType.REQUIRED
+    definition += field.plain.nullable
+    raw_id = (field.field.metadata or {}).get(marks.FIELD_ID)
+    try:
+        field_id = int(raw_id) if raw_id is not None else None
+    except ValueError:
+        raise ValueError(f"column {'.'.join(path)!r} has field id {raw_id!r}, which is no number") from None
+    if field.leaf is not None:
+        leaf = field.leaf
+        return SchemaNode(
+            name, repetition, (), leaf.physical, leaf.length, field.logical_type, field_id, path,
+            definition, repeated, start, start + 1,
+        )
+    if pa.types.is_struct(field.plain.type):
+        children: list[SchemaNode] = []
+        for child in field.children:
+            children.append(_node(child, path, definition, repeated, children[-1].leaf_stop if children else start))
+        return _group(
+            name, repetition, tuple(children), path, definition, repeated, start, children[-1].leaf_stop,
+            field.logical_type, field_id,
+        )
+    names = ("key", "value") if pa.types.is_map(field.plain.type) else ("element",)
+    middle = "key_value" if len(names) == 2 else "list"
+    inner: list[SchemaNode] = []
+    for child, label in zip(field.children, names, strict=True):
+        at = inner[-1].leaf_stop if inner else start
+        inner.append(_node(child, (*path, middle), definition + 1, repeated + 1, at, label))
+    stop = inner[-1].leaf_stop
+    group = _group(
+        middle, FieldRepetitionType.REPEATED, tuple(inner), (*path, middle), definition + 1, repeated + 1, start, stop
+    )
+    return _group(name, repetition, (group,), path, definition, repeated, start, stop, field.logical_type, field_id)

@@ -1,0 +1,127 @@
+"""The Arrow schema that the writer notes, and the order of dictionaries that it keeps.
+
+What comes back as what, here and in pyarrow:
+
+- As themselves: integers, floats, decimals of all widths, strings and binary of all layouts, dates in days, times and
+  timestamps from milliseconds on with their zones, durations, dictionaries of strings and of binary, lists of all
+  layouts, structs, maps, nulls, and extension types of them.
+- As the nearest type: ``timestamp[s]`` and ``time32[s]`` as milliseconds, ``date64`` as ``date32``, dictionaries of
+  large strings as those of strings, dictionaries of other values and run-end encoded arrays as their values. A
+  dictionary keeps the order of its entries, as far as its column is written with a dictionary page; with a DELTA
+  encoding of its own it comes back as its values, since Arrow's reader has no dictionaries of these.
+- Intervals come back here; Arrow's own reader shows them as 12 bytes.
+- Refused by ``TypeError``: unions, structs without fields, ``binary(0)``, decimals of negative scale.
+
+VARIANT, GEOMETRY and GEOGRAPHY columns are noted in their stored form, without the marks of their extension types:
+Parquet's annotation says what they are, pyarrow's own code aborts on some of these marks, and DuckDB refuses a table
+for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import pyarrow as pa
+
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.schema.arrow_schema.types import unmarked
+from pqext.core.schema.types import marks
+from pqext.core.schema.types.physical_types import normal
+from pqext.core.schema.types.type_mapping import mapped
+from pqext.core.write.storage import StoredField, child_names, holds_annotated
+
+_MAKERS = (
+    (pa.types.is_large_list, pa.large_list),
+    (pa.types.is_list_view, pa.list_view),
+    (pa.types.is_large_list_view, pa.large_list_view),
+)
+
+
+def schema_of(fields: Sequence[StoredField], options: WriteOptions, unbounded: Collection[str] = ()) -> pa.Schema:
+    """The schema to note for a file of these fields; indices of the ``unbounded`` may number more than they could."""
+    noted = [_field(stored, stored.field.name, options) for stored in fields]
+    return pa.schema([field.with_type(_widened(field.type)) if field.name in unbounded else field for field in noted])
+
+
+def _widened(arrow: pa.DataType) -> pa.DataType:
+    def widened(leaf: pa.DataType) -> pa.DataType:
+        return pa.dictionary(pa.int32(), leaf.value_type, leaf.ordered) if pa.types.is_dictionary(leaf) else leaf
+
+    return mapped(arrow, widened)
+
+
+def _field(stored: StoredField, path: str, options: WriteOptions) -> pa.Field:
+    given = stored.field
+    if stored.annotation is not None:
+        return unmarked(pa.field(given.name, _bare(stored.plain.type), given.nullable, given.metadata))
+    field = pa.field(given.name, _type(stored, given.type, path, options), given.nullable, given.metadata)
+    # Parquet says it, and a type that was marked only is not to become an extension type.
+    known = not isinstance(field.type, pa.BaseExtensionType) and stored.leaf is not None
+    return unmarked(field) if known and stored.leaf is not None and stored.leaf.member in marks.NAMES else field
+
+
+def _type(stored: StoredField, arrow: pa.DataType, path: str, options: WriteOptions) -> pa.DataType:
+    types = pa.types
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _type(stored, arrow.storage_type, path, options) if holds_annotated(stored) else arrow
+    if types.is_run_end_encoded(arrow):
+        return _type(stored, arrow.value_type, path, options)
+    if types.is_dictionary(arrow):
+        # Arrow's reader fails at dictionaries of extension types and in DELTA encodings, and has none of other values.
+        is_read = _is_text(arrow.value_type) and options.encoding_of(path) in ("plain", "auto")
+        return arrow if is_read else _type(stored, arrow.value_type, path, options)
+    if not stored.children:
+        return arrow
+    names = child_names(stored)
+    children = [_field(c, f"{path}.{name}", options) for c, name in zip(stored.children, names, strict=True)]
+    if types.is_struct(arrow):
+        return pa.struct(children)
+    if types.is_map(arrow):
+        return pa.map_(*children, keys_sorted=arrow.keys_sorted)
+    if types.is_fixed_size_list(arrow):
+        return pa.list_(children[0], arrow.list_size)
+    return next((make(children[0]) for is_kind, make in _MAKERS if is_kind(arrow)), pa.list_(children[0]))
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(normal(arrow)) or pa.types.is_binary(normal(arrow)))
+
+
+def _bare(arrow: pa.DataType) -> pa.DataType:
+    """A stored type without metadata of the fields in it."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(f.name, _bare(f.type), f.nullable) for f in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _bare(arrow.value_type), arrow.value_field.nullable))
+    return arrow
+
+
+def dictionaries(stored: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
+    """For each leaf below a field, in column order, the dictionary that ``array`` has there."""
+    if stored.annotation is not None:
+        yield from (None for _ in _leaves(stored))
+        return
+    found = None
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pa.types.is_dictionary(array.type):
+            found, array = array, array.dictionary
+        else:
+            break
+    if stored.leaf is not None:
+        yield found
+    elif found is not None or pa.types.is_run_end_encoded(array.type):
+        yield from (None for _ in _leaves(stored))
+    elif pa.types.is_struct(array.type):
+        for index, child in enumerate(stored.children):
+            yield from dictionaries(child, array.field(index))
+    elif pa.types.is_map(array.type):
+        for child, part in zip(stored.children, (array.keys, array.items), strict=True):
+            yield from dictionaries(child, part)
+    else:
+        yield from dictionaries(stored.children[0], array.values)
+
+
+def _leaves(stored: StoredField) -> list[StoredField]:
+    return [leaf for child in stored.children for leaf in _leaves(child)] if stored.leaf is None else [stored]

@@ -1,0 +1,162 @@
+"""What is resolved once for all files of one Arrow schema and the same options: how each field and leaf is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import pyarrow as pa
+
+from pqext.core.base.errors import LimitError
+from pqext.core.base.limits import DEFAULT_LIMITS
+from pqext.core.format.metadata import ColumnOrder, SchemaElement, SortingColumn, Type
+from pqext.core.kernels.small_chunk_encode import SmallLeaf
+from pqext.core.options.read_write import WriteOptions
+from pqext.core.schema import shape
+from pqext.core.schema.annotations import generation
+from pqext.core.schema.arrow_schema.serialization import serialise
+from pqext.core.schema.nodes import Schema, to_elements
+from pqext.core.schema.shape import LeafShape, Shape
+from pqext.core.schema.types import spark_profile
+from pqext.core.write import encoding_choice, row_order, sorting, storage
+from pqext.core.write.dense_columns import TOO_DEEP
+from pqext.core.write.derived_columns import DerivedColumns
+from pqext.core.write.file_layout import FileLayout
+from pqext.core.write.leaf_recipe import LeafRecipe, recipe
+from pqext.core.write.storage import StoredField
+from pqext.core.write.stored_arrow_schema import schema_of
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The columns of a file in stored form, its schema and shapes, and for each leaf how its chunks are written."""
+
+    options: WriteOptions
+    derived: DerivedColumns
+    plan: tuple[StoredField, ...]
+    schema: Schema
+    shapes: tuple[Shape, ...]
+    recipes: tuple[LeafRecipe, ...]
+    sorting: list[SortingColumn]
+    order: row_order.RowOrder | None
+    layout: FileLayout | None = None
+
+    @cached_property
+    def small(self) -> tuple[SmallLeaf | None, ...]:
+        """What encodes small chunks of each top-level column."""
+        return tuple(
+            self.recipes[top.node.leaf_start].small(field.plain.type)
+            if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_as_given else None
+            for field, top in zip(self.plan, self.shapes, strict=True)
+        )
+
+    @cached_property
+    def elements(self) -> list[SchemaElement]:
+        """The schema as the footer has it."""
+        if self.layout is not None:
+            return list(self.layout.elements)
+        return to_elements(self.schema.root)
+
+    def noted(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
+        """Text of the Arrow schema for a file of other ``pairs``: :mod:`pqext.core.write.stored_arrow_schema`."""
+        if unbounded:
+            return serialise(schema_of(self.plan, self.options, unbounded), pairs)
+        found = self._noted.get(key := tuple(pairs.items()), "")
+        if found == "":
+            self._noted.clear()
+            found = self._noted[key] = serialise(schema_of(self.plan, self.options), pairs)
+        return found
+
+    @cached_property
+    def _noted(self) -> dict[tuple[tuple[str, str], ...], str | None]:
+        return {}
+
+    @cached_property
+    def column_orders(self) -> list[ColumnOrder]:
+        """The orders of the leaves as the footer has them."""
+        return [one.order.column_order() for one in self.recipes]
+
+
+def prepare(
+    derived: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
+) -> Prepared:
+    """How files with these columns are written; ``sample`` holds the first rows, for handlers that look at data.
+
+    With a ``layout`` all columns are stored as in that file, whose schema is taken. Raises ``ValueError`` or
+    ``TypeError`` for types that cannot be stored and options that do not suit the columns, ``LimitError`` for a schema
+    that is too deep.
+    """
+    try:
+        plan = storage.plan(derived.schema, options, None if sample is None else derived.extend(sample), layout)
+        schema = storage.to_schema(plan)
+        if layout is not None:
+            schema = layout.adopted(schema)
+        shapes = tuple(shape.of(node) for node in schema.root.children)
+    except RecursionError:
+        raise LimitError(TOO_DEEP) from None
+    for leaf in schema.leaves:
+        if len(leaf.path) >= DEFAULT_LIMITS.schema_depth:
+            raise LimitError(
+                f"the schema nests {len(leaf.path) + 1} levels deep, root and leaf included; "
+                f"readers, pyarrow among them, take {DEFAULT_LIMITS.schema_depth}"
+            )
+    options.check_leaves(dict.fromkeys(leaf.dotted for leaf in schema.leaves))
+    keys = sorting.to_columns(options.sort_keys, schema)
+    order = row_order.find(derived.own(plan))
+    if keys and order is not None:
+        raise ValueError("rows have one order: take either option sorting or the order of a column")
+    if isinstance(options.bloom_filters, Mapping):
+        for leaf in schema.leaves:
+            if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted) is not None:
+                raise ValueError(f"column {leaf.dotted!r} holds booleans, for which there are no Bloom filters")
+    for leaf in schema.leaves:
+        encoding_choice.check(options.encoding_of(leaf.dotted), leaf)
+    if options.profile is not None:
+        spark_profile.check(schema)
+    recipes = tuple(recipe(leaf, options) for top in shapes for leaf in top.leaves())
+    return Prepared(options, derived, plan, schema, shapes, recipes, keys, order, layout)
+
+
+_KEPT = 16
+_KEPT_LEAVES = 256
+"""Wider schemas are not kept: preparing them costs little beside writing them, and they hold much memory."""
+_NAMES = tuple(one.name for one in fields(WriteOptions))
+_Key = tuple[Hashable, ...]
+_recent: list[tuple[WriteOptions, _Key, pa.Schema, Prepared]] = []
+
+
+def key_of(options: WriteOptions) -> _Key | None:
+    """What options must have in common to prepare alike; ``None`` where they choose anything by columns or keys."""
+    values: list[Hashable] = [generation()]
+    for name in _NAMES:
+        value = getattr(options, name)
+        if isinstance(value, (bool, int, str)) or value is None:
+            values.append(value)
+        elif value:
+            return None
+        else:
+            values.append(())  # all are in a place of their own
+    return tuple(values)
+
+
+def recall(schema: pa.Schema, options: WriteOptions) -> Prepared | None:
+    """What was kept for files of ``schema`` and options that prepare alike."""
+    key = None
+    for given, known, seen, prepared in _recent:
+        if given is not options:
+            key = key_of(options) if key is None else key
+            if key != known:
+                continue
+        if known[0] == generation() and (seen is schema or seen.equals(schema, check_metadata=True)):
+            return prepared
+    return None
+
+
+def keep(schema: pa.Schema, options: WriteOptions, prepared: Prepared) -> None:
+    """Keep what no handler has a part in for the next file."""
+    global _recent
+    key = key_of(options)
+    if key is None or len(prepared.recipes) > _KEPT_LEAVES or any(map(storage.holds_annotated, prepared.plan)):
+        return
+    _recent = [(options, key, schema, prepared), *_recent[: _KEPT - 1]]

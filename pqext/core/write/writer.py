@@ -1,0 +1,449 @@
+"""Writing a file: tables gathered into row groups, columns encoded in parallel, the footer at the end.
+
+The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statistics, dictionary, pages) -> ``sink``
+-> ``footer``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Unpack
+from uuid import UUID
+
+import pyarrow as pa
+
+from pqext.core.base.serial_calls import in_turn
+from pqext.core.base.suggestions import Suggesting, answering
+from pqext.core.base.warn import warn
+from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
+from pqext.core.footer.checkpoints import Checkpoints, with_row_groups
+from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
+from pqext.core.footer.writing import tail
+from pqext.core.format.created_by import created_by
+from pqext.core.format.extension import paths as extension_places
+from pqext.core.format.extension.container import add_entries
+from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
+from pqext.core.io.sink import Sink, is_in_store
+from pqext.core.options.checkpoints import as_checkpoint
+from pqext.core.options.keywords import WriteKeywords
+from pqext.core.options.read_write import WriteOptions, from_keywords
+from pqext.core.schema.adopted_columns import of_other_rows
+from pqext.core.schema.annotations import StoresAlike, with_choices
+from pqext.core.schema.arrow_check import check_table
+from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.write import derived_columns, file_metadata, row_group_writer
+from pqext.core.write.dense_columns import DenseColumns
+from pqext.core.write.index_writer import IndexWriter
+from pqext.core.write.row_group_writer import BegunRowGroup
+from pqext.core.write.table_inputs import as_table, conform
+from pqext.core.write.write_plan import Prepared, keep, prepare, recall
+
+if TYPE_CHECKING:
+    from pqext.core.write.append import AppendedFile
+
+
+class ParquetWriter(Suggesting):
+    """Writes tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
+
+    ``options`` are the fields of :class:`pqext.core.options.read_write.WriteOptions`; ``filesystem`` and
+    ``storage_options`` say where a path or URL lies, as for :func:`pqext.open`. A path appears only on :meth:`close`;
+    leaving the context by an exception aborts. Threads that share a writer wait for one another, so that the rows of a
+    call stay together. Memory is bounded by two row groups, one of which is written while the rows of the next are
+    taken; a column that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is
+    stored beside ``key_value_metadata``, which goes first. The Arrow types themselves are noted too, since Parquet has
+    no name for some (option ``arrow_schema``): :mod:`pqext.core.write.stored_arrow_schema` lists what comes back as
+    what, and what is refused.
+
+    With ``checkpoint``, an exception leaves the unfinished file next to the path once it has a checkpoint. A note on
+    the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
+
+    With ``append`` the row groups go behind those of the local file at ``dest``; where there is no file, it is made.
+    Columns are stored like those of the same names in the file: shredded the same way, in the same physical types,
+    units, crs and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, those that are not given by name
+    are the file's where it tells them (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
+    written where columns are missing, or where their types or the options contradict the file, and ``BlockingIOError``
+    where another writer is appending.
+    """
+
+    def __init__(
+        self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, *, filesystem: Any = None,
+        storage_options: Mapping[str, Any] | None = None, append: bool = False, **keywords: Unpack[WriteKeywords],
+    ) -> None:
+        if not isinstance(schema, pa.Schema):
+            raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
+        others = "options", "filesystem", "storage_options", "append"
+        # The level is one of the codec of the file that is appended to.
+        first = {name: choice for name, choice in keywords.items() if not append or name != "compression_level"}
+        self.options = from_keywords(WriteOptions, first, *others, base=options)
+        self._appended: AppendedFile | None = None
+        self.arrow_schema = schema
+        self._prepared: Prepared | None = None
+        self._pending: list[pa.Table] = []
+        self._pending_rows = self._pending_bytes = 0
+        self._row_groups: list[RowGroup] = []  # the metadata of those that are written
+        self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
+        self._in_order = False
+        self._encryptor: FileEncryptor | None = None
+        self._begun: BegunRowGroup | None = None
+        self._closed = False
+        self._turn = threading.RLock()
+        every = as_checkpoint(self.options.checkpoint)
+        self._checkpoints = None if every is None else Checkpoints(every)
+        # What is appended to is looked at before columns are resolved; what is made is made after that.
+        sink = self._opened(dest, filesystem, storage_options, append) if append else None
+        try:
+            if sink is not None and sink.offset:
+                from pqext.core.write.append import AppendedFile
+
+                self._appended = AppendedFile(str(sink.path), self.options, keywords if options is None else None)
+                self.arrow_schema, self.options = self._appended.layout.in_order(schema), self._appended.options
+            elif append:
+                self.options = from_keywords(WriteOptions, keywords, *others, base=options)
+            self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
+            if self._looks_at_data():
+                derived_columns.find(self.arrow_schema, self.options)  # names that are taken are errors now
+            else:
+                self._prepare(None)
+        except BaseException:
+            if sink is not None:
+                sink.abort()
+            raise
+        self._sink = self._opened(dest, filesystem, storage_options, append) if sink is None else sink
+
+    def _opened(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
+        if self._checkpoints is not None and is_in_store(dest, filesystem, storage_options):
+            raise ValueError("a store shows no file before it is whole: leave out checkpoint")
+        return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
+
+    @answering
+    @in_turn
+    def write_table(self, table: Any) -> None:
+        """Append the rows of ``table``, whose columns must be those of the schema.
+
+        ``table`` is anything that :func:`pqext.write_table` takes. Strings, bytes and lists may have another of Arrow's
+        layouts (large, view) than the schema says. A value that cannot be stored aborts the file: part
+        of it would be missing.
+        """
+        self._check_open()
+        table = as_table(table)
+        for part in [table] if isinstance(table, pa.Table) else map(as_table, table):
+            self._take(part)
+        self._finish_row_group()
+
+    def _take(self, table: pa.Table) -> None:
+        self._append(self._checked(table))
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        """``table`` with the columns of the writer; by the first one the writer is prepared."""
+        if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
+            table = conform(table, self.arrow_schema)
+        check_table(table)
+        if self._prepared is None:
+            self._prepare(table)
+        return table
+
+    def _append(self, table: pa.Table) -> None:
+        """Take a checked table into row groups."""
+        start, stop = 0, len(table)
+        whole = table.nbytes
+        while start < stop:
+            # Without columns, rows are counted by this length alone.
+            rest = table.slice(start, stop - start) if start else table
+            # Looking at all columns again is for tables whose rows may differ too much in size.
+            size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
+            room = self._room(len(rest), size)
+            taken = rest.slice(0, room) if room < len(rest) else rest
+            self._pending.append(taken)
+            self._pending_rows += len(taken)
+            self._pending_bytes += size * len(taken) // len(rest)
+            if room <= len(rest):
+                self._flush()
+            start += len(taken)
+
+    @in_turn
+    def write_ordered(self, table: pa.Table) -> None:
+        """Append the rows of ``table``, all of them in the order of the column that orders the rows, if there is one.
+
+        They are then row groups of their own. ``table`` has the columns and types of the schema.
+        """
+        self._check_open()
+        table = self._checked(table)
+        if self._known.order is None:
+            self._append(table)
+            self._finish_row_group()
+            return
+        self.end_row_group()
+        self._in_order = True
+        for group in self._known.order.row_groups(table, self._room(len(table), table.nbytes)):
+            self.write_table(group)
+            self.end_row_group()
+
+    def _room(self, rows: int, size: int) -> int:
+        """How many rows the row group still takes, one at least, of which ``rows`` have ``size`` bytes."""
+        bytes_left = self.options.row_group_bytes - self._pending_bytes
+        rows_left = self.options.row_group_rows - self._pending_rows
+        return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
+
+    @answering
+    def write_batch(self, batch: Any) -> None:
+        """Append the rows of ``batch``: a RecordBatch, or anything else that :meth:`write_table` takes."""
+        self.write_table(batch)
+
+    @in_turn
+    def end_row_group(self) -> None:
+        """Write the rows so far as a row group, whatever its size; those that come next begin another."""
+        self._check_open()
+        if self._pending_rows:
+            self._flush()
+        self._finish_row_group()
+
+    @in_turn
+    def close(self) -> None:
+        """Write what is pending and the footer; the file is whole afterwards."""
+        if self._closed:
+            return
+        try:
+            if self._prepared is None:
+                self._prepare(None)
+            if self._pending_rows:
+                self._flush()
+            self._finish_row_group()
+            if self._appended is not None and not self._row_groups:
+                self.abort()  # the file is what it was
+                return
+            self._start()
+            self._indexes.finish(self._sink)
+            tail, told = self._tail()
+            if self._appended is not None:
+                self._sink.flush()  # no footer comes to the disk before what it speaks of
+            self._sink.write(tail)
+            self._sink.commit()
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        self._closed = True
+        if told is not None:
+            warn(told, UserWarning)
+
+    @in_turn
+    def abort(self) -> None:
+        """Give up; nothing is left, neither at a path nor beside it."""
+        if not self._closed:
+            self._stop()
+            self._sink.abort()
+
+    @in_turn
+    def _give_up(self, error: BaseException) -> None:
+        """Abort because of ``error``; where there is a checkpoint, what can be read is left."""
+        if self._closed or not self._sink.is_kept:
+            self.abort()
+            return
+        self._stop()
+        left = self._sink.leave()
+        if left is not None:
+            error.add_note(f"the row groups up to the last checkpoint are left in {left}: pqext recover reads them")
+
+    def _stop(self) -> None:
+        self._closed = True
+        self._pending.clear()
+        if self._begun is not None:
+            self._begun.workers.abandon()
+
+    @property
+    def bytes_written(self) -> int:
+        """The size of the file so far; row groups count once they are written."""
+        return self._sink.offset
+
+    @property
+    def storage_schema(self) -> pa.Schema | None:
+        """The Arrow schema of what is stored, with VARIANT shredded; None while it waits for the first rows."""
+        return None if self._prepared is None else pa.schema([field.plain for field in self._prepared.plan])
+
+    def __enter__(self) -> ParquetWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._give_up(error)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the writer is closed")
+
+    def _looks_at_data(self) -> bool:
+        chosen = with_choices(self.options)
+        if self._appended is not None:  # the file has decided
+            chosen = [one for one in chosen if not isinstance(one[0].load(), StoresAlike)]
+        return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())
+
+    def _prepare(self, sample: pa.Table | None) -> None:
+        layout = None if self._appended is None else self._appended.layout
+        prepared = recall(self.arrow_schema, self.options) if layout is None else None
+        if prepared is None:
+            derived = derived_columns.find(self.arrow_schema, self.options)
+            prepared = prepare(derived, self.options, sample, layout)
+            if layout is None:
+                keep(self.arrow_schema, self.options, prepared)
+        self._prepared = prepared
+        if self._appended is not None:
+            self._appended.check(self._metadata([]))
+        self._described([])
+        if self.options.encryption is not None:
+            self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
+
+    @property
+    def _known(self) -> Prepared:
+        assert self._prepared is not None
+        return self._prepared
+
+    def _start(self) -> None:
+        if not self._sink.offset:
+            self._sink.write(self._magic)
+        elif self._appended is not None and self._sink.offset == self._appended.size:
+            self._sink.write(self._appended.checkpoint())
+            self._sink.flush()
+
+    def _flush(self) -> None:
+        """Begin to encode the pending rows as a row group, and write the one before meanwhile."""
+        rows, size = self._pending_rows, self._pending_bytes
+        table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+        try:
+            page_starts = None
+            if self._known.order is not None:
+                table, page_starts = self._known.order.pages(table, self.options.page_rows, not self._in_order)
+            ordinal = len(self._row_groups) + (self._begun is not None)
+            encryptors = [self._chunk_encryptor(ordinal, column) for column in range(len(self._known.schema.leaves))]
+            table = self._known.derived.extend(table)
+            begun = row_group_writer.begin(
+                self._known, self._dense, table, rows, size, page_starts, encryptors, ordinal
+            )
+            before, self._begun = self._begun, begun
+            self._finish(before)
+            if not begun.workers.are_threads:  # nothing is done before it is asked for
+                self._finish_row_group()
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _finish_row_group(self) -> None:
+        """Write the row group that is being encoded, if there is one."""
+        begun, self._begun = self._begun, None
+        self._finish(begun)
+
+    def _finish(self, begun: BegunRowGroup | None) -> None:
+        if begun is not None:
+            try:
+                with begun.workers:
+                    self._write_row_group(begun)
+            except BaseException as error:
+                self._give_up(error)
+                raise
+
+    def _write_row_group(self, begun: BegunRowGroup) -> None:
+        self._start()
+        written = row_group_writer.write(begun, self._sink, self.options)
+        self._extensions += written.extensions
+        number = len(self._row_groups)
+        group = RowGroup(
+            columns=[],
+            total_byte_size=written.size,
+            num_rows=begun.rows,
+            sorting_columns=self._known.sorting or None,
+            file_offset=written.start,
+            total_compressed_size=self._sink.offset - written.start,
+            ordinal=number if number < 1 << 15 else None,
+        )
+        self._indexes.add(written.group, group, self._sink)
+        self._row_groups.append(group)
+        if self._checkpoints is not None and self._checkpoints.is_due(number + 1, self._sink.offset):
+            footer = with_row_groups(self._metadata([]), self._indexes.so_far())
+            if checkpoint := self._checkpoints.made(footer, number + 1, self._sink.offset):
+                self._sink.write(checkpoint)
+                self._sink.flush()
+                self._sink.keep()
+
+    def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
+        return None if self._encryptor is None else self._encryptor.chunk(row_group, column)
+
+    @property
+    def _magic(self) -> bytes:
+        return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.footer_is_encrypted else MAGIC
+
+    def _tail(self) -> tuple[bytes, str | None]:
+        """The end of the file, the footer as it is stored, its length and the magic number; and a warning for then."""
+        footer = self._footer()
+        if self._encryptor is None:
+            form = self.options.footer
+            if self._appended is not None:
+                footer, form = self._appended.merged(footer), self._appended.form if form == "thrift" else form
+            return tail(footer, form)
+        seal_columns(self._encryptor, [group.columns for group in self._row_groups])
+        return serialise_footer(self._encryptor.footer(footer), self._magic), None
+
+    def _footer(self) -> FileMetaData:
+        footer = self._metadata(self._row_groups)
+        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._known.schema.leaves})
+        for about, entries in self._extensions:  # last, so that what the user gives goes before
+            add_entries(about, entries)
+        return footer
+
+    def _metadata(self, groups: list[RowGroup]) -> FileMetaData:
+        """The footer without extensions, which lists these row groups alone but counts all rows."""
+        carried = {
+            key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+            for key, value in (self.arrow_schema.metadata or {}).items()
+        }
+        carried.pop(KEY, None)
+        carried = {**of_other_rows(carried, self._known.schema), **self._described(groups)}
+        carried |= self.options.key_value_metadata
+        if self.options.arrow_schema:
+            noted = self._known.noted(carried, self._dense.unbounded)
+            carried = carried if noted is None else {KEY: noted, **carried}
+        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
+        return FileMetaData(
+            version=2,
+            schema=self._known.elements,
+            num_rows=sum(group.num_rows for group in self._row_groups),
+            row_groups=groups,
+            key_value_metadata=pairs or None,
+            created_by=created_by(),
+            column_orders=self._known.column_orders,
+        )
+
+    def _described(self, groups: list[RowGroup]) -> dict[str, str]:
+        """The key-value metadata that the handlers of the columns give, of these row groups."""
+        known, names = self._known, self._known.derived.names
+        return file_metadata.pairs(known.schema, known.plan, groups, names, self._encryptor, self.options)
+
+
+def write_table(
+    table: Any, dest: Any, options: WriteOptions | None = None, *, filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None, append: bool = False, **keywords: Unpack[WriteKeywords],
+) -> None:
+    """Write ``table`` to ``dest``; ``dest``, ``append`` and options are as for :class:`ParquetWriter`.
+
+    Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
+
+    ``table`` is a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, a mapping from names
+    to arrays, a :class:`pqext.Scan`, what :func:`pqext.variant.read_json` returns, or any object with
+    ``__arrow_c_stream__``. Of what comes in batches a row group at a time is held.
+
+    A column that orders the rows (``geometry``) orders all those of a table, before they are cut into row groups. That
+    needs 56 bytes a row for a while, and a copy of one row group at a time. Batches it orders a row group at a time.
+    """
+    table = as_table(table)
+    writing = ParquetWriter(
+        dest, table.schema, options, filesystem=filesystem, storage_options=storage_options, append=append, **keywords
+    )
+    with writing as writer:
+        if isinstance(table, pa.Table):
+            writer.write_ordered(table)
+            return
+        writer.write_table(table)
