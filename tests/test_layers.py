@@ -17,7 +17,12 @@ PACKAGE = ROOT / "pqext"
 
 # A module belongs to the longest prefix that fits it. It may import what lies in its own layer or in those listed.
 FOUNDATION = {"pqext.core.base.errors", "pqext.core.base.limits", "pqext.core.base.text"}
-CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
+CORE_LAYERS = (
+    "base", "io", "format", "options", "schema", "encryption", "indexes", "footer", "read", "write", "files"
+)
+"""Folders of ``pqext.core``, each of which may import those before it."""
+KERNELS = "pqext.core.kernels"
+CORE = {*FOUNDATION, KERNELS, "pqext.core", *(f"pqext.core.{name}" for name in CORE_LAYERS)}
 VALUES = {"pqext.variant", "pqext.geo"}
 BELOW = CORE | VALUES
 ROOMS = {
@@ -43,8 +48,12 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.core.base.text": set(),
     "pqext.core.base.errors": {"pqext.core.base.text"},
     "pqext.core.base.limits": set(),
-    "pqext.core.kernels": FOUNDATION,
-    "pqext.core": CORE,
+    KERNELS: FOUNDATION,
+    "pqext.core": set(),
+    **{
+        f"pqext.core.{name}": {*FOUNDATION, KERNELS, *(f"pqext.core.{below}" for below in CORE_LAYERS[:position])}
+        for position, name in enumerate(CORE_LAYERS)
+    },
     "pqext.variant": CORE,
     "pqext.geo": CORE | {"pqext.text"},
     "pqext.dataset": BELOW | set(ROOMS),
@@ -134,6 +143,12 @@ def test_modules_import_only_what_lies_below_them() -> None:
         upward |= {(name, used) for used in imports(name) if layer(used) != own and layer(used) not in ALLOWED[own]}
     assert len(MODULES) > 300
     assert upward == set()
+
+
+def test_every_folder_of_core_has_its_layer() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("core/*/__init__.py")}
+    assert folders == {*CORE_LAYERS, "kernels"}
+    assert [path.name for path in PACKAGE.glob("core/*.py")] == ["__init__.py"]
 
 
 def test_every_folder_of_dataset_has_its_layer() -> None:
