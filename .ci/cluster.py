@@ -42,7 +42,7 @@ def submit(archive: Path, folder: Path) -> None:
     """Submit this file in a folder in which the archive is unpacked, as a driver in client mode needs it."""
     import pyspark
 
-    from pqext.spark.session import java_environment
+    from pqext.spark.sources.session import java_environment
 
     home, here = folder / "spark", folder / "here"
     home.mkdir()

@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
             raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
         raise
     if isinstance(value, FunctionType):
-        from pqext.spark.arguments import checked
+        from pqext.spark.base.arguments import checked
 
         value = checked(value)
         setattr(sys.modules[__name__], name, value)

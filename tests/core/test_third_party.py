@@ -60,8 +60,8 @@ def test_spark_sees_the_type_that_the_handler_names() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
     from pyspark.sql import types as T
 
-    from pqext.spark.arrays import conform_batch
-    from pqext.spark.types import exchange_schema, spark_schema
+    from pqext.spark.base.arrays import conform_batch
+    from pqext.spark.base.types import exchange_schema, spark_schema
 
     schema = pa.schema([field("t")])
     seen = spark_schema(schema)

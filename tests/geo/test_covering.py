@@ -140,7 +140,7 @@ def test_a_geometry_within_another_column_has_none() -> None:
 
 def test_data_source_options_ask_for_it_in_json() -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
-    from pqext.spark.writing.save_options import write_options
+    from pqext.spark.options.save import write_options
 
     options = write_options({"geometry": '{"g": {"covering": "box"}}', "geoParquet": "true"})
     sink = io.BytesIO()

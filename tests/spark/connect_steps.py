@@ -11,9 +11,9 @@ from typing import Any
 
 import pqext.spark as on_spark
 from pqext import variant
+from pqext.spark.columns.shredding_choice import KEY, carried
 from pqext.spark.pushdown.spark_sql import spark_condition
-from pqext.spark.session import _defaults, _worker_environment, java_environment
-from pqext.spark.writing.carried import KEY, carried
+from pqext.spark.sources.session import _defaults, _worker_environment, java_environment
 
 
 def session() -> Any:

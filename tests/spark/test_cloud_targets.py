@@ -18,7 +18,8 @@ from pqext.core.io.sources.container import Container
 from pqext.core.io.sources.store import Location, forget_stores
 from pqext.dataset.files.store_journal import NOTE
 from pqext.spark import clean
-from pqext.spark.writing.part_files import UNDIVIDED, PartFiles, Staging
+from pqext.spark.options.save import UNDIVIDED
+from pqext.spark.writing.part_files import PartFiles, Staging
 from pqext.spark.writing.store_target import StoreTarget
 from pqext.spark.writing.targets import target_of
 

@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from pqext import col
 from pqext import variant as variants
 from pqext.spark import functions, variant, where
-from pqext.spark.types import marked_struct
+from pqext.spark.base.types import marked_struct
 
 ROWS = 2000
 GROUP = 100

@@ -25,8 +25,8 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.notations.as_json import to_json
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where
-from pqext.spark.datasource import Reader
 from pqext.spark.reading.request import Query
+from pqext.spark.sources.parquet import Reader
 
 SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
 FIJI = (175.0, -30.0, -175.0, -10.0)

@@ -18,7 +18,7 @@ from pqext import geo
 from pqext.core.base.errors import UnsupportedError
 from pqext.geo.types import GeospatialType, type_of
 from pqext.spark import read
-from pqext.spark.types import crs_of_srid, file_schema, spark_schema, srid_of_crs
+from pqext.spark.base.types import crs_of_srid, file_schema, spark_schema, srid_of_crs
 from pqext.verification import verify
 
 SQUARE = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"

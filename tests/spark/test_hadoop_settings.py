@@ -11,8 +11,8 @@ import pytest
 
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.uris import obstore_arguments
-from pqext.spark.hadoop import storage_options_of
-from pqext.spark.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.hadoop import storage_options_of
+from pqext.spark.base.hadoop_files import with_settings_of_cluster
 
 SECRET = "c2VjcmV0LXNlY3JldA=="
 ACCOUNT = "acc.dfs.core.windows.net"

@@ -18,11 +18,11 @@ import pqext
 from pqext import geo
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions, knn_join, read, spatial_join
+from pqext.spark.frames.parquet import read_here
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.joins.broadcasting import Whole, _Parts
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, sides_of
 from pqext.spark.joins.partitioned import cells_of, divide
-from pqext.spark.reading.frames import read_here
 
 PREDICATES = ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps", "equals"]
 
@@ -227,9 +227,9 @@ def test_a_small_side_that_was_read_is_collected_without_a_job(
     assert read_here(right.select("geom"), right.schema) is None
     for bound, most in (("STORED_BYTES", 1000), ("MOST_ROWS", len(other) - 21)):
         with monkeypatch.context() as patch:
-            patch.setattr(f"pqext.spark.reading.here.{bound}", most)
+            patch.setattr(f"pqext.spark.reading.driver_read.{bound}", most)
             assert read_here(right, right.schema) is None
-    monkeypatch.setattr("pqext.spark.reading.here.MOST_ROWS", len(other))
+    monkeypatch.setattr("pqext.spark.reading.driver_read.MOST_ROWS", len(other))
     assert read_here(right, right.schema) is not None
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 import pqext
 from pqext import col
 from pqext.spark import query, read, where, write
-from pqext.spark.schema_note import KEY
+from pqext.spark.columns.schema_note import KEY
 
 MONTHS = """
 select id, if(id = 2, null, make_ym_interval(int(id), 2)) as ym, array(interval '-5' month, null) as list,

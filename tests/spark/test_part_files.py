@@ -13,8 +13,9 @@ import pytest
 
 import pqext
 from pqext import variant
+from pqext.spark.options.save import Division
 from pqext.spark.writing.appending import check_target, empty_file
-from pqext.spark.writing.part_files import Division, PartFiles, Staging, check_division
+from pqext.spark.writing.part_files import PartFiles, Staging, check_division
 from pqext.spark.writing.staging import StagedFolder
 from pqext.variant.types import variant_field
 

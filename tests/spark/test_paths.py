@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark import files, read
-from pqext.spark.files import local_path, option_paths
+from pqext.spark import read
+from pqext.spark.base import files
+from pqext.spark.base.files import local_path, option_paths
 
 
 @pytest.mark.parametrize(

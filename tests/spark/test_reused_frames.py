@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pqext import col
 from pqext.dataset.expressions import Expression
 from pqext.spark import local_session, read, read_json, read_metrics, where
-from pqext.spark.reading import frames as reading
+from pqext.spark.frames import parquet as reading
 from pqext.spark.reading.planning import ReadMetrics, write_metrics
 from reference.effort import share
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from spark.sessions import QUICK_JAVA
 
-from pqext.spark import session
+from pqext.spark.sources import session
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.spark import functions, read_json, shred_variant, unshred_variant
-from pqext.spark.types import is_marked_struct
+from pqext.spark.base.types import is_marked_struct
 
 DOCUMENTS = [
     '{"mag": 2, "place": "here", "rest": [1, {"a": null}]}',

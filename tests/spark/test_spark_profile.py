@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 import pqext
 from pqext import variant
 from pqext.core.options.checkpoints import as_checkpoint, parse_checkpoint
-from pqext.spark.writing.save_options import as_text, write_options
+from pqext.spark.options.save import as_text, write_options
 from pqext.spark.writing.sink import Sink
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"

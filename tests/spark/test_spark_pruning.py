@@ -20,7 +20,7 @@ import pqext
 from pqext import col
 from pqext import variant as variants
 from pqext.spark import explain_read, read, read_metrics, where
-from pqext.spark.reading.here import COUNTED_FILES
+from pqext.spark.reading.driver_read import COUNTED_FILES
 
 GROUP = 50
 ROWS = 10 * GROUP
@@ -162,7 +162,7 @@ def test_count_reads_no_pages_and_agrees_with_spark(spark: Any, table: str, tmp_
 def test_count_has_the_rows_of_every_read(
     spark: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
 ) -> None:
-    monkeypatch.setattr("pqext.spark.reading.here.COUNTED_FILES", counted_files)
+    monkeypatch.setattr("pqext.spark.reading.driver_read.COUNTED_FILES", counted_files)
     theirs = spark.read.parquet(table)
     assert read(spark, table, where=col("id") < 120).count() == theirs.where("id < 120").count()
     named = where(read(spark, table, columns=["name"]), col("name") == "n3")

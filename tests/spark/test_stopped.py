@@ -7,7 +7,7 @@ import sys
 
 STEPS = """
 import traceback
-from pqext.spark.stopped import end_quietly
+from pqext.spark.base.stopped_readers import end_quietly
 
 end_quietly()
 end_quietly()

@@ -24,9 +24,10 @@ from pqext.core.io.sources.pending_files import Pending
 from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
+from pqext.spark.options.save import Division
 from pqext.spark.writing.commit import Cleaned
 from pqext.spark.writing.ingest_notes import note_of
-from pqext.spark.writing.part_files import Division, PartFiles, Staging
+from pqext.spark.writing.part_files import PartFiles, Staging
 from pqext.spark.writing.store_target import StoreTarget
 from pqext.spark.writing.streamed_notes import Batch
 from pqext.spark.writing.targets import FolderTarget

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from pqext import col
 from pqext.spark import read
-from pqext.spark.reading import frames
-from pqext.spark.types import MOST_TIME_DIGITS
+from pqext.spark.base.types import MOST_TIME_DIGITS
+from pqext.spark.frames import parquet
 
 nanoseconds = pytest.mark.skipif(MOST_TIME_DIGITS < 9, reason="TIME of Spark before 4.3 has six digits")
 
@@ -34,7 +34,7 @@ def test_a_session_without_time_is_a_logged_hint(
 ) -> None:
     pq.write_table(pa.table({"t": pa.array([1], pa.time64("us"))}), tmp_path / "t.parquet")
     pq.write_table(pa.table({"n": [1]}), tmp_path / "n.parquet")
-    frames._time_hint.cache_clear()
+    parquet._time_hint.cache_clear()
     read(spark, str(tmp_path / "t.parquet"))
     spark.conf.set("spark.sql.timeType.enabled", "false")
     try:

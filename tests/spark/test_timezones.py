@@ -229,7 +229,7 @@ def test_plan_follows_the_zone_of_the_session(spark: Any, folder: Path) -> None:
 
 
 def test_zone_names_of_three_letters_are_javas(spark: Any) -> None:
-    from pqext.spark.timezones import _SHORT
+    from pqext.spark.base.timezones import _SHORT
 
     names = list(_SHORT)
     before = spark.conf.get("spark.sql.session.timeZone")

@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from pqext import geo
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark.arrays import conform, conform_batch
-from pqext.spark.types import (
+from pqext.spark.base.arrays import conform, conform_batch
+from pqext.spark.base.types import (
     MARK,
     exchange_schema,
     exchange_type,

@@ -18,8 +18,8 @@ from spark.sessions import SPARK_4_1
 from pqext import variant
 from pqext.core.base.errors import VariantError
 from pqext.spark import functions, shred_variant
+from pqext.spark.base.types import exchange_type, parse_type
 from pqext.spark.functions.udf import arrow_udf
-from pqext.spark.types import exchange_type, parse_type
 from pqext.variant.access.path import as_path
 from pqext.variant.types import variant_type
 from reference.variant_casts import METADATA, TEXTS, TYPES, VALUES, WITH_VARIANTS

@@ -22,9 +22,9 @@ from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Operand
 from pqext.dataset.expressions.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
+from pqext.spark.options.save import write_options
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.reading.request import Query, encode_options
-from pqext.spark.writing.save_options import write_options
 
 UTC = dt.UTC
 OLD = dt.datetime(1, 3, 1, 12, 0, 0, 1)
@@ -255,11 +255,11 @@ def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Pa
 def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(
     spark: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from pqext.spark.reading import frame_methods
+    from pqext.spark.frames import methods
 
     path = str(tmp_path / "hint.parquet")
     pqext.write_table(pa.table({"a": [1, 2, 3]}), path)
-    frame_methods.hint.cache_clear()
+    methods.hint.cache_clear()
     df = read(spark, path)
     assert where(df, col("a") > 1).count() == 2
     assert not caplog.messages

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import FunctionType
 
-from pqext.spark.arguments import checked
+from pqext.spark.base.arguments import checked
 from pqext.spark.functions.geometry_accessors import (
     st_geometrytype,
     st_isempty,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import types as T
 
 from pqext.geo.types import GeospatialType
-from pqext.spark.types import crs_of_srid, exchange_type
+from pqext.spark.base.types import crs_of_srid, exchange_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable

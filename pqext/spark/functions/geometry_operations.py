@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from pqext.spark.base.types import crs_of_srid, srid_of_crs
 from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometries, of_shapes
 from pqext.spark.functions.udf import (
     ANYTHING,
@@ -21,7 +22,6 @@ from pqext.spark.functions.udf import (
     number,
     text_of,
 )
-from pqext.spark.types import crs_of_srid, srid_of_crs
 
 _TYPED = (0, 3857, 4326)
 """SRIDs that PySpark has types of."""

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
-from pqext.spark.types import without_metadata
+from pqext.spark.base.types import without_metadata
 
 ColumnOrName: TypeAlias = "Column | str"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from pqext.spark.arrays import conform
-from pqext.spark.types import exchange_type
+from pqext.spark.base.arrays import conform
+from pqext.spark.base.types import exchange_type
 from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 from pqext.variant.types import variant_type
 

@@ -13,11 +13,11 @@ from pyspark.sql import types as T
 from pqext.core.base.errors import VariantError
 from pqext.core.base.suggestions import around
 from pqext.core.base.text import visible
-from pqext.spark.arrays import conform
+from pqext.spark.base.arrays import conform
+from pqext.spark.base.timezones import active_timezone, task_timezone
+from pqext.spark.base.types import exchange_type, parse_type, variant_target
 from pqext.spark.functions.udf import VARIANTS, ColumnOrName, arrow_udf, named, taken, text_of
 from pqext.spark.functions.variant_arrays import normal_variant
-from pqext.spark.timezones import active_timezone, task_timezone
-from pqext.spark.types import exchange_type, parse_type, variant_target
 from pqext.variant.access.nested import CAST_FAILED
 from pqext.variant.access.path import as_many_path, as_path, format_path
 from pqext.variant.access.targets import depends_on_timezone, target_type

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
+from pqext.spark.base.timezones import active_timezone, task_timezone
 from pqext.spark.functions.udf import TEXT_OR_BYTES, VARIANTS, ArrowFunction, ColumnOrName
 from pqext.spark.functions.variant_arrays import normal_variant, to_spark
-from pqext.spark.timezones import active_timezone, task_timezone
 from pqext.variant.encoding import BasicType, PrimitiveType
 from pqext.variant.types import plain_binary
 

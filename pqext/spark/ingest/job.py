@@ -13,8 +13,11 @@ from zlib import decompress
 import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions, from_keywords
-from pqext.spark.files import is_remote
-from pqext.spark.hadoop import from_hadoop
+from pqext.spark.base.files import is_remote
+from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.progress import ShowProgress, described, told
+from pqext.spark.base.settings import codec_of, save_settings, session_setting
+from pqext.spark.base.timezones import session_timezone
 from pqext.spark.ingest.ingested_files import (
     WRITER_DEFAULTS,
     EarlierJobs,
@@ -24,17 +27,14 @@ from pqext.spark.ingest.ingested_files import (
     text_of_arguments,
 )
 from pqext.spark.ingest.plan import Ingestion, made_columns, partition_columns
-from pqext.spark.ingest.progress import ShowProgress, described, told
 from pqext.spark.ingest.task import Attempt, IngestTask, Stopped
 from pqext.spark.json.csv_documents import CsvForm
 from pqext.spark.json.text_parts import Part, find_parts, share_out
-from pqext.spark.settings import codec_of, save_settings, session_setting
-from pqext.spark.timezones import session_timezone
+from pqext.spark.options.save import Division, with_profile
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import empty_file, without
 from pqext.spark.writing.ingest_notes import Digest, note_of
-from pqext.spark.writing.part_files import Division, WrittenFile, check_division
-from pqext.spark.writing.save_options import with_profile
+from pqext.spark.writing.part_files import WrittenFile, check_division
 from pqext.spark.writing.targets import Target, target_of
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers

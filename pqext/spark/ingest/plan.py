@@ -13,7 +13,7 @@ from pqext.dataset.made_columns import Made, path_within
 from pqext.geo.types import geometry_field
 from pqext.spark.json.csv_documents import CsvForm, CsvPiece, csv_pieces
 from pqext.spark.json.text_parts import READ_BYTES, Part, place_of
-from pqext.spark.writing.part_files import Division
+from pqext.spark.options.save import Division
 from pqext.variant.access.path import as_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.files import Piece, pieces_at

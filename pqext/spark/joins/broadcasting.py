@@ -14,9 +14,9 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.spark.base.types import exchange_schema
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, Rows
 from pqext.spark.joins.sides import Side, batch_of, numbered
-from pqext.spark.types import exchange_schema
 
 How = Literal["inner", "left", "semi", "anti"]
 BATCH_ROWS = 1 << 16

@@ -18,11 +18,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from pqext.spark.base.types import exchange_schema
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.joins.broadcasting import put_together
 from pqext.spark.joins.matching import Condition, Matcher, Sides, sides_of
 from pqext.spark.joins.sides import Side, numbered
-from pqext.spark.types import exchange_schema
 
 CELL = "_pqext_cell"
 ROWS_A_CELL = 50_000

@@ -12,10 +12,10 @@ from pyspark.sql import types as T
 from pqext.core.base.suggestions import did_you_mean
 from pqext.geo import crs as geo_crs
 from pqext.geo.types import GeospatialType
-from pqext.spark.arrays import conform
+from pqext.spark.base.arrays import conform
+from pqext.spark.base.types import exchange_schema
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.pushdown.conditions import spatial_type
-from pqext.spark.types import exchange_schema
 
 
 @dataclass(frozen=True)

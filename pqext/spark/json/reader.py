@@ -14,8 +14,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pqext.core.base.errors import ChangedFileError, VariantError
-from pqext.spark.arrays import conform
-from pqext.spark.brief import brief
+from pqext.spark.base.arrays import conform
+from pqext.spark.base.errors import brief
+from pqext.spark.base.stopped_readers import end_quietly
 from pqext.spark.json.text_parts import (
     READ_BYTES,
     Part,
@@ -26,7 +27,6 @@ from pqext.spark.json.text_parts import (
     share_out,
     stamp_of,
 )
-from pqext.spark.stopped import end_quietly
 from pqext.variant.json.faults import line_fault, placed
 from pqext.variant.json.files import pieces_at
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, LARGEST_BYTES, Parsing, parsing

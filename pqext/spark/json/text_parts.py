@@ -14,7 +14,7 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import codec_of, open_stream
-from pqext.spark.files import is_remote, list_sources, local_path, slice_bytes
+from pqext.spark.base.files import is_remote, list_sources, local_path, slice_bytes
 from pqext.variant.json.faults import LineFault, spans_lines
 from pqext.variant.json.lines import count_newlines
 

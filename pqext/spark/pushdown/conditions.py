@@ -35,6 +35,17 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.dataset.notations.as_json import from_json, to_json
 from pqext.geo import types as geo
+from pqext.spark.base.timezones import session_timezone
+from pqext.spark.base.types import (
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    crs_of_srid,
+    exchange_type,
+    is_marked_struct,
+    parse_type,
+    spark_type,
+)
+from pqext.spark.columns.schema_note import holds_collated, is_collated
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf, quoted
 from pqext.spark.functions.variant_arrays import normal_variant
@@ -44,17 +55,6 @@ from pqext.spark.pushdown.leaves import find_leaf
 from pqext.spark.pushdown.literals import asked, asked_exactly, spark_value
 from pqext.spark.pushdown.variant_column import Condition, Value, plain_comparison
 from pqext.spark.pushdown.variant_paths import spark_path
-from pqext.spark.schema_note import holds_collated, is_collated
-from pqext.spark.timezones import session_timezone
-from pqext.spark.types import (
-    EXTENSION_METADATA,
-    EXTENSION_NAME,
-    crs_of_srid,
-    exchange_type,
-    is_marked_struct,
-    parse_type,
-    spark_type,
-)
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.types import is_variant_type, variant_field, variant_type

@@ -17,7 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.format.predicate import Operator
 from pqext.dataset.evaluation.literal_placement import placed
 from pqext.dataset.expressions.literals import kind_of_arrow, to_value
-from pqext.spark.types import exchange_type
+from pqext.spark.base.types import exchange_type
 
 FIRST_YEAR = 1900
 """Older dates and times of Python reach Spark in another calendar or not at all, and are made there."""

@@ -37,12 +37,12 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.sql import from_sql
 from pqext.dataset.planning.projection import Computed
-from pqext.spark.column_names import resolve_case
+from pqext.spark.base.timezones import session_timezone
+from pqext.spark.columns.names import resolve_case
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
 from pqext.spark.pushdown.sql_clauses import clauses, with_standard_quotes, without_brackets
-from pqext.spark.timezones import session_timezone
 
 _OF_SPARK = re.compile(r"\b(variant_get|try_variant_get|timestamp|timestamp_ltz|interval|size|cardinality)\b", re.I)
 """Names that pqext and Spark do not take in quite the same way."""

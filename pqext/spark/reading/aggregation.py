@@ -27,8 +27,8 @@ from pqext.dataset.expressions import Column as Stored
 from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.planning.projection import Computed
-from pqext.spark.arrays import conform
-from pqext.spark.types import exchange_schema
+from pqext.spark.base.arrays import conform
+from pqext.spark.base.types import exchange_schema
 
 FUNCTIONS = ("count", "sum", "min", "max", "avg")
 _ADDED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)

@@ -19,7 +19,7 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import visible
 from pqext.dataset.expressions import Column, Spatial, VariantField
 from pqext.dataset.planning.projection import Computed
-from pqext.spark.files import is_remote
+from pqext.spark.base.files import is_remote
 from pqext.spark.reading.native_reading import NativeRead, fields_of, leaves_of
 from pqext.spark.reading.planning import ReadPlan, plan_read
 from pqext.spark.reading.request import Query

@@ -23,7 +23,7 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.types.legacy_calendar import ZONE
 from pqext.dataset.expressions import VariantField
 from pqext.dataset.files.file_set import FileSet
-from pqext.spark.types import spark_type
+from pqext.spark.base.types import spark_type
 from pqext.variant.access.path import as_path
 
 _CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 6: "ZSTD", 7: "LZ4_RAW"}

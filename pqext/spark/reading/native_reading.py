@@ -20,6 +20,7 @@ from pqext.core.base.text import visible
 from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import Computed
+from pqext.spark.base.types import marked_struct
 from pqext.spark.functions.udf import quoted
 from pqext.spark.functions.variant_paths import get_in_timezone
 from pqext.spark.pushdown.conditions import condition, type_of_field, variant
@@ -28,7 +29,6 @@ from pqext.spark.pushdown.variant_column import Value
 from pqext.spark.reading.native_files import FilesFound, look
 from pqext.spark.reading.planning import ReadPlan
 from pqext.spark.reading.request import PARTITION_BYTES, Query
-from pqext.spark.types import marked_struct
 from pqext.variant.access.path import as_path
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from pqext.core.base.warn import warn
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.planning.plan import Task
-from pqext.spark.arrays import conform_batch
-from pqext.spark.brief import brief, spark_words
-from pqext.spark.months import in_months, refuse_months
+from pqext.spark.base.arrays import conform_batch
+from pqext.spark.base.errors import brief, spark_words
+from pqext.spark.base.settings import check_assumed
+from pqext.spark.base.stopped_readers import end_quietly
+from pqext.spark.base.types import exchange_schema
+from pqext.spark.columns.months import in_months, refuse_months
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
-from pqext.spark.settings import check_assumed
-from pqext.spark.stopped import end_quietly
-from pqext.spark.types import exchange_schema
 
 BATCH_ROWS = 32_768
 GROUPED_ROWS = 1 << 19

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from pqext.core.base.text import visible
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.skipping import EVIDENCE
-from pqext.spark.files import local_path, slice_bytes
+from pqext.spark.base.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
 LOOKS = 256

@@ -29,19 +29,19 @@ from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
-from pqext.spark.column_names import Names
-from pqext.spark.files import is_remote, list_sources, option_paths
-from pqext.spark.instants import read_schema, unify_schemas, with_instants
-from pqext.spark.months import in_months
+from pqext.spark.base.files import is_remote, list_sources, option_paths
+from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES
+from pqext.spark.base.types import spark_schema
+from pqext.spark.columns.instants import read_schema, unify_schemas, with_instants
+from pqext.spark.columns.months import in_months
+from pqext.spark.columns.names import Names
+from pqext.spark.columns.schema_note import KEY as NOTE
+from pqext.spark.columns.schema_note import NotedField, as_noted, noted_fields, refuse_collated
+from pqext.spark.options.file import FileFilter, by_own_names, check_base_path, instant, readable
+from pqext.spark.options.parsers import PARSERS, parse_flag
+from pqext.spark.options.save import is_of_saves
+from pqext.spark.options.skipping_store import StoreGiven
 from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
-from pqext.spark.reading.file_options import FileFilter, by_own_names, check_base_path, instant, readable
-from pqext.spark.reading.option_parsers import PARSERS, parse_flag
-from pqext.spark.schema_note import KEY as NOTE
-from pqext.spark.schema_note import NotedField, as_noted, noted_fields, refuse_collated
-from pqext.spark.settings import CASE_SENSITIVE, PARTITION_TYPES
-from pqext.spark.skipping.given import StoreGiven
-from pqext.spark.types import spark_schema
-from pqext.spark.writing.save_options import is_of_saves
 from pqext.variant.timezones import DEFAULT
 
 PARTITION_BYTES = 64 << 20

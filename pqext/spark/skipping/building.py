@@ -15,8 +15,8 @@ from pqext.skipping.indexing import Indexer
 from pqext.skipping.keys import StoreKeys
 from pqext.skipping.store import Store
 from pqext.skipping.table import Table
-from pqext.spark.files import is_remote, local_path
-from pqext.spark.ingest.progress import ShowProgress
+from pqext.spark.base.files import is_remote, local_path
+from pqext.spark.base.progress import ShowProgress
 from pqext.spark.skipping.foreign import READ_AS, ByFrames, Files, type_at
 from pqext.spark.skipping.tasks import InTasks, paths_of
 

@@ -32,10 +32,10 @@ from pqext.skipping.indexing import Indexed, Row
 from pqext.skipping.layout import Layout, PartWriter
 from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.table import Table
+from pqext.spark.base.progress import ShowProgress
+from pqext.spark.base.types import exchange_type
 from pqext.spark.functions.udf import quoted
-from pqext.spark.ingest.progress import ShowProgress
 from pqext.spark.skipping.tasks import REPORT, Parts, Place, Report, parallelism
-from pqext.spark.types import exchange_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,10 +15,10 @@ from pqext.dataset.files.sources import find_sources
 from pqext.dataset.notations.dnf import as_expression
 from pqext.skipping.clauses import Evidence
 from pqext.skipping.objects import objects_of
-from pqext.spark.files import is_remote
-from pqext.spark.reading.frames import where
+from pqext.spark.base.files import is_remote
+from pqext.spark.frames.parquet import where
+from pqext.spark.options.skipping_store import StoreGiven
 from pqext.spark.skipping.foreign import READ_AS, Files, stored_type, type_at, without
-from pqext.spark.skipping.given import StoreGiven
 from pqext.spark.skipping.tasks import paths_of
 
 if TYPE_CHECKING:

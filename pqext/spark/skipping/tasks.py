@@ -19,9 +19,9 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexed, Indexer, Row, meet
 from pqext.skipping.layout import Layout, PartWriter
 from pqext.skipping.table import Table
-from pqext.spark.files import is_remote, local_path
-from pqext.spark.hadoop import from_hadoop
-from pqext.spark.ingest.progress import ShowProgress, described, told
+from pqext.spark.base.files import is_remote, local_path
+from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.progress import ShowProgress, described, told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

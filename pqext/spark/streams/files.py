@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 
 from pqext.dataset.files.folders import COMMIT
 from pqext.dataset.files.sources import source_name
-from pqext.spark.files import list_sources
+from pqext.spark.base.files import list_sources
 
 if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from pqext.spark.brief import brief
+from pqext.spark.base.errors import brief
 from pqext.spark.json.reader import JsonLinesReader
 from pqext.spark.json.text_parts import parts_of
 from pqext.spark.streams.files import FileStream, StreamOptions

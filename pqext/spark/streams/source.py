@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.spark.brief import brief
-from pqext.spark.files import option_paths
-from pqext.spark.reading.file_options import by_own_names
+from pqext.spark.base.errors import brief
+from pqext.spark.base.files import option_paths
+from pqext.spark.options.file import by_own_names
+from pqext.spark.options.save import storage_options
 from pqext.spark.reading.parquet_reader import Reader, check_given
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query
 from pqext.spark.streams.files import FileStream, stream_options
-from pqext.spark.writing.save_options import storage_options
 
 
 @dataclass(frozen=True)

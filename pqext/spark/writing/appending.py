@@ -19,7 +19,7 @@ from pqext.dataset.one_table.agreement import check_agreement
 from pqext.dataset.one_table.partitions import partitions_of
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.widening import widened
-from pqext.spark.instants import read_schema, unify_schemas
+from pqext.spark.columns.instants import read_schema, unify_schemas
 from pqext.spark.reading.request import Query
 from pqext.spark.writing import commit
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from pqext.spark.files import is_remote
-from pqext.spark.hadoop import from_hadoop
+from pqext.spark.base.files import is_remote
+from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.writing import commit
 from pqext.spark.writing.commit import ABANDONED_AFTER, Cleaned
 from pqext.spark.writing.targets import target_of

@@ -11,11 +11,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.spark.arrays import conform
+from pqext.spark.base.arrays import conform
+from pqext.spark.base.types import exchange_type, is_marked_struct, marked_struct, without_metadata
+from pqext.spark.columns.shredding_choice import ELEMENT, VALUE, Place, carries, carry, drop, variants
 from pqext.spark.functions.udf import arrow_udf, quoted
 from pqext.spark.functions.variant_arrays import normal_variant
-from pqext.spark.types import exchange_type, is_marked_struct, marked_struct, without_metadata
-from pqext.spark.writing.carried import ELEMENT, VALUE, Place, carries, carry, drop, variants
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import ShreddingSchema, storage_struct
 from pqext.variant.shredding.shredder import Coerce

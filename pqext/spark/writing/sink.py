@@ -23,16 +23,16 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pqext.spark.arrays import conform_batch
-from pqext.spark.files import is_remote, option_paths
-from pqext.spark.months import AS_INT, refuse_months, with_intervals
-from pqext.spark.schema_note import with_note
-from pqext.spark.settings import save_settings, task_setting
-from pqext.spark.types import file_schema
+from pqext.spark.base.arrays import conform_batch
+from pqext.spark.base.files import is_remote, option_paths
+from pqext.spark.base.settings import save_settings, task_setting
+from pqext.spark.base.types import file_schema
+from pqext.spark.columns.months import AS_INT, refuse_months, with_intervals
+from pqext.spark.columns.schema_note import with_note
+from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
 from pqext.spark.writing import summary
 from pqext.spark.writing.appending import empty_file, without
 from pqext.spark.writing.part_files import PartFiles, Staging, check_division
-from pqext.spark.writing.save_options import PartitionOverwrite, SaveOptions, save_options
 from pqext.spark.writing.staging import Staged
 from pqext.spark.writing.targets import Target, target_of
 
@@ -48,7 +48,7 @@ class Written(WriterCommitMessage):
 class Work:
     """What is written where, as the options and the Spark ``schema`` of a data frame say; wrong ones are told now.
 
-    For the options see :func:`pqext.spark.writing.save_options.save_options`.
+    For the options see :func:`pqext.spark.options.save.save_options`.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:

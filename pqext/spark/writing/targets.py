@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.table_formats import TableGuard, writing
-from pqext.spark.files import is_remote, local_path
+from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.writing import commit
 from pqext.spark.writing.appending import check_target
 from pqext.spark.writing.commit import ABANDONED_AFTER, Cleaned

@@ -13,7 +13,7 @@ from pqext import Limits, UnsupportedError, col, skipping
 from pqext.skipping import MinMax, open_store
 from pqext.skipping.keys import StoreKeys
 from pqext.spark import build_skipping, read
-from pqext.spark.skipping.given import StoreGiven
+from pqext.spark.options.skipping_store import StoreGiven
 
 KEY = b"0123456789abcdef"
 

@@ -63,7 +63,7 @@ def local_session(
         raise ImportError(f"pyspark is not installed: {INSTALL_HINT}")
     from pyspark.sql import SparkSession
 
-    from pqext.spark.registration import ensure_registered
+    from pqext.spark.sources.registration import ensure_registered
 
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pqext.spark.hadoop import from_hadoop
-from pqext.spark.json.source import FORMAT
-from pqext.spark.registration import ensure_registered
+from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.sources.json_lines import FORMAT
+from pqext.spark.sources.registration import ensure_registered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,9 +17,9 @@ from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import visible
-from pqext.spark.months import MARK as INTERVAL
-from pqext.spark.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
-from pqext.spark.writing.carried import KEY as SHREDDING
+from pqext.spark.base.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
+from pqext.spark.columns.months import MARK as INTERVAL
+from pqext.spark.columns.shredding_choice import KEY as SHREDDING
 
 KEY = "org.apache.spark.sql.parquet.row.metadata"
 

@@ -13,10 +13,9 @@ from pyspark.sql.types import StructType
 from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
 from pqext.core.options.checkpoints import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import WriteOptions
-from pqext.spark.column_names import Names
-from pqext.spark.settings import codec_of
-from pqext.spark.writing.carried import carried
-from pqext.spark.writing.part_files import UNDIVIDED, Division
+from pqext.spark.base.settings import codec_of
+from pqext.spark.columns.names import Names
+from pqext.spark.columns.shredding_choice import carried
 
 PartitionOverwrite = Literal["static", "dynamic"]
 _PATHS = frozenset({"path", "paths"})
@@ -32,6 +31,18 @@ _SPARKS = {
     "partitionoverwritemode": "partition_overwrite",
 }
 """Options of Spark's own sources that mean the same."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """How rows are divided into files: by the values of columns, which name folders, and by size."""
+
+    partition_by: tuple[str, ...] = ()
+    max_records_per_file: int | None = None
+    target_file_bytes: int | None = None
+
+
+UNDIVIDED = Division()
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,8 @@ def save_options(
     """The options of a save of a data frame of ``schema``: those that are given, and what its columns carry.
 
     Where both say how a column is shredded, the option takes precedence, as it does over ``settings``, which
-    :func:`pqext.spark.settings.save_settings` reads. Raises ``ValueError`` for an unknown name or an unsuitable value,
-    and ``VariantError`` as :func:`pqext.spark.writing.carried.carried` does.
+    :func:`pqext.spark.base.settings.save_settings` reads. Raises ``ValueError`` for an unknown name or an unsuitable
+    value, and ``VariantError`` as :func:`pqext.spark.columns.shredding_choice.carried` does.
     """
     of_save, of_writer = _told_apart(options)
     is_case_sensitive = {**settings, **of_save}.get("case_sensitive", "false").lower() == "true"

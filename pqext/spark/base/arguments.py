@@ -17,7 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_t
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from pqext.spark.brief import spark_words
+from pqext.spark.base.errors import spark_words
 
 P = ParamSpec("P")
 R = TypeVar("R")

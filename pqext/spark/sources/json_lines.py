@@ -8,14 +8,14 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceReader, DataSourceStreamReader
 
 from pqext.core.base.suggestions import did_you_mean
-from pqext.spark.brief import brief
-from pqext.spark.files import option_paths
-from pqext.spark.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.errors import brief
+from pqext.spark.base.files import option_paths
+from pqext.spark.base.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.types import exchange_schema
 from pqext.spark.json.reader import JsonLinesReader
+from pqext.spark.options.save import storage_options
 from pqext.spark.streams.files import stream_options
 from pqext.spark.streams.json_source import JsonLinesStream
-from pqext.spark.types import exchange_schema
-from pqext.spark.writing.save_options import storage_options
 
 FORMAT = "pqext_json"
 MAX_LINE_BYTES = 128 << 20

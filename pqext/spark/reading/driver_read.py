@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from pqext.spark.files import is_remote
+from pqext.spark.base.files import is_remote
 from pqext.spark.reading.parquet_reader import Reader
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query

@@ -10,9 +10,9 @@ from pqext.dataset.notations.as_json import value_of_tree
 from pqext.dataset.notations.dnf import from_text
 from pqext.dataset.one_table.partitions import Partitioning
 from pqext.dataset.planning.projection import Computed
-from pqext.spark.files import local_path, option_paths
-from pqext.spark.skipping.given import StoreGiven
-from pqext.spark.writing.save_options import storage_options
+from pqext.spark.base.files import local_path, option_paths
+from pqext.spark.options.save import storage_options
+from pqext.spark.options.skipping_store import StoreGiven
 from pqext.variant.timezones import find_timezone
 
 

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from pqext.spark.datasource import PqextSource
-from pqext.spark.json.source import JsonLinesSource
+from pqext.spark.sources.json_lines import JsonLinesSource
+from pqext.spark.sources.parquet import PqextSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,22 +22,22 @@ from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
-from pqext.spark.column_names import resolve_case
+from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.settings import session_setting, with_settings
+from pqext.spark.base.timezones import session_timezone
+from pqext.spark.columns.months import cast_to_intervals, has_months
+from pqext.spark.columns.names import resolve_case
+from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.functions.udf import quoted
-from pqext.spark.hadoop import from_hadoop
-from pqext.spark.months import cast_to_intervals, has_months
+from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
-from pqext.spark.reading.file_options import FileOptions, as_options
-from pqext.spark.reading.frame_methods import is_cached, replace_count, replace_explain, replace_narrowing
-from pqext.spark.reading.here import counter_of_few_files, few_rows
+from pqext.spark.reading.driver_read import counter_of_few_files, few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
-from pqext.spark.registration import ensure_registered
-from pqext.spark.settings import session_setting, with_settings
-from pqext.spark.timezones import session_timezone
+from pqext.spark.sources.registration import ensure_registered
 from pqext.variant.timezones import DEFAULT
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from copy import copy
 from pathlib import Path
 from xml.etree import ElementTree
 
-from pqext.spark.files import is_remote
-from pqext.spark.hadoop import storage_options_of
+from pqext.spark.base.files import is_remote
+from pqext.spark.base.hadoop import storage_options_of
 
 _PREFIX = "spark.hadoop."
 
@@ -24,7 +24,7 @@ def with_settings_of_cluster(options: MutableMapping[str, str]) -> MutableMappin
     """The options of a data source, with ``storage_options`` for its paths by configuration files.
 
     Settings of Spark's file take precedence over those of Hadoop's, and given options over both. Raises ``ValueError``
-    as :func:`pqext.spark.hadoop.from_hadoop` does.
+    as :func:`pqext.spark.base.hadoop.from_hadoop` does.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if "storage_options" in options or not any(map(is_remote, paths)):

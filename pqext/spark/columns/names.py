@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pqext.dataset.expressions import Column
 from pqext.dataset.expressions.dotted_names import exact, replace_columns
 from pqext.dataset.planning.projection import Computed
-from pqext.spark.settings import CASE_SENSITIVE, is_case_sensitive, session_setting
+from pqext.spark.base.settings import CASE_SENSITIVE, is_case_sensitive, session_setting
 
 Node = TypeVar("Node")
 

@@ -3,7 +3,7 @@
 Three schemas meet here. The *file's* schema is what pqext reads and writes: Arrow with marks. The *Spark*
 schema is what users see: VARIANT, GEOMETRY(srid), GEOGRAPHY(srid), plain types. The *exchange* schema is the
 Arrow form in which Spark itself passes its types to Python, and which it compares to the letter.
-:func:`pqext.spark.arrays.conform` turns arrays of one into arrays of another.
+:func:`pqext.spark.base.arrays.conform` turns arrays of one into arrays of another.
 """
 
 from __future__ import annotations

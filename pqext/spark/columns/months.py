@@ -1,8 +1,8 @@
 """Year-month intervals, which Spark passes to no Python: between Spark and pqext they are numbers of months.
 
 Spark stores such an interval as the number of its months, an INT32, and notes its type
-(:mod:`pqext.spark.schema_note`). ``read`` and ``write`` of :mod:`pqext.spark` therefore exchange INT with the data
-source, and Spark casts. The metadata of a column that contains intervals states its own type.
+(:mod:`pqext.spark.columns.schema_note`). ``read`` and ``write`` of :mod:`pqext.spark` therefore exchange INT with the
+data source, and Spark casts. The metadata of a column that contains intervals states its own type.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn,
 from pqext.dataset.expressions.literals import timestamp_literal, timestamp_nanoseconds
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.one_table.unified import Unifier
-from pqext.spark.schema_note import KEY as NOTE
-from pqext.spark.schema_note import merged
+from pqext.spark.columns.schema_note import KEY as NOTE
+from pqext.spark.columns.schema_note import merged
 
 Paths = frozenset[tuple[str, ...]]
 

@@ -13,7 +13,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.io.sources.locations import Location
 from pqext.skipping.store import OnForeign, Store, open_store
-from pqext.spark.files import is_remote, local_path
+from pqext.spark.base.files import is_remote, local_path
 
 _NAMES = {"path", "on_foreign", "keys"}
 

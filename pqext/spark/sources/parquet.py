@@ -19,8 +19,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark.brief import brief
-from pqext.spark.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.errors import brief
+from pqext.spark.base.hadoop_files import with_settings_of_cluster
 from pqext.spark.reading.parquet_reader import Reader, check_given
 from pqext.spark.reading.request import Query
 

@@ -1,0 +1,1 @@
+"""Sessions, settings, files, types and errors of Spark, as all of pqext.spark uses them."""

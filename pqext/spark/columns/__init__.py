@@ -1,0 +1,1 @@
+"""Properties of columns that lie in metadata: names, Spark types, instants and shredding."""

@@ -1,0 +1,1 @@
+"""The functions that return and save data frames."""

@@ -1,0 +1,1 @@
+"""Options of reads and saves, checked and parsed."""
