@@ -43,6 +43,13 @@ ROOMS = {
 }
 """Folders of ``pqext.dataset``, and those of them that each may import."""
 DATASET = BELOW | {"pqext.dataset", *ROOMS}
+SPARK_LAYERS = (
+    "base", "functions", "columns", "pushdown", "options", "reading", "writing", "json", "streams", "sources", "frames",
+    "skipping", "joins", "ingest",
+)
+"""Folders of ``pqext.spark``, each of which may import those before it."""
+BELOW_SPARK = DATASET | {"pqext.skipping"}
+SPARK = {"pqext.spark", *(f"pqext.spark.{name}" for name in SPARK_LAYERS)}
 TOOLS = {"pqext.text", "pqext.inspection", "pqext.recovery", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.base.text": set(),
@@ -59,7 +66,11 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.dataset": BELOW | set(ROOMS),
     **{name: BELOW | used for name, used in ROOMS.items()},
     "pqext.metrics": BELOW,
-    "pqext.spark": DATASET | {"pqext.skipping"},
+    "pqext.spark": DATASET | SPARK,
+    **{
+        f"pqext.spark.{name}": BELOW_SPARK | {f"pqext.spark.{below}" for below in SPARK_LAYERS[:position]}
+        for position, name in enumerate(SPARK_LAYERS)
+    },
     "pqext.skipping": DATASET | {"pqext.metrics"},
     "pqext.text": {"pqext.core.base.text"},
     "pqext.examples": set(),
@@ -67,8 +78,8 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.inspection": CORE | {"pqext.text", "pqext.report"},
     "pqext.verification": BELOW | {"pqext.text"},
     "pqext.recovery": BELOW | {"pqext.text", "pqext.verification"},
-    "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
-    "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.spark", "pqext.skipping", "pqext.demo"},
+    "pqext.demo": DATASET | TOOLS | SPARK,
+    "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.skipping", "pqext.demo"} | SPARK,
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
     "pqext": DATASET
@@ -145,10 +156,10 @@ def test_modules_import_only_what_lies_below_them() -> None:
     assert upward == set()
 
 
-def test_every_folder_of_core_has_its_layer() -> None:
-    folders = {path.parent.name for path in PACKAGE.glob("core/*/__init__.py")}
-    assert folders == {*CORE_LAYERS, "kernels"}
-    assert [path.name for path in PACKAGE.glob("core/*.py")] == ["__init__.py"]
+@pytest.mark.parametrize(("package", "layers"), [("core", (*CORE_LAYERS, "kernels")), ("spark", SPARK_LAYERS)])
+def test_every_folder_has_its_layer(package: str, layers: tuple[str, ...]) -> None:
+    assert {path.parent.name for path in PACKAGE.glob(f"{package}/*/__init__.py")} == set(layers)
+    assert [path.name for path in PACKAGE.glob(f"{package}/*.py")] == ["__init__.py"]
 
 
 def test_every_folder_of_dataset_has_its_layer() -> None:
