@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from spark.test_settings import settings
 
 import pqext
+from pqext import col
 from pqext.spark import explain_read, query, read, where, write
 
 CASE = "spark.sql.caseSensitive"
@@ -234,3 +235,17 @@ def test_where_takes_variants_within_structs_of_any_data_frame(spark: Any, tmp_p
 def test_local_session_has_the_sql_functions(spark: Any) -> None:
     ours, theirs = spark.sql("SELECT pq_to_json(v), to_json(v) FROM (SELECT parse_json('{\"a\": 1}') AS v)").first()
     assert ours == theirs
+
+
+@pytest.mark.spec("spark.files.provenance")
+@pytest.mark.parametrize("columns", [None, ["id"]])
+def test_conditions_take_the_column_of_row_numbers(spark: Any, tmp_path: Path, columns: list[str] | None) -> None:
+    path = str(tmp_path / "rows.parquet")
+    pq.write_table(pa.table({"id": range(100)}), path, row_group_size=10)
+    theirs = spark.read.parquet(path).where("_metadata.row_index = 35 AND id > 5").select("id")
+    for condition in ("row = 35 and id > 5", "ROW = 35 and id > 5", (col("row") == 35) & (col("id") > 5)):
+        filtered = read(spark, path, columns, condition, include_row_numbers="row")
+        assert filtered.select("id").collect() == theirs.collect()
+        if columns is None:
+            numbered = where(read(spark, path, include_row_numbers="row"), condition)
+            assert numbered.collect() == filtered.collect() == [(35, 35)]

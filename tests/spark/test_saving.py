@@ -236,3 +236,41 @@ def test_data_frame_without_columns_is_rejected_and_the_folder_keeps_its_rows(
     with pytest.raises(Exception, match="a data frame without columns cannot be saved"):
         empty.write.format("pqext").mode(mode).save(path)
     assert pqext.scan(path).count() == spark.read.parquet(theirs).count() == 3
+
+
+@pytest.mark.spec("spark.settings.case")
+def test_columns_that_differ_in_case_only_are_rejected_unless_the_session_is_case_sensitive(
+    spark: Any, tmp_path: Path
+) -> None:
+    path, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    both, nested = spark.sql("SELECT 1 AS id, 2 AS ID"), spark.sql("SELECT struct(1 AS id, 2 AS ID) AS s")
+    write(spark.range(3), path)
+    with pytest.raises(Exception, match="COLUMN_ALREADY_EXISTS"):
+        both.write.parquet(theirs)
+    source = tmp_path / "in"
+    spark.sql("SELECT 1 AS x").write.parquet(str(source))
+    stream = spark.readStream.schema("x INT").parquet(str(source)).selectExpr("x AS id", "x AS ID")
+    writer = stream.writeStream.format("pqext").option("checkpointLocation", str(tmp_path / "log"))
+    query = writer.trigger(availableNow=True)
+    for save in (
+        lambda: write(both, path, "append"),
+        lambda: write(both, path, "overwrite", partition_by="id"),
+        lambda: both.write.format("pqext").mode("append").save(str(tmp_path / "new")),
+        lambda: both.write.format("pqext").mode("overwrite").option("case_sensitive", "false").save(path),
+        lambda: query.start(str(tmp_path / "new")).awaitTermination(),
+    ):
+        with pytest.raises(Exception, match="columns 'id' and 'ID' have the same name but for the case"):
+            save()
+    assert pqext.scan(path).count() == 3
+    assert not [*(tmp_path / "new").rglob("*.parquet")]
+    # Spark's sink takes fields of structs.
+    nested.write.parquet(theirs)
+    write(nested, str(tmp_path / "nested"))
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        write(both, path, "overwrite")
+        both.write.format("pqext").mode("append").save(path)
+        assert spark.read.parquet(path).collect() == [(1, 2), (1, 2)]
+        assert spark.read.parquet(str(tmp_path / "nested")).collect() == spark.read.parquet(theirs).collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 import pqext
@@ -268,3 +269,22 @@ def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(
     read(spark, path, engine="native").createOrReplaceTempView("native")
     assert [message for message in caplog.messages if "pqext.spark.where" in message] == caplog.messages[:1]
     assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("text", ["id = 'x'", "id between 'a' and 3", "cast(id as date) > 1"])
+def test_text_that_spark_rejects_raises_the_error_of_spark_in_reads(spark: Any, tmp_path: Path, text: str) -> None:
+    path = str(tmp_path / "ids.parquet")
+    pqext.write_table(pa.table({"id": [1, 2, 3]}), path)
+    with pytest.raises(PySparkException) as theirs:
+        spark.read.parquet(path).where(text).collect()
+    for filtered in (lambda: where(read(spark, path), text), lambda: read(spark, path, where=text)):
+        with pytest.raises(type(theirs.value)) as ours:
+            filtered().collect()
+        assert ours.value.getCondition() == theirs.value.getCondition()
+
+
+def test_read_takes_conditions_on_strings_with_a_collation(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "words")
+    spark.sql("SELECT 1 AS id, 'A' COLLATE UTF8_LCASE AS word").write.parquet(path)
+    for text in ("word = 'a'", "id = 1 and word = 'a'", "word = 'b'"):
+        assert read(spark, path, where=text).collect() == spark.read.parquet(path).where(text).collect()

@@ -59,8 +59,7 @@ def save_settings(setting: Setting) -> dict[str, str]:
         options["max_records_per_file"] = str(max(0, int(records)))  # Spark's numbers below 1 are no limit
     if mode := setting(_OVERWRITE_MODE):
         options["partition_overwrite"] = mode.lower()
-    if is_case_sensitive(setting):
-        options["case_sensitive"] = "true"
+    options["case_sensitive"] = str(is_case_sensitive(setting)).lower()
     return options
 
 

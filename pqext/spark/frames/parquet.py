@@ -53,7 +53,7 @@ class _Read:
     again: Callable[..., DataFrame]
     where: Expression | None
     computed: frozenset[str]
-    """Columns that are not the files' own of that name."""
+    """Columns that are not the files' own of that name: a filter on them is Spark's."""
     query: Callable[[], Query]
     """What is asked of the files."""
     engine: Engine
@@ -147,9 +147,9 @@ def read(
         include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, engine=engine, skipping=skipping,
         partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
     )
-    if needs_schema(where):
+    if needs_schema(where) or _names(where, include_row_numbers):
         return _read_where(again, columns, where)
-    where = _in_timezone(where, timezone)
+    given, where = where, _in_timezone(where, timezone)
     expression = as_expression(where)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning, trust_statistics,
@@ -159,6 +159,8 @@ def read(
         file_options=as_options(file_options, timezone),
     )
     options = with_settings(options, session_setting(spark))
+    if is_spark_sql(given) and not _is_on_connect(spark) and not _is_evaluated(options, paths):
+        return _read_where(again, columns, given)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -167,9 +169,10 @@ def read(
         df = cast_to_intervals(spark.read.format("pqext").options(**options, interval_months="true").load(paths))
     if "time(" in df.schema.simpleString() and spark.conf.get(_TIME_TYPE, "true") == "false":
         _time_hint()
-    named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
+    computed = {one.name for one in parse_columns(columns or ()) if isinstance(one, Computed)}
+    computed |= {name for name in [include_row_numbers] if name is not None}
     asked = partial(_query_of, options, paths)
-    _reads[df] = _Read(partial(again, columns), expression, frozenset(one.name for one in named), asked, engine)
+    _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), asked, engine)
     if choice.engine != "native":
         replace_narrowing(df)
     if metrics_path is None:
@@ -205,6 +208,26 @@ def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, 
     read_too = columns_read_too(columns, condition, again().schema.names)
     found = where(again([*columns, *read_too]), condition)
     return found.select(*(quoted(_name(column)) for column in columns)) if read_too else found
+
+
+def _names(where: Any, column: str | None) -> bool:
+    """Whether a filter names ``column``, in any case of its letters."""
+    expression = None if column is None else as_expression(where)
+    if column is None or expression is None:
+        return False
+    return column.casefold() in {name.casefold() for name in visitors.columns(expression)}
+
+
+def _is_evaluated(options: Mapping[str, str], paths: str | Sequence[str]) -> bool:
+    """Whether tasks can evaluate the condition on the first file; faults of the file are left to those who read it."""
+    try:
+        query = _query_of(options, paths)
+        query.query(query.files[:1], query.values_schema().names, query.filter()).plan()
+    except (TypeError, ValueError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 @cache

@@ -93,12 +93,10 @@ def write(
         "target_file_bytes": target_file_bytes,
     }
     given |= {name: str(value) for name, value in named.items() if value is not None}
-    if by:
-        # The tasks would apply these as well, but what does not suit is refused before any of them runs.
-        settings = {"partition_overwrite": "static"} | save_settings(session_setting(df.sparkSession))
-        for name in ("partition_overwrite", "case_sensitive"):
-            if name in settings:
-                given.setdefault(name, settings[name])
+    # The tasks would apply these as well, but what does not suit is refused before any of them runs.
+    settings = {"partition_overwrite": "static"} | save_settings(session_setting(df.sparkSession))
+    for name in ("partition_overwrite", "case_sensitive") if by else ("case_sensitive",):
+        given.setdefault(name, settings[name])
     if storage_options:
         given["storage_options"] = json.dumps(dict(storage_options))
     told = Path(tempfile.mkdtemp(prefix="pqext-save-"))

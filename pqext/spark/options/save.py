@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
 from pqext.core.options.checkpoints import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import WriteOptions
-from pqext.spark.base.settings import codec_of
+from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.shredding_choice import carried
 
@@ -73,7 +73,10 @@ def save_options(
     value, and ``VariantError`` as :func:`pqext.spark.columns.shredding_choice.carried` does.
     """
     of_save, of_writer = _told_apart(options)
-    is_case_sensitive = {**settings, **of_save}.get("case_sensitive", "false").lower() == "true"
+    stated = {**settings, **of_save}.get("case_sensitive")
+    is_case_sensitive = stated is not None and stated.lower() == "true"
+    if stated is not None and not is_case_sensitive:
+        _check_names(schema)
     by = tuple(map(Names.of(schema, is_case_sensitive).find, _names(of_save.get("partition_by", ()))))
     is_by_option = "partition_overwrite" in of_save
     for name, value in settings.items():
@@ -99,6 +102,18 @@ def save_options(
     return SaveOptions(
         parsed, division, overwrite, merge_schema == "true", of_save.get("summary_path"), storage, by_option
     )
+
+
+def _check_names(schema: StructType) -> None:
+    """Raise ``ValueError`` if names of columns differ in case only, as Spark's sinks do."""
+    columns: dict[str, str] = {}
+    for name in schema.names:
+        other = columns.setdefault(name.lower(), name)
+        if other != name:
+            raise ValueError(
+                f"columns {other!r} and {name!r} have the same name but for the case of their letters, and Spark could "
+                f"not read the files: rename one, or set {CASE_SENSITIVE}=true"
+            )
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:
