@@ -1,7 +1,7 @@
 from . import functions as functions
+from .frames.aggregates import query as query
 from .frames.json_text import read_json as read_json
 from .frames.parquet import explain_read as explain_read
-from .frames.parquet import query as query
 from .frames.parquet import read as read
 from .frames.parquet import where as where
 from .frames.saving import write as write

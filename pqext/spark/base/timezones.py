@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.notations.dnf import as_expression
 from pqext.variant.timezones import DEFAULT
 
 if TYPE_CHECKING:
@@ -51,3 +53,10 @@ def task_timezone(known: str | None = None) -> str:
     task = TaskContext.get()
     name = None if task is None else task.getLocalProperty(SETTING)
     return DEFAULT if name is None else _SHORT.get(name, name)
+
+
+def filter_in_timezone(where: Any, timezone: str) -> Any:
+    """A filter with its casts in a time zone: as it was written, where no cast depends on that."""
+    expression = as_expression(where)
+    made = in_timezone(expression, timezone)
+    return where if made is expression else made

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from weakref import WeakKeyDictionary
 
@@ -17,14 +16,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import answering_with
-from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
+from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of, visitors
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import session_setting, with_settings
-from pqext.spark.base.timezones import session_timezone
+from pqext.spark.base.timezones import filter_in_timezone, session_timezone
 from pqext.spark.columns.months import cast_to_intervals, has_months
 from pqext.spark.columns.names import resolve_case
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
@@ -32,7 +31,7 @@ from pqext.spark.functions.udf import quoted
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition
-from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.reading.aggregation import Aggregate, Aggregation
 from pqext.spark.reading.driver_read import counter_of_few_files, few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
@@ -149,7 +148,7 @@ def read(
     )
     if needs_schema(where) or _names(where, include_row_numbers):
         return _read_where(again, columns, where)
-    given, where = where, _in_timezone(where, timezone)
+    given, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning, trust_statistics,
@@ -207,7 +206,8 @@ def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, 
         return where(again(), condition)
     read_too = columns_read_too(columns, condition, again().schema.names)
     found = where(again([*columns, *read_too]), condition)
-    return found.select(*(quoted(_name(column)) for column in columns)) if read_too else found
+    names = [column if isinstance(column, str) else column.name for column in columns]
+    return found.select(*map(quoted, names)) if read_too else found
 
 
 def _names(where: Any, column: str | None) -> bool:
@@ -242,92 +242,6 @@ def _time_hint() -> None:
 def _filter(df: DataFrame, condition: Column) -> DataFrame:
     """``DataFrame.where`` without the hint."""
     return type(df).where(df, condition)
-
-
-def query(
-    spark: SparkSession,
-    path: str | Sequence[str],
-    agg: Mapping[str, Any],
-    by: Sequence[Any] = (),
-    where: Any = None,
-    **options: Any,
-) -> DataFrame:
-    """Counts, sums and extremes of groups of rows, made by the tasks that read them; Spark gets only the results.
-
-    A task reads the columns that are asked for and nothing else, values within VARIANT columns from their own leaf
-    where they have one, and gives a row for each group that it has found. Spark adds these up.
-
-    Args:
-        spark: The session.
-        path: A file, a folder, a pattern or a list of them.
-        agg: By name of the result, ``"count"`` for rows, or a pair of a function and a column: ``("sum", "price")``.
-            Functions are count (of values that are not null), sum, min, max and avg. Columns are given as ``columns``
-            of :func:`read`. Results have the types of Spark's functions of that name, integers and decimals add up
-            exactly, and NaN is the greatest number.
-        by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
-        where: Which rows count: an expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext's own
-            (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it holds no functions of Spark.
-        options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter``, ``skipping``
-            ``ignore_table_format`` and those that choose files, as :func:`read` has them.
-
-    Returns:
-        A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
-
-    Raises:
-        TypeError: For columns whose values cannot be grouped, ordered or added, and for other mistakes of that kind.
-        ValueError: For unknown functions, columns and options.
-    """
-    timezone = session_timezone(spark)
-    groups = list(in_timezone(parse_columns(by), timezone))
-    asked: list[str | Computed] = list(groups)
-    wanted: list[Aggregate] = []
-    for name, function, column in aggregates_of(agg):
-        place = None
-        if column is not None:
-            (found,) = in_timezone(parse_columns([column]), timezone)
-            if found not in asked:
-                taken = set(map(_name, asked))
-                asked.append(found if _name(found) not in taken else Computed(_free(taken), _value(found)))
-                place = len(asked) - 1
-            else:
-                place = asked.index(found)
-        wanted.append(Aggregate(name, function, place))
-    names = [*map(_name, groups), *(one.name for one in wanted)]
-    if len(set(names)) != len(names):
-        raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
-    aggregation = Aggregation(len(groups), tuple(wanted))
-    paths = path if isinstance(path, str) else list(path)
-    options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
-    chosen = {name: options.pop(name) for name in FileOptions.__annotations__ if name in options}
-    encoded = encode_options(
-        asked, where=_in_timezone(where, timezone), aggregation=aggregation, **options,
-        file_options=as_options(chosen, timezone),
-    )
-    encoded = with_settings(encoded, session_setting(spark))
-    ensure_registered(spark)
-    made = spark.read.format("pqext").options(**encoded).load(paths)
-    return aggregation.result(made, list(map(_name, groups)))
-
-
-def _in_timezone(where: Any, timezone: str) -> Any:
-    """A filter with its casts in a time zone: as it was written, where no cast depends on that."""
-    expression = as_expression(where)
-    made = in_timezone(expression, timezone)
-    return where if made is expression else made
-
-
-def _name(column: str | Computed) -> str:
-    return column if isinstance(column, str) else column.name
-
-
-def _value(column: str | Computed) -> Value:
-    return col(column) if isinstance(column, str) else column.field
-
-
-def _free(names: Collection[str]) -> str:
-    """A name that is not among ``names``."""
-    return next(name for number in count() if (name := f"value_{number}") not in names)
 
 
 def where(df: DataFrame, expression: Any) -> DataFrame:
@@ -443,7 +357,7 @@ def explain_read(
     timezone = DEFAULT
     if spark is not None:
         timezone = session_timezone(spark)
-        where = _in_timezone(where, timezone)
+        where = filter_in_timezone(where, timezone)
         columns = None if columns is None else in_timezone(parse_columns(columns), timezone)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,

@@ -1,0 +1,102 @@
+"""Counts, sums and extremes of groups of rows, by the tasks of data source ``pqext``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from pqext.dataset.expressions import Value, col
+from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.base.hadoop import from_hadoop
+from pqext.spark.base.settings import session_setting, with_settings
+from pqext.spark.base.timezones import filter_in_timezone, session_timezone
+from pqext.spark.options.file import FileOptions, as_options
+from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.reading.request import encode_options
+from pqext.spark.sources.registration import ensure_registered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def query(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    agg: Mapping[str, Any],
+    by: Sequence[Any] = (),
+    where: Any = None,
+    **options: Any,
+) -> DataFrame:
+    """Counts, sums and extremes of groups of rows, made by the tasks that read them; Spark gets only the results.
+
+    A task reads the columns that are asked for and nothing else, values within VARIANT columns from their own leaf
+    where they have one, and gives a row for each group that it has found. Spark adds these up.
+
+    Args:
+        spark: The session.
+        path: A file, a folder, a pattern or a list of them.
+        agg: By name of the result, ``"count"`` for rows, or a pair of a function and a column: ``("sum", "price")``.
+            Functions are count (of values that are not null), sum, min, max and avg. Columns are given as ``columns``
+            of :func:`read`. Results have the types of Spark's functions of that name, integers and decimals add up
+            exactly, and NaN is the greatest number.
+        by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
+        where: Which rows count: an expression of ``pqext.col``, a filter in lists of tuples or SQL text of pqext's own
+            (:func:`pqext.filters.from_sql`). Tasks evaluate it, so it holds no functions of Spark.
+        options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
+            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter``, ``skipping``
+            ``ignore_table_format`` and those that choose files, as :func:`read` has them.
+
+    Returns:
+        A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
+
+    Raises:
+        TypeError: For columns whose values cannot be grouped, ordered or added, and for other mistakes of that kind.
+        ValueError: For unknown functions, columns and options.
+    """
+    timezone = session_timezone(spark)
+    groups = list(in_timezone(parse_columns(by), timezone))
+    asked: list[str | Computed] = list(groups)
+    wanted: list[Aggregate] = []
+    for name, function, column in aggregates_of(agg):
+        place = None
+        if column is not None:
+            (found,) = in_timezone(parse_columns([column]), timezone)
+            if found not in asked:
+                taken = set(map(_name, asked))
+                asked.append(found if _name(found) not in taken else Computed(_free(taken), _value(found)))
+                place = len(asked) - 1
+            else:
+                place = asked.index(found)
+        wanted.append(Aggregate(name, function, place))
+    names = [*map(_name, groups), *(one.name for one in wanted)]
+    if len(set(names)) != len(names):
+        raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
+    aggregation = Aggregation(len(groups), tuple(wanted))
+    paths = path if isinstance(path, str) else list(path)
+    options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
+    chosen = {name: options.pop(name) for name in FileOptions.__annotations__ if name in options}
+    encoded = encode_options(
+        asked, where=filter_in_timezone(where, timezone), aggregation=aggregation, **options,
+        file_options=as_options(chosen, timezone),
+    )
+    encoded = with_settings(encoded, session_setting(spark))
+    ensure_registered(spark)
+    made = spark.read.format("pqext").options(**encoded).load(paths)
+    return aggregation.result(made, list(map(_name, groups)))
+
+
+def _name(column: str | Computed) -> str:
+    return column if isinstance(column, str) else column.name
+
+
+def _value(column: str | Computed) -> Value:
+    return col(column) if isinstance(column, str) else column.field
+
+
+def _free(names: Collection[str]) -> str:
+    """A name that is not among ``names``."""
+    return next(name for number in count() if (name := f"value_{number}") not in names)
