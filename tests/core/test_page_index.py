@@ -192,6 +192,16 @@ def test_level_histograms_are_those_of_pyarrow() -> None:
     assert ours.metadata.size_statistics == theirs.metadata.size_statistics
 
 
+@pytest.mark.spec("page-index.histograms")
+def test_values_of_a_page_are_the_sum_of_its_levels_even_if_a_level_does_not_occur() -> None:
+    rows = [[1], [2, 3], [], None, [4], [5]]
+    ours = only(pa.array(rows, pa.list_(pa.int32())))
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"c": pa.array(rows, pa.list_(pa.int32()))}), sink)
+    assert [bounds.num_values for bounds in ours.page_bounds()] == [3, 2, 2]
+    assert pq.read_metadata(sink).row_group(0).column(0).num_values == 7
+
+
 @pytest.mark.spec("page-index.null-counts")
 @pytest.mark.parametrize(
     ("values", "counts"), [([1, 2, 3, 4], [0, 0]), ([1, None, 3, 4], [1, 0]), ([None] * 4, [2, 2])]

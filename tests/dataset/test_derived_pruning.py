@@ -11,6 +11,7 @@ from decimal import Decimal
 from itertools import combinations, product
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from dataset.strategies import expressions, tables
@@ -80,6 +81,17 @@ def kept(text: str, by_pages: bool) -> list[int]:
 )  # fmt: skip
 def test_bounds_refuse_what_they_can(text: str, expected: list[int], by_pages: bool) -> None:
     assert kept(text, by_pages) == expected
+
+
+@pytest.mark.spec("querying.derived")
+def test_row_groups_of_one_equal_value_are_skipped_where_columns_must_differ() -> None:
+    sink = io.BytesIO()
+    rows = pa.table({"a": [1, 1, 2, 2, 3, 4], "b": [1, 1, 5, 5, 3, 3]})
+    write_table(rows, sink, row_group_rows=2)
+    for text in ("a <> b", "b <> a", "not (a = b)"):
+        scan = pqext.scan(sink.getvalue()).filter(from_sql(text))
+        assert [len(task.kept) for task in scan.plan()] == [2]
+        assert scan.count() == len(duckdb.sql(f"FROM rows WHERE {text}").fetchall()) == 3
 
 
 @pytest.mark.spec("querying.derived")
