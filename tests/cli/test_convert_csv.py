@@ -73,7 +73,7 @@ def test_integers_beyond_int64_after_the_first_block_are_exact(
 
 @pytest.mark.parametrize(("value", "type"), [(BIG, "DECIMAL(38,0)"), (10**40, "STRING")])
 def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path, value: int, type: str) -> None:
-    text = "id\n" + "1\n" * csv_input.BLOCK_BYTES + f"{value}\n"
+    text = "id\n" + "123456789012345\n" * (csv_input.BLOCK_BYTES // 8) + f"{value}\n"
     command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--from", "csv"]
     done = subprocess.run(command, input=text.encode(), capture_output=True)
     assert done.returncode == 1

@@ -184,7 +184,7 @@ def test_who_finishes_a_job_late_does_not_undo_what_was_told_since(
     first, complete, waiting = staged(one, JOB, [1]), multipart.Bucket.complete, [1]
 
     def slow(self: Any, key: str, pending: Any) -> None:
-        complete(self, key, pending_files)
+        complete(self, key, pending)
         if waiting:
             waiting.clear()
             assert clean(URL, storage_options=options).finished == (JOB,)

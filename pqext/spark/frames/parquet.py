@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -56,6 +57,8 @@ class _Read:
     query: Callable[[], Query]
     """What is asked of the files."""
     engine: Engine
+    is_found_here: bool
+    """Whether this process finds the files at their paths."""
 
 
 _TIME_TYPE = "spark.sql.timeType.enabled"
@@ -158,7 +161,7 @@ def read(
         file_options=as_options(file_options, timezone),
     )
     options = with_settings(options, session_setting(spark))
-    if is_spark_sql(given) and not _is_on_connect(spark) and not _is_evaluated(options, paths):
+    if is_spark_sql(given) and _shares_folder(spark, paths) and not _is_evaluated(options, paths):
         return _read_where(again, columns, given)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
@@ -171,7 +174,8 @@ def read(
     computed = {one.name for one in parse_columns(columns or ()) if isinstance(one, Computed)}
     computed |= {name for name in [include_row_numbers] if name is not None}
     asked = partial(_query_of, options, paths)
-    _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), asked, engine)
+    is_found_here = _shares_folder(spark, paths)
+    _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), asked, engine, is_found_here)
     if choice.engine != "native":
         replace_narrowing(df)
     if metrics_path is None:
@@ -190,7 +194,7 @@ def _counter_of(
     """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
     counting = {**options, **encode_options(aggregation=aggregation)}
-    if not _is_on_connect(spark):
+    if _shares_folder(spark, paths):
         here = counter_of_few_files(_query_of(counting, paths))
         if here is not None:
             return here
@@ -302,10 +306,21 @@ def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] |
     tasks read, and of many rows.
     """
     known = _reads.get(df)
-    if known is None or _is_on_connect(df) or is_cached(df) or has_months(schema):
+    if known is None or not known.is_found_here or is_cached(df) or has_months(schema):
         return None
     query = known.query()
     return None if query.metrics_path is not None else few_rows(query, schema)
+
+
+def _shares_folder(spark: SparkSession, paths: str | list[str]) -> bool:
+    """Whether this process finds at ``paths`` what Spark finds there: relative ones depend on Spark's own folder."""
+    if _is_on_connect(spark):
+        return False
+    given = [paths] if isinstance(paths, str) else paths
+    if all(os.path.isabs(path) or "://" in path for path in given):
+        return True
+    assert spark._jvm is not None
+    return bool(spark._jvm.java.lang.System.getProperty("user.dir") == os.getcwd())
 
 
 def _is_on_connect(one: DataFrame | SparkSession) -> bool:
