@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from core.raw_files import OPTIONAL, Column, leaf, write
@@ -174,3 +175,23 @@ def test_instants_are_the_same_values_with_a_zone() -> None:
         assert pqext.read_table(data, filter=condition, int96="us", int96_utc=True).num_rows == count
     with pytest.raises(TypeError, match="timestamp in UTC"):
         pqext.read_table(data, filter=pqext.col("t") == moment.replace(tzinfo=None), int96_utc=True)
+
+
+@pytest.mark.spec("logical.int96.unit", "logical.int96.order")
+@pytest.mark.parametrize("unit", ["us", "ms", "s"])
+def test_bounds_are_cut_to_the_unit_as_the_values_are(unit: Any) -> None:
+    instants = pa.array([1_704_103_200_123_456_789 + n * 1_000_000_001 for n in range(-3, 3)], pa.timestamp("ns"))
+    field = pa.field("t", instants.type, metadata={"PARQUET:physical_type": "INT96"})
+    out = io.BytesIO()
+    pqext.write_table(pa.table([instants], pa.schema([field])), out, row_group_rows=2, page_rows=1)
+    assert pqext.open(out.getvalue()).row_groups[0].chunk(0).bounds().minimum is not None
+    theirs = pq.read_table(io.BytesIO(out.getvalue()), coerce_int96_timestamp_unit=unit)["t"]
+    scan = pqext.scan(out.getvalue(), int96=unit)
+    assert (scan.min("t").as_py(), scan.max("t").as_py()) == (min(theirs.to_pylist()), max(theirs.to_pylist()))
+    for moment in theirs.to_pylist():
+        for condition, compare in (
+            (pqext.col("t") == moment, pc.equal), (pqext.col("t") <= moment, pc.less_equal),
+            (pqext.col("t") > moment, pc.greater), (pqext.col("t").isin([moment]), pc.equal),
+        ):  # fmt: skip
+            expected = pc.sum(compare(theirs, pa.scalar(moment, theirs.type))).as_py()
+            assert scan.filter(condition).count() == scan.filter(condition).to_table().num_rows == expected

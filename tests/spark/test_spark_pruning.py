@@ -185,6 +185,16 @@ def test_count_has_the_rows_of_every_read(
 
 @pytest.mark.spec("spark.counts")
 @pytest.mark.parametrize("engine", ["python", "native"])
+def test_count_agrees_with_rows_that_were_planned_before_files_came(spark: Any, engine: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    ours, theirs = read(spark, str(tmp_path), engine=engine), spark.read.parquet(str(tmp_path))
+    assert (len(ours.collect()), len(theirs.collect())) == (2, 2)
+    pq.write_table(pa.table({"id": [3, 4, 5]}), tmp_path / "b.parquet")
+    assert ours.count() == theirs.count() == len(ours.collect()) == 2
+
+
+@pytest.mark.spec("spark.counts")
+@pytest.mark.parametrize("engine", ["python", "native"])
 def test_few_files_are_counted_without_a_job(spark: Any, table: str, engine: Any, tmp_path: Path) -> None:
     copy = tmp_path / "copy.parquet"
     copy.write_bytes(Path(table).read_bytes())

@@ -20,15 +20,16 @@ def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptio
         schema = adopt(schema, pairs, path)
     if pairs:
         schema = with_calendars(schema, pairs, options)
-    if options.int96_utc and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
-        schema = Schema.of(_with_instants(schema.root))
+    step = int96.nanoseconds_of(options.int96_unit)
+    if (options.int96_utc or step != 1) and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
+        schema = Schema.of(_with_int96(schema.root, options.int96_utc, step))
     return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema
 
 
-def _with_instants(node: SchemaNode) -> SchemaNode:
+def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
     if node.is_leaf:
-        return replace(node, is_utc=True) if node.physical_type == Type.INT96 else node
-    return replace(node, children=tuple(map(_with_instants, node.children)))
+        return replace(node, is_utc=is_utc, int96_step=step) if node.physical_type == Type.INT96 else node
+    return replace(node, children=tuple(_with_int96(child, is_utc, step) for child in node.children))
 
 
 def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:

@@ -100,8 +100,8 @@ class ParquetFile(Suggesting):
                     )
                     return
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
-                self.schema = schema_to_read(schema, pairs, self.options, self.path)
                 self.options = options_to_read(self.options, pairs)
+                self.schema = schema_to_read(schema, pairs, self.options, self.path)
         except BaseException:
             self.source.close()
             raise

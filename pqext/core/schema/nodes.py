@@ -26,7 +26,8 @@ class SchemaNode:
     ``leaf_stop`` the range of column indexes below it. ``path`` leaves out the root.
     ``is_adopted``: the logical type comes from key-value metadata, and the schema itself states ``declared_type``.
     ``calendar`` is that of the leaf's values, if it is not the proleptic Gregorian one.
-    ``is_utc``: INT96 timestamps are read as instants.
+    ``is_utc``: INT96 timestamps are read as instants. ``int96_step`` are the nanoseconds of the unit in which they are
+    read.
     """
 
     name: str
@@ -45,6 +46,7 @@ class SchemaNode:
     declared_type: LogicalType | None = field(default=None, compare=False)
     calendar: LegacyCalendar | None = field(default=None, compare=False)
     is_utc: bool = field(default=False, compare=False)
+    int96_step: int = field(default=1, compare=False)
 
     @property
     def is_leaf(self) -> bool:
@@ -66,7 +68,9 @@ class SchemaNode:
         """The stored type of a leaf."""
         if self.physical_type is None:
             raise TypeError(f"{self.dotted!r} is a group, not a leaf")
-        return LeafType(self.physical_type, self.type_length, self.logical_type, self.calendar, self.is_utc)
+        return LeafType(
+            self.physical_type, self.type_length, self.logical_type, self.calendar, self.is_utc, self.int96_step
+        )
 
     @cached_property
     def stored_place(self) -> tuple[int, int, bytes]:

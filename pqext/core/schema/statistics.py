@@ -339,7 +339,7 @@ def bounds_of_values(
         room = None if num_values is None else num_values - (null_count or 0)
         known = nan_count is not None and nan_count >= 0 and (room is None or nan_count <= room)
         has_nan = nan_count > 0 if known and nan_count is not None else None
-    if order.leaf.calendar is not None:
+    if order.leaf.calendar is not None or order.leaf.int96_step != 1:
         minimum, maximum = order.leaf.bounds_read(minimum, maximum)
     if minimum != minimum or maximum != maximum or (
         minimum is not None and maximum is not None and COMPARE[">"](minimum, maximum)

@@ -22,6 +22,7 @@ from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.base.files import is_remote
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import session_setting, with_settings
 from pqext.spark.base.timezones import filter_in_timezone, session_timezone
@@ -179,23 +180,28 @@ def read(
     if choice.engine != "native":
         replace_narrowing(df)
     if metrics_path is None:
-        replace_count(df, partial(_counter_of, spark, paths, options, choice.engine))
+        files = _local_files(options, paths) if is_found_here else None
+        replace_count(df, partial(_counter_of, spark, paths, options, choice.engine, files))
     if not _is_on_connect(df):
         replace_explain(df, partial(_explained, spark, asked, engine))
     return df
 
 
 def _counter_of(
-    spark: SparkSession, paths: str | list[str], options: Mapping[str, str], engine: str
+    spark: SparkSession, paths: str | list[str], options: Mapping[str, str], engine: str, files: Sequence[str] | None
 ) -> Callable[[], int] | None:
     """Count the rows of a read with these options: the driver counts few files, tasks others; None where Spark does.
 
-    The columns stay those of the read, so that files whose columns differ are refused like there.
+    The columns stay those of the read, so that files whose columns differ are refused like there. ``files`` are those
+    that there were, if known: when others came, Spark counts, since it may have planned the data frame before.
     """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
     counting = {**options, **encode_options(aggregation=aggregation)}
-    if _shares_folder(spark, paths):
-        here = counter_of_few_files(_query_of(counting, paths))
+    if files is not None:
+        query = _query_of(counting, paths)
+        if query.files != files:
+            return None
+        here = counter_of_few_files(query)
         if here is not None:
             return here
     if engine == "native":
@@ -310,6 +316,12 @@ def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] |
         return None
     query = known.query()
     return None if query.metrics_path is not None else few_rows(query, schema)
+
+
+def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequence[str] | None:
+    """The files at ``paths``; None for those in stores."""
+    given = [paths] if isinstance(paths, str) else paths
+    return None if any(map(is_remote, given)) else _query_of(options, paths).files
 
 
 def _shares_folder(spark: SparkSession, paths: str | list[str]) -> bool:

@@ -37,6 +37,11 @@ def unit_for(keys: Iterable[str]) -> Literal["us", "ns"]:
     return "us" if any(key in SPARK_KEYS for key in keys) else "ns"
 
 
+def nanoseconds_of(unit: str) -> int:
+    """Nanoseconds of a unit in which INT96 are read."""
+    return 10**9 // _A_SECOND[unit]
+
+
 def nanoseconds(raw: bytes) -> int:
     """Nanoseconds since the Unix epoch of one stored value of 12 bytes."""
     day = int.from_bytes(raw[8:], "little", signed=True) - JULIAN_EPOCH

@@ -126,13 +126,15 @@ def converted_type(logical: LogicalType | None) -> ConvertedType | None:
 @dataclass(frozen=True, slots=True)
 class LeafType:
     """The stored type of a leaf: physical type, its length when fixed, the logical type upon it, the calendar of
-    its values if that is not the proleptic Gregorian one, and whether INT96 timestamps are read as instants in UTC."""
+    its values if that is not the proleptic Gregorian one, and for INT96 timestamps whether they are read as instants in
+    UTC, and the nanoseconds of the unit in which they are read."""
 
     physical: Type
     length: int | None = None
     logical: LogicalType | None = None
     calendar: LegacyCalendar | None = None
     is_utc: bool = False
+    int96_step: int = 1
     member: str = field(init=False, default="", compare=False, repr=False)
     """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
 
@@ -236,10 +238,14 @@ class LeafType:
         return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
 
     def bounds_read(self, low: Value | None, high: Value | None) -> tuple[Value | None, Value | None]:
-        """Bounds of stored values, None if unknown, as bounds of the values in the calendar in which they are read."""
-        if self.calendar is None:
-            return low, high
-        return (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
+        """Bounds of stored values, None if unknown, as bounds of the values as they are read: INT96 timestamps cut to
+        a unit, dates and instants in the proleptic Gregorian calendar."""
+        if self.calendar is not None:
+            low, high = (self.calendar.day_bounds if self.member == "DATE" else self.calendar.instant_bounds)(low, high)
+        if self.int96_step != 1:
+            low, high = (bound // self.int96_step * self.int96_step if isinstance(bound, int) else bound
+                         for bound in (low, high))
+        return low, high
 
     def _scaled(self, unscaled: int) -> Decimal:
         assert self.logical is not None
