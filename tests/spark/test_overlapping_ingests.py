@@ -108,6 +108,25 @@ def test_a_job_that_stalls_before_its_commit_adds_only_files_that_no_other_job_a
         assert not [name for name in os.listdir(path) if "temporary" in name]
 
 
+@pytest.mark.spec("spark.ingest.once")
+def test_a_job_that_an_overwrite_overtakes_adds_the_files_that_it_would_have_skipped(
+    spark: Any, source: Path, dest: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, options = dest
+    other = source.parent / "other.json"
+    other.write_text('{"id": -1}\n')
+
+    def ingest(files: Path, **arguments: Any) -> Any:
+        return ingest_json(spark, str(files), path, "id BIGINT", storage_options=options, **arguments)
+
+    ingest(source / "0.json")
+    waits = iter([lambda: ingest(other, mode="overwrite")])
+    before_commits(monkeypatch, lambda: next(waits, lambda: None)())
+    overtaken = ingest(source)
+    assert ([*overtaken.skipped], overtaken.rows) == ([], 2 * ROWS)
+    assert identifiers(dest) == [-1, *range(2 * ROWS)]  # as if it had begun after the overwrite
+
+
 @pytest.mark.spec("spark.ingest.store")
 def test_a_job_that_commits_between_check_and_decision_of_another_makes_its_note_void(
     spark: Any, source: Path, s3: S3, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pqext.core.base.suggestions import around
@@ -23,8 +23,8 @@ _SHOWN = 80
 """Characters of an argument that a message shows."""
 
 
-class IngestedByAnotherJob(Exception):
-    """Another job committed some of the input files while this one was at work."""
+class ChangedByAnotherJob(Exception):
+    """Another job added some of the input files, or replaced their rows, while this one was at work."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class EarlierJobs:
 
     target: Target
     notes: Mapping[str, Note]
+    used: set[str] = field(default_factory=set)
+    """The names of the notes by which a file is ingested."""
 
     @staticmethod
     def of(target: Target) -> EarlierJobs:
@@ -50,7 +52,10 @@ class EarlierJobs:
         ingested: list[Part] = []
         changed: list[tuple[Part, Noted]] = []
         for part in parts:
-            found = [noted for note in self.notes.values() if (noted := note.get(part.name)) and _is_of(part, noted)]
+            by_note = {name: noted for name, note in self.notes.items() if (noted := note.get(part.name))}
+            by_note = {name: noted for name, noted in by_note.items() if _is_of(part, noted)}
+            self.used.update(by_note)
+            found = [*by_note.values()]
             (ingested if found else new).append(part)
             if found and not any(_same(noted, arguments) for noted in found):
                 changed.append((part, found[-1]))
@@ -65,10 +70,17 @@ class EarlierJobs:
         return new, ingested
 
     def check(self, parts: Iterable[Part]) -> None:
-        """Raise ``IngestedByAnotherJob`` if a later note names one of the files. Call it where commits take turns."""
-        later = self.target.ingested(self.notes).values()
-        if any((noted := note.get(part.name)) and _is_of(part, noted) for part in parts for note in later):
-            raise IngestedByAnotherJob
+        """Raise ``ChangedByAnotherJob`` if what :meth:`divide` found is out of date.
+
+        It is if a later note names one of the new files, and if an overwrite has removed a note by which a file is
+        ingested. Call this where commits take turns.
+        """
+        now = self.target.ingested(self.notes.keys() - self.used)
+        later = [note for name, note in now.items() if name not in self.used]
+        if not self.used <= now.keys() or any(
+            (noted := note.get(part.name)) and _is_of(part, noted) for part in parts for note in later
+        ):
+            raise ChangedByAnotherJob
 
 
 def text_of_arguments(how: Ingestion, csv: Mapping[str, Any] | None) -> dict[str, str]:

@@ -20,8 +20,8 @@ from pqext.spark.base.settings import codec_of, save_settings, session_setting
 from pqext.spark.base.timezones import session_timezone
 from pqext.spark.ingest.ingested_files import (
     WRITER_DEFAULTS,
+    ChangedByAnotherJob,
     EarlierJobs,
-    IngestedByAnotherJob,
     OnChangedArguments,
     content_of,
     text_of_arguments,
@@ -246,8 +246,8 @@ def ingest_json(
         )
         try:
             attempts, told = job.run()
-        except IngestedByAnotherJob:
-            continue  # each time, another job has committed some of the files
+        except ChangedByAnotherJob:
+            continue  # each time, another job has committed
         shredded = decided.parsing().schema
         return Ingested(
             tuple(_of_files(parts, attempts)),
