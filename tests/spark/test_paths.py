@@ -47,6 +47,9 @@ def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
         ("hdfs://", "not on a local file system"),
         ("file://host/p", r"file://host/p is on the machine 'host': leave the machine out \(file:/path\)"),
         ("file://", "not on a local file system"),
+        ("file://user:PW@h/x", "^file://h/x is on the machine 'h'"),
+        ("FILE://user:P/W@h/x", "^FILE://h/x is on the machine 'h'"),
+        ("hdfs://user:PW@h/x", "^hdfs://h/x is not on a local file system"),
     ],
 )
 def test_what_is_not_on_this_machine_is_refused(path: str, text: str) -> None:
