@@ -71,6 +71,23 @@ def test_conditions_on_collated_columns_are_left_to_spark(spark: Any, noted: tup
         query(spark, noted[0], {"least": ("min", "s")}).collect()
 
 
+@pytest.mark.spec("spark.schema-note.collations")
+def test_a_collation_counts_where_its_text_is_compared(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "collated")
+    text = "named_struct('f', if(id = 1, null, 'y') collate UTF8_LCASE, 'g', id)"
+    spark.sql(f"select id, {text} n, 'x' collate UTF8_LCASE s from range(3)").coalesce(1).write.parquet(path)
+    theirs = spark.read.parquet(path)
+    f, g = col(["n", "f"]), col(["n", "g"])
+    for condition, sql in (
+        (g == 1, "n.g = 1"), (f.is_null(), "n.f is null"), (f.is_not_null() & (g > 0), "n.f is not null and n.g > 0"),
+        (col("s").is_not_null(), "s is not null"),
+    ):
+        assert rows(read(spark, path, where=condition)) == rows(theirs.where(sql)) != []
+    for condition in (f == "Y", (g == 1) | (f > "Y"), f.isin(["Y"]), f.is_null() | (f == "Y")):
+        with pytest.raises(Exception, match="string collate UTF8_LCASE"):
+            read(spark, path, where=condition)
+
+
 @pytest.mark.spec("spark.schema-note")
 def test_a_union_keeps_the_notes_of_all_files(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
     path = str(tmp_path / "t")

@@ -8,7 +8,7 @@ by the note where it agrees with the columns of the file, and writes one where a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -171,6 +171,16 @@ def is_collated(type: T.DataType) -> bool:
 def holds_collated(column: T.StructField) -> bool:
     """Whether a column holds strings with a collation."""
     return any(is_collated(field.dataType) for field in _fields([column]))
+
+
+def at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
+    """The member of a struct that a path within the column leads to, by the path; as far as structs have its steps."""
+    type = field.dataType
+    for step in path[1:]:
+        if not isinstance(type, T.StructType) or step not in type.names:
+            break
+        type = type[step].dataType
+    return T.StructField(".".join(path), type)
 
 
 def refuse_collated(columns: Iterable[T.StructField], advice: str) -> None:

@@ -18,7 +18,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import OF_OTHERS, did_you_mean
 from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
-from pqext.dataset.expressions import Column, Expression, all_of, col, visitors
+from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
 from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
@@ -36,7 +36,7 @@ from pqext.spark.columns.instants import read_schema, unify_schemas, with_instan
 from pqext.spark.columns.months import in_months
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.schema_note import KEY as NOTE
-from pqext.spark.columns.schema_note import NotedField, as_noted, noted_fields, refuse_collated
+from pqext.spark.columns.schema_note import NotedField, as_noted, at_path, noted_fields, refuse_collated
 from pqext.spark.options.file import FileFilter, by_own_names, check_base_path, instant, readable
 from pqext.spark.options.parsers import PARSERS, parse_flag
 from pqext.spark.options.save import is_of_saves
@@ -289,9 +289,12 @@ class Query:
         """Raise ``UnsupportedError`` for a condition on collated strings, which pqext would compare by their bytes."""
         arrow = self.arrow_schema()
         noted = noted_fields(self._note(arrow))
-        compared = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
-        schema = [as_noted(field, noted[field.name]) for field in spark_schema(pa.schema(compared))]
-        refuse_collated(schema, "filter with pqext.spark.where(df, condition), which Spark evaluates")
+        read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
+        columns = {field.name: as_noted(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
+        compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
+        paths = {path: None for leaf in compared for path in visitors.paths(leaf) if path[0] in columns}
+        fields = [at_path(columns[path[0]], path) for path in paths]
+        refuse_collated(fields, "filter with pqext.spark.where(df, condition), which Spark evaluates")
 
     def _with_box(self) -> Query:
         if self.where is not None:
