@@ -380,7 +380,12 @@ def explain_read(
         return _explained(path.sparkSession, known.query, known.engine, all_indexes)
     check_engine(engine)
     if spark is not None and needs_schema(where):
-        where = spark_condition(read(spark, path, schema=schema, partitioning=partitioning, **file_options), where).tree
+        unfiltered = read(
+            spark, path, shredded=shredded, partitioning=partitioning, storage_options=storage_options, schema=schema,
+            path_glob_filter=path_glob_filter, partition_types=partition_types,
+            ignore_table_format=ignore_table_format, **file_options,
+        )
+        where = spark_condition(unfiltered, where).tree
     timezone = DEFAULT
     if spark is not None:
         timezone = session_timezone(spark)
