@@ -49,8 +49,8 @@ def scan(
 
     Args:
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (without
-            the folders in it that are links), a pattern (``*``, ``?``, ``[...]``, ``**``), a ``_metadata`` file, which
-            stands for the files that it names, bytes, a binary file object, or a list of these.
+            the folders in it that are links), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a ``_metadata``
+            file, which stands for the files that it names, bytes, a binary file object, or a list of these.
         columns: Top-level names or dotted paths; None for all. A value within a VARIANT becomes a column of its own by
             ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, and a field of a struct by
             ``col("user").field("name")``, called ``user.name``. What is computed of columns needs a name,

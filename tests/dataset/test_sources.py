@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.base.errors import LimitError, UnsupportedError
-from pqext.dataset.files.braces import alternatives
+from pqext.dataset.files.patterns import alternatives
 from pqext.dataset.files.sources import find_sources, source_name
 
 
@@ -55,6 +55,17 @@ def test_patterns_match_in_order(tree: Path) -> None:
     assert names(tree, str(tree / "*")) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "**" / "*.parquet")) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "k=[2]" / "*")) == ["k=2/d.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("[^b].parquet", ["a.parquet"]), ("[!b].parquet", ["a.parquet"]), ("[b^].parquet", ["b.parquet"]),
+        ("[^]b].parquet", ["a.parquet"]), ("k=[^1]/[^c]*", ["k=2/d.parquet"]),
+    ],
+)
+def test_a_caret_in_brackets_means_other_characters_as_in_hadoop(tree: Path, pattern: str, found: list[str]) -> None:
+    assert names(tree, str(tree / pattern)) == found
 
 
 def test_braces_hold_alternatives(tree: Path) -> None:
@@ -202,6 +213,7 @@ def memory() -> Iterator[Any]:
         ("memory://t/year=2021/", [0, 1, 2]),
         ("memory://t/*/m=01", [1, 1]),
         ("memory://t/**/f[02].parquet", [0, 2, 0, 2]),
+        ("memory://t/**/f[^1].parquet", [0, 2, 0, 2]),
         ("memory://t/year=202{0,1}/m=0{1,7}", [1, 1]),
         ("memory://t/year=2020/m=02/f2.parquet", [2]),
         (["memory://t/year=2021/m=01/f1.parquet", "memory://t/year=2020"], [1, 0, 1, 2]),

@@ -21,6 +21,8 @@ from pqext.dataset.files.table_formats import TableFormatError, TableGuard
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (extra 'delta')")
 
+UUID = "123e4567-e89b-12d3-a456-426614174000"
+
 
 @pytest.fixture
 def delta(tmp_path: Path) -> Path:
@@ -95,12 +97,32 @@ def test_a_hudi_folder_and_a_partition_of_it_are_errors(tmp_path: Path) -> None:
 def test_folders_that_are_no_tables_are_read(tmp_path: Path) -> None:
     for name in (
         "metadata/_a.json", "_delta_logs/x", ".hoodies/x", "data/_x.metadata.json", "_delta_log/readme.txt",
-        ".hoodie/x",
+        ".hoodie/x", "_delta_log/notes.json", "_delta_log/a.checkpoint.json",
     ):
         touch(tmp_path / "t", name)
     for name in ("metadata", "data"):
         pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / name / "a.parquet")
     assert pqext.read_table(tmp_path / "t")["id"].to_pylist() == [1, 1]
+    for name in ("schema.metadata.json", "1.metadata.json", "1-2.metadata.json", "v.metadata.json"):
+        touch(tmp_path / "t" / "metadata", name)
+    assert pqext.read_table(f"{tmp_path}/t/**/*.parquet")["id"].to_pylist() == [1, 1]
+
+
+@pytest.mark.spec("spark.tables.refused")
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"_delta_log/{7:020}.json", f"_delta_log/{7:020}.checkpoint.parquet", "_delta_log/_last_checkpoint",
+        f"_delta_log/{7:020}.checkpoint.{1:010}.{2:010}.parquet", f"_delta_log/{7:020}.checkpoint.{UUID}.json",
+        "metadata/v12.metadata.json", "metadata/v1.gz.metadata.json", f"metadata/00001-{UUID}.metadata.json",
+        f"metadata/00001-{UUID}.gz.metadata.json", f"metadata/00001-{UUID}.metadata.json.gz",
+    ],
+)
+def test_each_file_that_describes_a_table_proves_it(tmp_path: Path, name: str) -> None:
+    touch(tmp_path, name)
+    pqext.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(TableFormatError):
+        pqext.scan(tmp_path)
 
 
 @pytest.mark.spec("spark.tables.refused", "spark.tables.others")
@@ -125,9 +147,12 @@ def test_a_table_counts_for_its_own_folders_and_not_for_all_below_it(delta: Path
 def test_links_lead_to_the_table(delta: Path, tmp_path: Path) -> None:
     for name, target in (("table", delta), ("partition", delta / "day=a"), ("lakes", delta.parent)):
         (tmp_path / name).symlink_to(target, target_is_directory=True)
-    for link in ("table", "partition", "lakes/delta/day=a"):
+    for link in ("table", "partition", "lakes/delta/day=a", "part*", "p*/*.parquet"):
         with pytest.raises(UnsupportedError, match="a Delta table"):
             pqext.scan(tmp_path / link)
+        if "*" in link:
+            assert pqext.scan(tmp_path / link, ignore_table_format=True).count() == 2
+            continue
         with pytest.raises(TableFormatError, match="a Delta table"):
             TableGuard().check_target(str(tmp_path / link))
 
@@ -158,7 +183,7 @@ def test_tables_in_stores_are_errors_by_the_listing_and_partitions_by_one_reques
     data = sink.getvalue().to_pybytes()
     for name in ("d/day=1", "i/data", "i/data/k=1", "p/k=1", "h/2020"):
         store.pipe(f"/lake/{name}/a.parquet", data)
-    for name in ("d/_delta_log/0.json", "i/metadata/1.metadata.json", "h/2020/.hoodie_partition_metadata"):
+    for name in (f"d/_delta_log/{0:020}.json", "i/metadata/v1.metadata.json", "h/2020/.hoodie_partition_metadata"):
         store.pipe(f"/lake/{name}", b"{}")
 
     def scan(path: str, **options: Any) -> pqext.Scan:
@@ -172,6 +197,11 @@ def test_tables_in_stores_are_errors_by_the_listing_and_partitions_by_one_reques
             scan(path)
         assert str(caught.value.path).endswith(table), path
         scan(path, ignore_table_format=True)
+    for pattern in ("lake/p*", "lake/p/k=*", "lake/[^dhi]/**/*.parquet"):
+        assert scan(pattern).count() == 1  # which leads to no table
+    for pattern in ("lake/*/k=1", "lake/[^p]*", "lake/**/a.parquet"):
+        with pytest.raises(UnsupportedError, match="table"):
+            scan(pattern)
     assert scan("lake/d/day=1/a.parquet").count() == scan("lake/p").count() == scan("lake/p/k=1").count() == 1
     listings: list[str] = []
     find = MemoryFileSystem.find

@@ -18,6 +18,7 @@ from spark.test_settings import settings
 import pqext
 from pqext import col
 from pqext.spark import explain_read, query, read, where, write
+from pqext.spark.options.file import FileFilter, check_base_path
 
 CASE = "spark.sql.caseSensitive"
 TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -64,6 +65,10 @@ def frames(spark: Any, path: Any, engines: tuple[str, ...] = ("python", "native"
         ("", {"modified_after": "2024-01-02T13:00:00+02:00"}, [1, 2, 3]),
         ("", {"modified_before": "2024-01-03", "path_glob_filter": "a*"}, [0, 1]),
         ("day=1", {"base_path": ""}, [1, 3]),
+        ("", {"path_glob_filter": "[^b]*"}, [0, 1]),
+        ("", {"path_glob_filter": "[!b]*"}, [0, 1]),
+        ("*/[^a]*", {"base_path": ""}, [2, 3]),
+        ("day=[^0]", {"base_path": ""}, [1, 3]),
     ],
 )
 def test_files_are_chosen_as_spark_chooses_them(
@@ -108,6 +113,42 @@ def test_options_of_files_that_do_not_suit_are_refused(spark: Any, folder: Path,
         read(spark, str(folder), modifiedAfter="2024-01-01")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="no argument 'modified_afte'; did you mean 'modified_after'"):
         read(spark, str(folder), modified_afte="2024-01-01")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("wrong", [{"name_pattern": "b*"}, {"modified_after": datetime(2025, 1, 1, tzinfo=UTC)}])
+def test_errors_of_chosen_files_name_urls_without_their_secrets(folder: Path, wrong: dict[str, Any]) -> None:
+    file = str(folder / "day=0" / "a0.parquet")
+    urls = ["https://h/a.parquet?X-Amz-Signature=SECRET", "https://user:SECRET@h/b.parquet"]
+    with pytest.raises(FileNotFoundError) as caught:
+        FileFilter(**wrong).apply([(file, file)], urls)
+    assert caught.value.filename == "https://h/a.parquet, https://h/b.parquet"
+    with pytest.raises(ValueError, match=r"does not lie below https://h/t$"):
+        check_base_path("https://user:SECRET@h/t", "/t", [file])
+
+
+@pytest.mark.spec("spark.files.options")
+@pytest.mark.parametrize(
+    ("arguments", "condition"),
+    [
+        ({"path_glob_filter": "*.parquet"}, "abs(id) = 1"),
+        ({"ignore_table_format": True, "path_glob_filter": "*.parquet"}, "abs(id) = 1"),
+        ({"partition_types": {"day": "string"}, "path_glob_filter": "*.parquet"}, "abs(id) = 1 and day like '1'"),
+    ],
+)
+def test_a_plan_with_a_condition_of_spark_takes_all_arguments_of_the_read(
+    spark: Any, folder: Path, tmp_path: Path, arguments: dict[str, Any], condition: str
+) -> None:
+    files = tmp_path / "t"
+    shutil.copytree(folder, files)
+    (files / "day=0" / "0.txt").write_text("no Parquet")
+    if "ignore_table_format" in arguments:
+        (files / "_delta_log").mkdir()
+        (files / "_delta_log" / f"{0:020}.json").touch()
+    assert [row.id for row in read(spark, str(files), where=condition, **arguments).collect()] == [1]
+    plan = explain_read(str(files), where=condition, spark=spark, **arguments)
+    kept = {Path(task.path).name for task in plan.tasks if task.refusal is None}
+    assert "a1.parquet" in kept
+    assert "0.txt" not in {Path(task.path).name for task in plan.tasks}
 
 
 @pytest.mark.spec("spark.files.faulty")

@@ -13,7 +13,6 @@ one did, or changed so recently that its time stamp cannot tell, the walk counts
 from __future__ import annotations
 
 import errno
-import fnmatch
 import json
 import os
 import re
@@ -27,8 +26,9 @@ from typing import Any
 from pqext.core.base import local_paths
 from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.notes import parsed, read_note
+from pqext.dataset.files.patterns import matcher
 from pqext.dataset.files.spark_metadata import SinkLog
-from pqext.dataset.files.table_formats import TableFormatError, format_of_entry
+from pqext.dataset.files.table_formats import TableFormatError, TableGuard, format_of_entry
 
 COMMIT = "_pqext_commit-"
 """How the name of a folder begins whose save is decided and not finished."""
@@ -157,9 +157,19 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
         return not any(map(is_hidden, names))
     if pattern[0] == "**":
         return any(matches(names[at:], pattern[1:]) for at in range(len(names)) if not any(map(is_hidden, names[:at])))
-    if not names or is_hidden(names[0]) or not fnmatch.fnmatchcase(names[0], pattern[0]):
+    if not names or is_hidden(names[0]) or not matcher(pattern[0])(names[0]):
         return False
     return matches(names[1:], pattern[1:]) if len(names) > 1 or len(pattern) > 1 else True
+
+
+def enters(folders: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Can files that match a pattern, one part a level, lie in a folder, which nested names lead to, or below it?"""
+    if not folders:
+        return True
+    if not pattern or pattern[0] == "**":
+        return not any(map(is_hidden, folders))
+    is_named = not is_hidden(folders[0]) and matcher(pattern[0])(folders[0]) is not None
+    return is_named and enters(folders[1:], pattern[1:])
 
 
 class _Folder:
@@ -231,6 +241,7 @@ class _Walk:
 
     def __init__(self, directory: str, pattern: tuple[str, ...], ignore_table_format: bool) -> None:
         self._ignore_table_format = ignore_table_format
+        self._guard = TableGuard()
         self.commits: set[str] = set()
         self.stamps: dict[str, int] = {}
         self.complete = True
@@ -288,11 +299,15 @@ class _Walk:
             return [(path, ()) for path in folder.folders]
         if pattern[0] == "**":
             return self._take(folder, pattern[1:]) + [(path, pattern) for path in folder.folders]
-        matches = re.compile(fnmatch.translate(pattern[0])).match
+        matches = matcher(pattern[0])
         if len(pattern) == 1:
             self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}
-        below = sorted(folder.folders + folder.links)
-        return [(path, pattern[1:]) for path in below if matches(os.path.basename(path))]
+        links = [path for path in folder.links if matches(os.path.basename(path))]
+        if not self._ignore_table_format:
+            for path in links:
+                self._guard.check(path)
+        folders = [path for path in folder.folders if matches(os.path.basename(path))]
+        return [(path, pattern[1:]) for path in sorted(folders + links)]
 
     @property
     def settled(self) -> bool:

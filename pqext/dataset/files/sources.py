@@ -14,8 +14,8 @@ from typing import Any
 
 from pqext.core.base.suggestions import nearest
 from pqext.core.io.sources.locations import Location, is_place, locate
-from pqext.dataset.files.braces import alternatives
-from pqext.dataset.files.folders import files_below, is_hidden, matches
+from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
+from pqext.dataset.files.patterns import alternatives
 from pqext.dataset.files.store_journal import settled
 from pqext.dataset.files.table_formats import TableGuard, check_listing, check_parents
 
@@ -27,12 +27,13 @@ def find_sources(
     """The files that ``sources`` names, in order; what is not a path is passed on as it is.
 
     A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) for what it
-    matches, both sorted by name. There, names that begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in
-    Spark, and so are files in the folder of a streaming sink of Spark that its log does not name; a file named outright
-    is not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not
-    within a directory, which might hold itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as
-    in :func:`pqext.core.io.sources.locations.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the
-    log a file that is not there, and ``TableFormatError`` for a folder or pattern at, within or above a table of Delta,
+    matches, both sorted by name; ``[!a]`` and ``[^a]`` are any character but ``a``, as in Hadoop. There, names that
+    begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in Spark, and so are files in the folder of a
+    streaming sink of Spark that its log does not name; a file named outright is not. Links to folders are followed
+    where a path names them or a part of a pattern other than ``**`` does, not within a directory, which might hold
+    itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as in
+    :func:`pqext.core.io.sources.locations.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a
+    file that is not there, and ``TableFormatError`` for a folder or pattern at, within or above a table of Delta,
     Iceberg or Hudi, unless ``ignore_table_format``.
     """
     several = [*located(sources, filesystem, storage_options)]
@@ -150,7 +151,7 @@ def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Seq
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
         root, pattern = place.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
         start = len(_parts(root))
-        every = _listed(root, guard)
+        every = _listed(root, guard, pattern)
         found = [one for one in every if matches(_parts(one)[start:], pattern)]
         if not found:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
@@ -166,11 +167,12 @@ def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Seq
     return found
 
 
-def _listed(folder: Location, guard: TableGuard | None) -> Sequence[Location]:
+def _listed(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
+    """What is below a folder. Tables in it count where files that match the pattern can be."""
     every = settled(folder)
     if guard is not None:
         start = len(folder.key.rstrip("/"))
-        check_listing(folder, (one.key[start:] for one in every))
+        check_listing(folder, (one.key[start:] for one in every), lambda folders: enters(folders, pattern))
         check_parents(folder)
     return every
 

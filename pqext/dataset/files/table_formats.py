@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.store import Location
 
 _LOGS = {
-    "_delta_log": ("Delta", re.compile(r".*\.json|.*\.checkpoint.*|_last_checkpoint")),
+    "_delta_log": ("Delta", re.compile(r"\d{20}\.(json|checkpoint\.(.+\.)?(parquet|json))|_last_checkpoint")),
     ".hoodie": ("Hudi", re.compile(r"hoodie\.properties")),
 }
 """The format, and the names of files that prove a table, by the folder in which a table has its log."""
@@ -28,8 +28,9 @@ _OF_TABLES = re.compile(r"[^=]+=.*|data|_change_data|[0-9A-Za-z]{2}|[01]{4}|[01]
 hashes below it, Delta's changes and random prefixes."""
 _PARTITION = ".hoodie_partition_metadata"
 """The file in each partition of a Hudi table."""
-_METADATA, _ICEBERG = "metadata", (".metadata.json", ".metadata.json.gz")
-"""The folder of an Iceberg table's metadata, and how the names of the files that describe the table end."""
+_METADATA = "metadata"
+_ICEBERG = re.compile(r"(v\d+|\d+-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(\.gz)?\.metadata\.json(\.gz)?")
+"""The folder of an Iceberg table's metadata, and the names of the files that describe the table."""
 _LISTED_BY = {
     "Delta": "deltalake.DeltaTable(path).file_uris()",
     "Iceberg": "pyiceberg's table.scan().plan_files()",
@@ -107,18 +108,23 @@ class TableGuard:
             raise TableFormatError(format, path)
 
 
-def check_listing(folder: Location, names: Iterable[str]) -> None:
-    """Raise ``TableFormatError`` if the names of the files below a folder of a store, relative to it, show a table."""
+def check_listing(
+    folder: Location, names: Iterable[str], is_read: Callable[[Sequence[str]], bool] = lambda folders: True
+) -> None:
+    """Raise ``TableFormatError`` if the names of the files below a folder of a store, relative to it, show a table.
+
+    A table counts if its own folder, by the names that lead to it, ``is_read``.
+    """
     for name in names:
-        if "_delta_log/" not in name and ".hoodie" not in name and not name.endswith(_ICEBERG):
+        if "_delta_log/" not in name and ".hoodie" not in name and ".metadata.json" not in name:
             continue
         *folders, file = _parts(name)
         for at, part in enumerate(folders):
-            if part in _LOGS and _LOGS[part][1].fullmatch(file):
+            if part in _LOGS and _LOGS[part][1].fullmatch(file) and is_read(folders[:at]):
                 raise TableFormatError(_LOGS[part][0], _url(folder, folders[:at]))
-        if file == _PARTITION:
+        if file == _PARTITION and is_read(folders):
             raise TableFormatError("Hudi", _url(folder, folders))
-        if folders[-1:] == [_METADATA] and file.endswith(_ICEBERG):
+        if folders[-1:] == [_METADATA] and _ICEBERG.fullmatch(file) and is_read(folders[:-1]):
             raise TableFormatError("Iceberg", _url(folder, folders[:-1]))
 
 
@@ -137,7 +143,7 @@ def check_parents(folder: Location) -> None:
         check_listing(_at(root, base), (f"_delta_log/{_parts(one.key)[-1]}" for one in log))
     if len(base) > 1 and base[-1] == "data":
         table = base[:-1]
-        if any(one.key.endswith(_ICEBERG) for one in _at(root, [*table, _METADATA]).files()):
+        if any(_ICEBERG.fullmatch(_parts(one.key)[-1]) for one in _at(root, [*table, _METADATA]).files()):
             raise TableFormatError("Iceberg", _url(root, table))
 
 
@@ -167,7 +173,7 @@ def _format_of_log(path: str) -> str | None:
 
 
 def _is_iceberg(path: str) -> bool:
-    return any(name.endswith(_ICEBERG) for name in _names(path))
+    return any(map(_ICEBERG.fullmatch, _names(path)))
 
 
 def _names(path: str) -> Iterator[str]:

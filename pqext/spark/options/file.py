@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import fnmatch
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,10 +15,11 @@ import pyarrow.compute as pc
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.io.sources.secrets import shown
 from pqext.core.io.sources.store import Location
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.files.braces import alternatives
+from pqext.dataset.files.patterns import alternatives, matcher
 from pqext.dataset.files.sources import folder_of, source_name
 
 _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
@@ -97,16 +96,17 @@ class FileFilter:
         """The chosen ``files``, each with its place. Raises ``FileNotFoundError`` if none of ``paths`` is chosen."""
         chosen = [*files]
         if self.name_pattern is not None:
-            matches = [re.compile(fnmatch.translate(one)).fullmatch for one in alternatives(self.name_pattern)]
+            matches = [*map(matcher, alternatives(self.name_pattern))]
             chosen = [one for one in chosen if any(match(_base_name(one[1])) for match in matches)]
+        places = ", ".join(map(shown, paths))
         if not chosen:
-            raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", ", ".join(paths))
+            raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", places)
         if self.modified_after is not None or self.modified_before is not None:
             chosen = [one for one in chosen if self._is_of_time(_modified(*one))]
         if not chosen:
             times = {"modified_after": self.modified_after, "modified_before": self.modified_before}
             stated = " and ".join(f"{name}={time.isoformat()}" for name, time in times.items() if time is not None)
-            raise FileNotFoundError(errno.ENOENT, f"No file has a time of modification by {stated}", ", ".join(paths))
+            raise FileNotFoundError(errno.ENOENT, f"No file has a time of modification by {stated}", places)
         return chosen
 
     def _is_of_time(self, modified: float) -> bool:
@@ -151,7 +151,7 @@ def check_base_path(base: str, root: str | None, places: Sequence[Any]) -> None:
         folder = folder_of(place)
         separator = "/" if isinstance(place, Location) else os.sep
         if root is None or folder is None or not f"{folder}{separator}".startswith(root.rstrip(separator) + separator):
-            raise ValueError(f"option base_path: {source_name(place)} does not lie below {base}")
+            raise ValueError(f"option base_path: {source_name(place)} does not lie below {shown(base)}")
 
 
 def readable(files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits) -> list[tuple[str, Any]]:

@@ -1,8 +1,11 @@
-"""Alternatives within a pattern: ``{a,b}`` stands for one or the other, as in Spark and in shells."""
+"""Patterns of names of files: ``{a,b}`` stands for one or the other, ``[^a]`` for another character, as in Hadoop."""
 
 from __future__ import annotations
 
+import fnmatch
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 
 from pqext.core.base.errors import LimitError
@@ -11,6 +14,7 @@ _MOST = 10_000
 _MOST_READ = 1 << 22
 """Characters that are looked through."""
 _MARKS = re.compile("[{},]")
+_SET = re.compile(r"\[([!^]?)(\]?[^]]*\])")
 
 
 def alternatives(pattern: str) -> list[str]:
@@ -58,3 +62,14 @@ def _group(text: str, start: int) -> list[int]:
             if first and not open_ones:
                 break
     return first
+
+
+@lru_cache(1000)
+def matcher(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """What matches names with ``*``, ``?``, ``[abc]``, and ``[!abc]`` or ``[^abc]`` for other characters.
+
+    >>> [name for name in ("a", "b", "^") if matcher("[^b]")(name)]
+    ['a', '^']
+    """
+    in_python = _SET.sub(lambda found: f"[{'!' if found[1] else ''}{found[2]}", pattern)
+    return re.compile(fnmatch.translate(in_python)).match
