@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -21,8 +21,9 @@ from pqext import col
 from pqext import variant as variants
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions.patterns import matches
+from pqext.dataset.planning.projection import Computed
 from pqext.spark import read, read_metrics, where
-from pqext.spark.pushdown.spark_sql import spark_condition
+from pqext.spark.pushdown.spark_sql import columns_read_too, spark_condition
 from pqext.spark.pushdown.sql_clauses import clauses
 
 UTC = dt.UTC
@@ -272,6 +273,135 @@ def test_errors_of_ansi_mode_are_sparks(spark: Any, path: str, text: str) -> Non
         error: Any = caught.value
         raised.append((type(error), error.getCondition()))
     assert raised[0] == raised[1]
+
+
+@pytest.fixture(scope="module")
+def values_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Values near the limits of their types, one row in each row group."""
+    times = [dt.datetime(2024, 1, 1, 0, 0, 0, 123456), dt.datetime(2024, 1, 1, 0, 0, 0, 123457)]
+    times += [dt.datetime(2024, 1, 1, 12), dt.datetime(2024, 3, 10, 2, 30)]
+    columns = {
+        "id": pa.array(range(4)),
+        "f": pa.array([0.3, 0.1 + 0.2, None, math.nan]),
+        "n": pa.array([Decimal("0.30"), Decimal("3.30"), Decimal("2.50"), None], pa.decimal128(10, 2)),
+        "m": pa.array([Decimal("0.1000000000000000000001"), Decimal("0.1"), Decimal(3), None], pa.decimal128(38, 22)),
+        "i": pa.array([44, 16777217, 16777216, 2147483647], pa.int32()),
+        "l": pa.array([9007199254740993, 9007199254740992, 5, -1]),
+        "s": pa.array(["a\\b", "a\\\\b", "c", "a_b"]),
+        "w": pa.array(times, pa.timestamp("us")),
+        "t": pa.array([time.replace(tzinfo=UTC) for time in times], pa.timestamp("us", "UTC")),
+        "d": pa.array([time.date() for time in times]),
+        "a": pa.array([{"b": row} for row in range(4)]),
+        "a.b": pa.array([1, 0, 3, 2]),
+        "v": variants.parse_json(pa.array([f'{{"a": {value}}}' for value in (2**53, 5, 2**53 + 1, "true")])),
+    }
+    fields = [pa.field(name, array.type) for name, array in columns.items()]
+    fields[-1] = variants.types.variant_field("v")
+    path = str(tmp_path_factory.mktemp("values") / "rows.parquet")
+    pqext.write_table(pa.table([*columns.values()], schema=pa.schema(fields)), path, row_group_rows=1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def names_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Columns whose names read as something else without quotes, one row in each row group."""
+    p = [10, 3, 5]
+    columns = {
+        "id": pa.array(range(3)), "p": p, "p-1": [3, 10, 7], "1": [5, 2, 9], "x": [True, False, True],
+        "not x": [True, True, False], "true": [False, True, False], "b": [False, True, True],
+        "d": [dt.date(2024, 1, 1), dt.date(2023, 1, 1), dt.date(2025, 1, 1)],
+        "2024-01-01": [dt.date(2024, 6, 1), dt.date(2022, 1, 1), dt.date(2024, 1, 1)],
+        "st": [{"p": one, "p-1": 13 - one, "2": one} for one in p],
+    }  # fmt: skip
+    path = str(tmp_path_factory.mktemp("names") / "rows.parquet")
+    pqext.write_table(pa.table(columns), path, row_group_rows=1)
+    return path
+
+
+def _outcome(df: Callable[[], Any]) -> Any:
+    try:
+        return _ids(df())
+    except PySparkException as error:
+        return error.getCondition()
+
+
+def _assert_same_outcome(spark: Any, path: str, condition: Any) -> None:
+    expected = _outcome(lambda: spark.read.parquet(path).where(condition))
+    assert _outcome(lambda: read(spark, path, where=condition)) == expected
+    assert _outcome(lambda: where(read(spark, path), condition)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f = 0.1 + 0.2", "n = 0.1 + 0.2", "n >= 1.1 * 3", "n in (1, 1.1 * 3)", "i > 2147483647 + 1",
+        "i < -(-2147483648)",
+        "l between 4 and 10 / 2", "not isnan(f)", "isnan(f) = false", "isnan(f) or i = 44", "not (isnan(f) or i = 44)",
+        "t >= '2024-01-01T00:00:00.1234567Z'", "w = '2024-01-01T00:00:00.1234567'",
+        "d > '20240101'", "d = date'20240101'",
+        "w <= timestamp_ntz'2024-01-01 00:00:00.1234567'", "coalesce(w, w) >= '2024-01-01 00:00:00.1234567'",
+        "l = cast(9007199254740992 as double)", "l = 9007199254740992::double", "l in (9007199254740992D)",
+        "i = cast(16777216 as float)", "i = 16777216F", "m = cast(0.1 as double)", "m = 0.1D", "m > double(0.1)",
+        "coalesce(w, w) > timestamp'2024-03-10 03:00:00'", "variant_get(v, '$.a', 'double') = 9007199254740993",
+        "try_variant_get(v, '$.a', 'double') = 9007199254740993", "a.b = 1", "a.b + 0 = 1",
+        "A.B in (0, 3)", "`a.b` = 1",
+        "i = cast(300 as tinyint)", "i = 300Y", "i = cast('44' as int)", "upper(s) = 'C' -- note",
+        "abs(i) = 44 -- a\n -- b",
+        r"s = r'a\b'", r"s = 'a\\b' and upper(s) = 'A\\B'",
+    ],
+)  # fmt: skip
+@pytest.mark.spec("querying.spark-sql")
+def test_literals_have_sparks_types_and_values(spark: Any, new_york: None, values_path: str, text: str) -> None:
+    _assert_same_outcome(spark, values_path, text)
+
+
+@pytest.mark.parametrize("text", [r"s = 'a\b'", r"s = 'a\\b'", r"s like 'a\_b'", r"upper(s) = 'A\B'"])
+@pytest.mark.spec("querying.spark-sql")
+def test_backslashes_without_escapes_are_sparks(spark: Any, values_path: str, text: str) -> None:
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    try:
+        _assert_same_outcome(spark, values_path, text)
+    finally:
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
+@pytest.mark.parametrize("hour", [3, 8, 12])
+@pytest.mark.spec("querying.spark-sql")
+def test_local_times_of_columns_are_of_any_time_zone(spark: Any, new_york: None, values_path: str, hour: int) -> None:
+    moment, w = F.lit(dt.datetime(2024, 1, 1, hour)), F.coalesce("w", "w")
+    for condition in (w > moment, w < moment, F.coalesce("t", moment) > moment, F.coalesce("d", "d") < moment):
+        _assert_same_outcome(spark, values_path, condition)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda: F.col("p-1") > 5, lambda: F.col("`p-1`") == F.col("p"), lambda: F.col("1") == 5,
+        lambda: F.col("p") == F.col("1"),
+        lambda: F.col("b") == F.col("true"), lambda: F.col("not x"), lambda: F.col("d") >= F.col("`2024-01-01`"),
+        lambda: F.col("st")["p-1"] > 5, lambda: F.col("st.`p-1`") > 5, lambda: F.col("st")["2"] == 5,
+    ],
+)  # fmt: skip
+@pytest.mark.spec("querying.spark-sql")
+def test_names_of_columns_are_not_read_as_sql(spark: Any, names_path: str, condition: Callable[[], Column]) -> None:
+    _assert_same_outcome(spark, names_path, condition())
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_names_that_are_not_in_a_column_leave_it_narrowed(spark: Any, names_path: str) -> None:
+    assert str(spark_condition(read(spark, names_path), F.abs("b").isNotNull() & (F.col("p") > 5)).tree) == "p > 5"
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_columns_of_a_condition_are_read_once(spark: Any, values_path: str) -> None:
+    native = spark.read.parquet(values_path)
+    for text in ("abs(i) = 44", "abs(I) = 44 and f > 0"):
+        df = read(spark, values_path, ["I"], text)
+        assert df.collect() == native.where(text).select("I").collect()
+    computed = Computed("event", col("event").variant("$.a", "int"))
+    stored = ["id", "event", "event_id", "x y"]
+    assert columns_read_too(["ID", computed], "upper(Event_Id) = 'A' and id > `x y`", stored) == ["event_id", "x y"]
+    assert columns_read_too(["A"], "abs(a) = 1", ["a", "A"]) == ["a"]
 
 
 @pytest.mark.spec("querying.spark-sql")

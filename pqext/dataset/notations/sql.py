@@ -106,6 +106,11 @@ def value_from_sql(text: str) -> Value:
     return _Reader(text).value()
 
 
+def parsed(text: str) -> Node:
+    """What sqlglot makes of SQL text, before it is mapped. Raises ``ValueError`` for text that cannot be read."""
+    return _Reader(text)._read(lambda node: node)
+
+
 class _Reader:
     """The mapping of one text."""
 

@@ -27,6 +27,12 @@ _CALL = re.compile(r"(<=>|<=|>=|==|!=|[=<>!+\-*/%]|\w+)\(")
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|`(?:[^`]|``)*`", re.S)
 _UNQUOTED_TIME = re.compile(r"(?<![\w'.:-])(\d{4}-\d\d-\d\d)( \d\d:\d\d:\d\d(?:\.\d{1,6})?)?(?![\w':.-])")
 _UNSAFE_NAME = re.compile(r"[()\[\],'\"`]|--|/\*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(
+    "all|and|any|between|case|cast|current_(date|time|timestamp|user)|distinct|div|else|end|escape|exists|false|ilike|in"
+    "|inf|infinity|interval|is|like|localtimestamp|nan|not|null|or|regexp|rlike|some|then|true|try_cast|user|when"
+)
+"""Words of SQL that are no names, or that may be taken for something else."""
 _OPERAND = re.compile(r"(DATE|TIMESTAMP)?'(?:[^'\\]|\\.)*'|[\w.]+", re.S)
 _OPENING, _CLOSING = "([", ")]"
 
@@ -36,17 +42,28 @@ class _NoTextError(ValueError):
 
 
 def column_text(column: Column, names: list[str]) -> str | None:
-    """Return a ``Column`` as SQL text, or None if that cannot be told. ``names`` are those of the frame's columns."""
+    """Return a ``Column`` as SQL text, or None if that cannot be told.
+
+    ``names`` are those of the frame's columns and of the fields within them.
+    """
     if any(_UNSAFE_NAME.search(name) for name in names):
         return None  # Spark prints names without quotes
     is_connect = type(column).__module__.startswith("pyspark.sql.connect")
     try:
         text = _of_connect(column._expr) if is_connect else _with_times(str(column)[len("Column<'") : -len("'>")])
-        if '"' in text or "--" in text or "/*" in text:
+        if '"' in text or "--" in text or "/*" in text or any(_is_mistaken(name, text) for name in names):
             return None
         return _infix(text)
     except (_NoTextError, RecursionError):
         return None
+
+
+def _is_mistaken(name: str, text: str) -> bool:
+    """Whether ``text`` may hold a name that reads as something else without quotes, as ``p-1`` does."""
+    name, text = name.casefold(), text.casefold()
+    if _WORD.fullmatch(name):
+        return re.search(rf"\b{name}\b", text) is not None
+    return _NAME.fullmatch(name) is None and name in text
 
 
 def _with_times(text: str) -> str:

@@ -43,14 +43,18 @@ from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
 from pqext.spark.pushdown.sql_clauses import clauses, with_standard_quotes, without_brackets
+from pqext.spark.pushdown.sql_differences import TIME, differs_in_spark, names_within
 
 _OF_SPARK = re.compile(r"\b(variant_get|try_variant_get|timestamp|timestamp_ltz|interval|size|cardinality)\b", re.I)
 """Names that pqext and Spark do not take in quite the same way."""
-_DOUBLE = re.compile(r"\d\.?[eE]|\d\.?[dDfF]\b")
+_DOUBLE = re.compile(r"\d\.?e|\d\.?[df]\b|\b(double|float|real)\b", re.I)
 """Numbers that are doubles to Spark, which takes others with a point for decimals."""
 _OTHER_TYPE = re.compile(r"\s*([-+.\d].*|t|f|y|n|true|false|yes|no|inf.*|nan)\s*", re.S | re.I)
 """Texts that Spark casts where they are compared with values of another type."""
+_RAW = re.compile(r"\br['\"]", re.I)
+"""Texts in which a backslash is no more than that."""
 _UNKNOWN = ("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNBOUND_SQL_PARAMETER", "PARSE_SYNTAX_ERROR")
+_LITERAL_ERRORS = ("INVALID_TYPED_LITERAL", "INVALID_NUMERIC_LITERAL_RANGE")
 _SLACK = timedelta(hours=2)
 _ANY_ZONE = timedelta(hours=28)
 """PySpark shows instants of a ``Column`` in the time zone of the JVM, which may not be that of the session."""
@@ -78,7 +82,7 @@ def needs_schema(where: Any) -> bool:
     if not is_spark_sql(where):
         return False
     tree = _understood(where)
-    if isinstance(tree, ValueError) or _OF_SPARK.search(where) or with_standard_quotes(where) != where:
+    if isinstance(tree, ValueError) or _OF_SPARK.search(where) or "\\" in where or differs_in_spark(where, []):
         return True
     return not all(map(_is_plain_of_any_type, visitors.leaves(tree)))
 
@@ -89,7 +93,7 @@ def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) ->
     Raises ``ValueError`` for text that neither pqext nor Spark understands, and Spark's error for other mistakes.
     """
     if isinstance(where, Column):
-        text = column_text(where, df.schema.names)
+        text = column_text(where, names_within(df.schema))
         if text is None:
             return SparkCondition(None, where)
         split = _Splitter(df, bounded, is_column=True).split(text)
@@ -97,7 +101,7 @@ def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) ->
     split = _Splitter(df, bounded).split(where)
     if not split.rest:
         return SparkCondition(split.tree, None)
-    rest = F.expr(" AND ".join(f"({clause})" for clause in split.rest))
+    rest = F.expr(" AND ".join(f"({clause}\n)" for clause in split.rest))  # a comment may end the clause
     try:
         _analysed(df, rest)
     except AnalysisException as error:
@@ -109,11 +113,15 @@ def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) ->
 
 def columns_read_too(columns: Sequence[str | Computed], where: str | Column, stored: Sequence[str]) -> list[str]:
     """The ``stored`` columns that a condition may name and that are not among the ``columns`` of a read."""
-    text, names = str(where).casefold(), [one if isinstance(one, str) else one.name for one in columns]
-    used = [name for name in stored if name.casefold() in text]
+    text = str(where).casefold()
+    words = set(re.findall(r"\w+", text))
+    used = [name for name in stored if (fold := name.casefold()) in words or (fold in text and re.search(r"\W", fold))]
     if hidden := [one.name for one in columns if isinstance(one, Computed) and one.name in used]:
         raise ValueError(f"column {hidden[0]!r} is computed, and where= reads the stored one: use another name for it")
-    return [name for name in used if name not in names]
+    folds = [name.casefold() for name in stored]
+    names = [column if isinstance(column, str) else column.name for column in columns]
+    read = {name.casefold() for name in names if folds.count(name.casefold()) == 1}
+    return [name for name in used if name not in names and name.casefold() not in read]
 
 
 @dataclass
@@ -128,11 +136,14 @@ class _Splitter:
     def __init__(self, df: DataFrame, bounded: bool, is_column: bool = False) -> None:
         self.df, self.bounded = df, bounded
         self.timezone = session_timezone(df.sparkSession)
+        self.names = names_within(df.schema)
         self.is_column = is_column
         """Whether the text is that of a ``Column``, which does not tell doubles from decimals."""
         self.slack = _ANY_ZONE if is_column else _SLACK
 
     def split(self, text: str) -> _Split:
+        if "\\" in text and self._has_raw_texts(text) and (self.is_column or self._is_known(text)):
+            return _Split(None, [text], None)
         trees: list[Expression] = []
         rest: list[str] = []
         first: Exception | None = None
@@ -148,6 +159,10 @@ class _Splitter:
             if bound is not None:
                 trees.append(bound)
         return _Split(all_of(trees) if trees else None, rest, first)
+
+    def _has_raw_texts(self, text: str) -> bool:
+        escaped = self.df.sparkSession.conf.get("spark.sql.parser.escapedStringLiterals", "false")
+        return escaped == "true" or _RAW.search(text) is not None
 
     def _tree(self, clause: str) -> Expression | Exception:
         """A clause as an expression on the columns, or why it is none."""
@@ -173,7 +188,7 @@ class _Splitter:
         return '"' not in clause
 
     def _is_plain(self, clause: str, tree: Expression) -> bool:
-        if _OF_SPARK.search(clause):
+        if _OF_SPARK.search(clause) or differs_in_spark(clause, self.names):
             return False
         return all(self._is_plain_leaf(leaf, clause) for leaf in visitors.leaves(tree))
 
@@ -203,6 +218,10 @@ class _Splitter:
         match type:
             case T.LongType() | T.DecimalType():
                 return not isinstance(value, float) or not (self.is_column or _DOUBLE.search(clause))
+            case T.ByteType() | T.ShortType() | T.IntegerType():
+                return not isinstance(value, float) or not _DOUBLE.search(clause)
+            case T.DateType() | T.TimestampType() | T.TimestampNTZType():
+                return not isinstance(value, str) or TIME.fullmatch(value) is not None
             case T.DoubleType() | T.FloatType():
                 most = 1 << (53 if isinstance(type, T.DoubleType) else 24)
                 return isinstance(value, float) or (isinstance(value, int) and abs(value) <= most)
@@ -235,6 +254,8 @@ class _Splitter:
                 if word == "or":
                     return E.any_of(known) if len(known) == len(parts) else None
                 return all_of(known) if known else None
+        if differs_in_spark(text, self.names):
+            return None
         tree = self._tree(text)
         if isinstance(tree, Expression):
             if self._is_plain(text, tree):
@@ -258,8 +279,11 @@ def _understood(text: str) -> Expression | ValueError:
 
 def _is_plain_of_any_type(leaf: Expression) -> bool:
     """Whether pqext evaluates a leaf as Spark does, or raises an error, whatever the types of the columns."""
-    if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.asked_of(leaf)):
+    operands = visitors.asked_of(leaf)
+    if not all(isinstance(operand, E.Column | VariantField) for operand in operands):
         return False
+    if any(isinstance(operand, E.Column) and len(operand.path) > 1 for operand in operands):
+        return False  # a column may have a name with a dot
     match leaf:
         case Comparison(value=value):
             return _is_of_one_type(value)
@@ -278,7 +302,8 @@ def _is_of_one_type(value: Any) -> bool:
 
 def _is_unknown(error: AnalysisException) -> bool:
     """Whether Spark does not understand a text, or has no column or function of a name in it."""
-    return isinstance(error, ParseException) or str(error.getCondition()).startswith(_UNKNOWN)
+    condition = str(error.getCondition())
+    return condition.startswith(_UNKNOWN) or (isinstance(error, ParseException) and condition not in _LITERAL_ERRORS)
 
 
 def _analysed(df: DataFrame, rest: Column) -> None:

@@ -33,6 +33,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.notations.sql import value_from_sql
 from pqext.dataset.notations.sql_dialect import Filter
 from pqext.dataset.notations.sql_literals import COMPARE, SWAPPED
+from pqext.spark.pushdown.sql_differences import TIME
 from pqext.variant.access.targets import target_type
 
 TypeOf = Callable[[E.Column], T.DataType | None]
@@ -87,6 +88,9 @@ def value_bound(
 
 def _is_same_in_variants(field: VariantField, values: tuple[Any, ...]) -> bool:
     literal = _SAME_IN_VARIANTS.get(target_type(field.type))
+    is_double = target_type(field.type) == pa.float64()
+    if is_double and any(isinstance(value, int) and abs(value) > 1 << 53 for value in values):
+        return False  # Spark rounds the integer to a double
     return literal is not None and all(isinstance(value, literal) for value in values)
 
 
@@ -180,8 +184,12 @@ class _Bounds:
         type = self.type_of(column)
         is_wide = isinstance(value, int) and abs(value) > 1 << 24  # it may be compared as a float
         is_collated = isinstance(value, str) and type != T.StringType()
+        if isinstance(value, datetime) and type != T.DateType():
+            return None  # a local time of an hour that occurs twice or never, or of another time zone
         for argument in arguments[1:]:
             other = _literal(argument)
+            if isinstance(other, str) and type != T.StringType():
+                return None  # all of them may be texts to Spark
             if (self.type_of(_column(argument)) != type) if other is None else not isinstance(other, value.__class__):
                 return None
         return None if is_wide or is_collated else column._compare(operator, value) | column.is_null()
@@ -287,6 +295,8 @@ def _local(value: Any) -> datetime:
         return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
+    if TIME.fullmatch(value.strip()) is None:
+        raise ValueError("not the same time to Spark")
     local = datetime.fromisoformat(value.strip())
     if local.tzinfo is not None:
         raise ValueError("a local time is expected")
