@@ -64,11 +64,10 @@ def _differs(node: Any, text: str, dotted: list[str]) -> bool:
             path = ".".join(part.name for part in node.parts).casefold()
             return any(name in path for name in dotted) and len(node.parts) > 1
         case exp.Anonymous():
-            name, argument = str(node.this).lower(), node.expressions[0] if len(node.expressions) == 1 else None
+            name, texts = str(node.this).lower(), [one.this for one in node.expressions if isinstance(one, exp.Literal)]
             if name in NAN:
                 return not _is_alone(node)
-            is_text = isinstance(argument, exp.Literal) and argument.is_string
-            return name in ("date", "timestamp", "timestamptz") and is_text and TIME.fullmatch(argument.this) is None
+            return name in ("date", "timestamp", "timestamptz") and any(TIME.fullmatch(text) is None for text in texts)
     return type(node) in ARITHMETIC and _is_of_literals(node)
 
 
