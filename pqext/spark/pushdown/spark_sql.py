@@ -82,7 +82,7 @@ def needs_schema(where: Any) -> bool:
     if not is_spark_sql(where):
         return False
     tree = _understood(where)
-    if isinstance(tree, ValueError) or _OF_SPARK.search(where) or "\\" in where or differs_in_spark(where, []):
+    if isinstance(tree, ValueError) or _OF_SPARK.search(where) or "\\" in where or differs_in_spark(where):
         return True
     return not all(map(_is_plain_of_any_type, visitors.leaves(tree)))
 
@@ -136,7 +136,6 @@ class _Splitter:
     def __init__(self, df: DataFrame, bounded: bool, is_column: bool = False) -> None:
         self.df, self.bounded = df, bounded
         self.timezone = session_timezone(df.sparkSession)
-        self.names = names_within(df.schema)
         self.is_column = is_column
         """Whether the text is that of a ``Column``, which does not tell doubles from decimals."""
         self.slack = _ANY_ZONE if is_column else _SLACK
@@ -188,7 +187,7 @@ class _Splitter:
         return '"' not in clause
 
     def _is_plain(self, clause: str, tree: Expression) -> bool:
-        if _OF_SPARK.search(clause) or differs_in_spark(clause, self.names):
+        if _OF_SPARK.search(clause) or differs_in_spark(clause):
             return False
         return all(self._is_plain_leaf(leaf, clause) for leaf in visitors.leaves(tree))
 
@@ -254,7 +253,7 @@ class _Splitter:
                 if word == "or":
                     return E.any_of(known) if len(known) == len(parts) else None
                 return all_of(known) if known else None
-        if differs_in_spark(text, self.names):
+        if differs_in_spark(text):
             return None
         tree = self._tree(text)
         if isinstance(tree, Expression):
@@ -279,11 +278,8 @@ def _understood(text: str) -> Expression | ValueError:
 
 def _is_plain_of_any_type(leaf: Expression) -> bool:
     """Whether pqext evaluates a leaf as Spark does, or raises an error, whatever the types of the columns."""
-    operands = visitors.asked_of(leaf)
-    if not all(isinstance(operand, E.Column | VariantField) for operand in operands):
+    if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.asked_of(leaf)):
         return False
-    if any(isinstance(operand, E.Column) and len(operand.path) > 1 for operand in operands):
-        return False  # a column may have a name with a dot
     match leaf:
         case Comparison(value=value):
             return _is_of_one_type(value)

@@ -26,18 +26,17 @@ _BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
 _TIMES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ")
 
 
-def differs_in_spark(text: str, names: list[str]) -> bool:
-    """Whether the text of a condition may mean something else to Spark. ``names`` are all those of the schema.
+def differs_in_spark(text: str) -> bool:
+    """Whether the text of a condition may mean something else to Spark.
 
-    >>> differs_in_spark("n = 0.1 + 0.2", []), differs_in_spark("n + 0.1 = 0.2", [])
+    >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2")
     (True, False)
     """
     try:
         tree = parsed(with_standard_quotes(text))
     except ValueError:
         return False  # pqext does not evaluate it, nor any bound of it
-    dotted = [name.casefold() for name in names if "." in name]
-    return any(_differs(node, text, dotted) for node in tree.walk())
+    return any(_differs(node, text) for node in tree.walk())
 
 
 def names_within(type: T.DataType) -> list[str]:
@@ -52,7 +51,7 @@ def names_within(type: T.DataType) -> list[str]:
     return []
 
 
-def _differs(node: Any, text: str, dotted: list[str]) -> bool:
+def _differs(node: Any, text: str) -> bool:
     match node:
         case exp.Literal(is_string=True):
             return _TIME_OF_PYTHON.search(node.this) is not None
@@ -60,9 +59,6 @@ def _differs(node: Any, text: str, dotted: list[str]) -> bool:
             return _is_of_literals(node) and not _is_same_cast(node, text)
         case exp.Neg():
             return _is_of_literals(node) and not isinstance(node.this, exp.Literal | exp.Cast)
-        case exp.Column() | exp.Dot():
-            path = ".".join(part.name for part in node.parts).casefold()
-            return any(name in path for name in dotted) and len(node.parts) > 1
         case exp.Anonymous():
             name, texts = str(node.this).lower(), [one.this for one in node.expressions if isinstance(one, exp.Literal)]
             if name in NAN:
