@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import sys
+import zlib
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -83,9 +84,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @cache
 def unit(file: str) -> str | None:
-    """What the tests of ``file`` share: the Spark session, fixtures of their module, or nothing."""
+    """What the tests of ``file`` share: one of two Spark sessions, fixtures of their module, or nothing."""
     if file.startswith("tests/spark/"):
-        return "spark"
+        return f"spark {zlib.crc32(file.encode()) % 2}"
     path = Path(__file__).parents[1] / file
     return file if path.is_file() and 'scope="module"' in path.read_text("utf-8") else None
 
