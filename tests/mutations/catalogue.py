@@ -20,6 +20,10 @@ SEEN = FOLDER / "seen"
 KERNELS = (".pyx", ".pxd", ".pxi")
 
 
+Named = tuple[tuple[str, Any], ...]
+"""Definitions of a file, each with its full name after a dot."""
+
+
 @dataclass(frozen=True)
 class Mutation:
     """A change of one definition that breaks ``rule``: ``find`` occurs in it exactly once and becomes ``replace``.
@@ -50,7 +54,7 @@ class Mutation:
         matches = [
             path
             for path in _definitions(self.compiled).get(self.definition.rpartition(".")[2], ())
-            for _ in self._matches(path, _source(path))
+            for _ in self._matches(_source(path), _named(path))
         ]
         if len(matches) != 1:
             raise ValueError(
@@ -61,31 +65,19 @@ class Mutation:
     def applied(self, path: Path, text: str) -> str:
         """Return ``text``, the content of the file at ``path``, with the change."""
         if self.compiled:
-            (span,) = self._matches(path, text)
+            (span,) = self._matches(text, _names_of(path, text))
             return kernel_source.replace(text, span, self.replace)
         module = ast.parse(text)
-        (match,) = self._matches(path, module)
+        (match,) = self._matches(module, _names_of(path, module))
         match.replace(python_source.parse(self.find, self.replace)[1])
         return ast.unparse(module)
 
-    def _matches(self, path: Path, source: ast.Module | str) -> list[Any]:
+    def _matches(self, source: ast.Module | str, named: Named) -> list[Any]:
+        found = [definition for name, definition in named if name.endswith(f".{self.definition}")]
         if isinstance(source, str):
-            return [
-                span
-                for definition in kernel_source.definitions(source)
-                if self._is_of(path, definition.name)
-                for span in kernel_source.matches(source, definition, self.find)
-            ]
+            return [span for definition in found for span in kernel_source.matches(source, definition, self.find)]
         pattern, _ = python_source.parse(self.find, self.replace)
-        return [
-            match
-            for definition in python_source.definitions(source)
-            if self._is_of(path, definition.name)
-            for match in python_source.matches(definition, pattern)
-        ]
-
-    def _is_of(self, path: Path, name: str) -> bool:
-        return f".{dotted_name(path, name)}".endswith(f".{self.definition}")
+        return [match for definition in found for match in python_source.matches(definition, pattern)]
 
 
 def dotted_name(path: Path, name: str) -> str:
@@ -100,15 +92,24 @@ def _source(path: Path) -> ast.Module | str:
 
 
 @cache
+def _named(path: Path) -> Named:
+    """The definitions of a file of the package."""
+    return _names_of(path, _source(path))
+
+
+def _names_of(path: Path, source: ast.Module | str) -> Named:
+    found = kernel_source.definitions(source) if isinstance(source, str) else python_source.definitions(source)
+    return tuple((f".{dotted_name(path, definition.name)}", definition) for definition in found)
+
+
+@cache
 def _definitions(compiled: bool) -> dict[str, list[Path]]:
     """The files of the package that define a name, by the name without its prefix."""
     files: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(file.relative_to(ROOT) for file in (ROOT / "pqext").rglob("*")):
         if "build" in path.parts or path.suffix not in (KERNELS if compiled else (".py",)):
             continue
-        source = _source(path)
-        found = kernel_source.definitions(source) if isinstance(source, str) else python_source.definitions(source)
-        for name in sorted({definition.name.rpartition(".")[2] for definition in found}):
+        for name in sorted({definition.name.rpartition(".")[2] for _, definition in _named(path)}):
             files[name].append(path)
     return files
 

@@ -97,29 +97,35 @@ def matches(definition: Definition, pattern: ast.expr | list[ast.stmt]) -> Itera
     if isinstance(pattern, ast.expr):
         yield from _matching_expressions(statement, pattern)
     elif pattern:
-        if [ast.dump(statement)] == [ast.dump(item) for item in pattern]:
+        if _is_same([statement], pattern):
             yield Match(definition.block, slice(definition.index, definition.index + 1))
         yield from _matching_statements(statement, pattern)
 
 
 def _matching_expressions(root: ast.AST, pattern: ast.expr) -> Iterator[Match]:
-    target = ast.dump(pattern)
     for parent in ast.walk(root):
         for field, value in ast.iter_fields(parent):
             container, keys = (value, range(len(value))) if isinstance(value, list) else (vars(parent), [field])
             for key in keys:
-                if type(container[key]) is type(pattern) and ast.dump(container[key]) == target:
+                if _is_same(container[key], pattern):
                     yield Match(container, key)
 
 
 def _matching_statements(root: ast.AST, pattern: list[ast.stmt]) -> Iterator[Match]:
-    target = [ast.dump(statement) for statement in pattern]
     for parent in ast.walk(root):
         for value in vars(parent).values():
             if isinstance(value, list):
                 for start in range(len(value) - len(pattern) + 1):
-                    if all(
-                        type(value[start + n]) is type(pattern[n]) and ast.dump(value[start + n]) == target[n]
-                        for n in range(len(pattern))
-                    ):
+                    if all(_is_same(value[start + n], pattern[n]) for n in range(len(pattern))):
                         yield Match(value, slice(start, start + len(pattern)))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two nodes, lists of nodes, or values of fields are the same code."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, ast.AST):
+        return all(_is_same(getattr(one, name, None), getattr(other, name, None)) for name in one._fields)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other)
