@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from pqext.cli import app
 from pqext.cli.app import COMMANDS
 from pqext.cli.files import describe
 from pqext.cli.reader_options import Reading
+from pqext.cli.standard_input import stored
 from pqext.core.base.errors import EncryptionError, LimitError, UnsupportedError, VariantError
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
@@ -34,6 +36,14 @@ KEY, OTHER = b"0123456789abcdef", b"fedcba9876543210"
 
 def run(*arguments: object, input: bytes | None = None) -> Result:
     return CliRunner().invoke(app, list(map(str, arguments)), input=input, env={"COLUMNS": "300"})
+
+
+@pytest.fixture
+def unread_input() -> Iterator[None]:
+    """Standard input that no command of this process has read."""
+    stored.cache_clear()
+    yield
+    stored.cache_clear()
 
 
 def rows_of(result: Result) -> list[Any]:
@@ -165,37 +175,51 @@ def test_encrypted_files_are_read_with_the_keys_of_a_file(tmp_path: Path) -> Non
      ["verify", "-"], ["verify", "-", "--format", "json"]],
     ids=" ".join,
 )  # fmt: skip
+@pytest.mark.usefixtures("unread_input")
 def test_standard_input_is_named_in_messages_instead_of_its_copy(arguments: list[str], tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1]}), tmp_path / "in.parquet")
     data = (tmp_path / "in.parquet").read_bytes()
     for content, status in ((data, 0), (data[:-5], 1)):
-        done = subprocess.run([sys.executable, "-m", "pqext", *arguments], input=content, capture_output=True)
-        assert done.returncode == status
-        assert "standard input" in " ".join((done.stdout + done.stderr).decode().split())
-        assert b"/pqext-" not in done.stdout + done.stderr
+        stored.cache_clear()
+        done = run(*arguments, input=content)
+        assert done.exit_code == status
+        text = done.output + (describe(done.exception) if isinstance(done.exception, Exception) else "")
+        assert "standard input" in " ".join(text.split())
+        assert "/pqext-" not in text
 
 
 @pytest.mark.parametrize(
     "arguments",
     [["query", "-"], ["head", "-"], ["count", "-"], ["schema", "-"], ["inspect", "-"], ["verify", "-"],
-     ["metrics", "-", "--format", "delta"], ["convert", "-", "OUT"], ["convert", "-", "OUT", "--from", "parquet"],
+     ["metrics", "-", "--format", "delta"], ["convert", "-", "OUT", "--from", "parquet"],
      ["reshred", "-", "OUT"], ["unshred", "-", "OUT"], ["repair", "-", "OUT"], ["recover", "-", "-o", "OUT"],
      ["rewrite-footer", "-", "-o", "OUT"], ["map", "-", "-o", "OUT.html"]],
     ids=" ".join,
 )  # fmt: skip
+@pytest.mark.usefixtures("unread_input")
 def test_standard_input_is_read_by_every_command(arguments: list[str], tmp_path: Path) -> None:
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
     points = pqext.geo.from_points([1.0, 2.0], [3.0, 4.0])
     table = pa.table({"g": points, "v": variant.parse_json(['{"a": 1}', "2"])})
     pqext.write_table(table, path, geometry={"g": "OGC:CRS84"}, shredding={"v": "a INT"})
-    program = "from pqext.cli import main, standard_input as s\nmain()"
-    called = [one.replace("OUT", str(out)) for one in arguments]
-    piped = subprocess.run([sys.executable, "-c", program, *called], input=path.read_bytes(), capture_output=True)
-    assert piped.returncode == 0, piped.stderr
+    piped = run(*(one.replace("OUT", str(out)) for one in arguments), input=path.read_bytes())
+    assert piped.exit_code == 0, piped.exception
     if "OUT" in arguments:
         assert pqext.read_table(out).num_rows == 2
     elif arguments[0] in ("query", "head", "count", "metrics"):
-        assert piped.stdout.decode().split() == run(*[path if one == "-" else one for one in arguments]).stdout.split()
+        assert piped.stdout.split() == run(*[path if one == "-" else one for one in arguments]).stdout.split()
+
+
+def test_process_reads_its_standard_input(tmp_path: Path) -> None:
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"n": [1]}), path)
+    data, command = path.read_bytes(), [sys.executable, "-m", "pqext"]
+    failed = subprocess.run([*command, "query", "-"], input=data[:-5], capture_output=True)
+    assert failed.returncode == 1
+    assert b"standard input" in failed.stderr
+    assert b"/pqext-" not in failed.stderr
+    subprocess.run([*command, "convert", "-", out], input=data, check=True)
+    assert pqext.read_table(out).to_pylist() == [{"n": 1}]
 
 
 def test_strings_that_are_not_utf8_are_read_as_the_option_says(tmp_path: Path) -> None:
