@@ -42,7 +42,7 @@ def test_decimals_of_every_physical_type_are_found(precision: int, as_integer: b
         assert "column d was read as optional FIXED_LEN_BYTE_ARRAY(" in report.notes[0]
 
 
-@pytest.mark.parametrize("rows", [20_000, 20_050])
+@pytest.mark.parametrize("rows", [10_000, 10_050])
 @pytest.mark.spec("recovery.forms")
 def test_many_pages_of_numbers_before_decimals_hide_no_form_of_these(rows: int) -> None:
     """The first pages fit many small row groups with the decimals as INT64, behind which nothing fits."""
@@ -60,7 +60,7 @@ def said(report: Recovery) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("as_integer", [False, True])
 @pytest.mark.parametrize("precision", [8, 9, 17, 18])
-@pytest.mark.parametrize("first", [1, 101, 30_000])
+@pytest.mark.parametrize("first", [1, pytest.param(101, marks=pytest.mark.slow), 30_000])
 @pytest.mark.spec("recovery.forms.twins")
 def test_decimals_of_as_many_bytes_in_another_order_are_told_apart(
     precision: int, as_integer: bool, first: int

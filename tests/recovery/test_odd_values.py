@@ -43,11 +43,21 @@ def less_nulls(header: DataPageHeaderV2) -> None:
 
 @pytest.mark.parametrize("column", range(TABLE.num_columns))
 @pytest.mark.parametrize("change", [minus_rows, less_rows, more_rows, minus_nulls, less_nulls])
-@pytest.mark.parametrize("made_by", [by_pqext, by_pyarrow])
 @pytest.mark.parametrize(
-    ("table", "options"),
-    [(TABLE, "checksums"), (TABLE, "no checksums"), (TABLE, "no dictionary"), (DOCUMENTS, "checksums")],
-    ids=["checksums", "no checksums", "no dictionary", "json"],
+    ("made_by", "table", "options"),
+    [
+        pytest.param(made_by, table, options, id=f"{name} of {made_by.__name__}", marks=[pytest.mark.slow] * is_slow)
+        for made_by, name, table, options, is_slow in (
+            (by_pqext, "checksums", TABLE, "checksums", False),
+            (by_pqext, "no checksums", TABLE, "no checksums", False),
+            (by_pqext, "no dictionary", TABLE, "no dictionary", True),
+            (by_pqext, "json", DOCUMENTS, "checksums", False),
+            (by_pyarrow, "checksums", TABLE, "checksums", False),
+            (by_pyarrow, "no checksums", TABLE, "no checksums", True),
+            (by_pyarrow, "no dictionary", TABLE, "no dictionary", False),
+            (by_pyarrow, "json", DOCUMENTS, "checksums", True),
+        )
+    ],
 )
 @pytest.mark.spec("recovery.counts")
 def test_pages_whose_headers_count_wrongly_are_written_anew(
