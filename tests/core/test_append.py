@@ -262,7 +262,7 @@ def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -
     rows, size = pqext.read_table(path).to_pylist(), path.stat().st_size
     _append(path, SECOND)
     whole, found = path.read_bytes(), set()
-    for stop in range(size + 1, len(whole), 3):
+    for stop in [*range(size + 1, size + 40, 3), *range(size + 40, len(whole), 17)]:
         path.write_bytes(whole[:stop])
         found.add(pqext.open(path, recover=True).num_rows)
     assert found == {len(rows)}
@@ -282,7 +282,7 @@ def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: Footer
     size = path.stat().st_size
     _append(path, SECOND)
     whole = path.read_bytes()
-    for stop in [*range(size + 1, size + 40), *range(size + 40, len(whole), 50)]:
+    for stop in [*range(size + 1, size + 40, 3), *range(size + 40, len(whole), 97)]:
         path.write_bytes(whole[:stop])
         with pqext.open(path, recover=True) as file:
             assert file.read()["a"].to_pylist() == FIRST["a"].to_pylist()
@@ -532,7 +532,7 @@ def check_killed(folder: Path, times: int, seed: int) -> None:
 @pytest.mark.spec("recovery.append")
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_an_append_that_is_killed_costs_no_row_that_was_there(tmp_path: Path) -> None:
-    check_killed(tmp_path, 4, 1)
+    check_killed(tmp_path, 2, 1)
 
 
 @pytest.mark.slow

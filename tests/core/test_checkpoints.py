@@ -320,7 +320,7 @@ def check_killed(folder: Path, times: int, seed: int) -> None:
 @pytest.mark.spec("recovery.checkpoint.open")
 @pytest.mark.skipif(os.name == "nt", reason="needs SIGKILL")
 def test_a_killed_writer_leaves_all_before_its_last_checkpoint(tmp_path: Path) -> None:
-    check_killed(tmp_path, 4, 1)
+    check_killed(tmp_path, 2, 1)
 
 
 @pytest.mark.slow

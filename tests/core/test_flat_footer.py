@@ -17,7 +17,7 @@ import pytest
 from core.strategies import shown, tables
 from core.test_footer import everything
 from core.test_thrift import structs
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pqext
@@ -33,6 +33,7 @@ from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.options.footer_format import FORMS, FooterForm
 from reference import flat_footer as slowly
 from reference.compact import Reader
+from reference.effort import share
 
 SMALL = pa.table(
     {
@@ -89,6 +90,7 @@ def footers(draw: st.DrawFn) -> FileMetaData:
 
 
 @pytest.mark.spec("extension.flatbuffers.equal")
+@settings(max_examples=share(0.5))
 @given(footers())
 def test_any_footer_says_the_same_in_both_forms(footer: FileMetaData) -> None:
     serialised = encode(footer)
@@ -107,6 +109,7 @@ def test_a_footer_is_framed_and_built_as_its_description_says(table: pa.Table) -
 
 
 @pytest.mark.spec("extension.flatbuffers.alone")
+@settings(max_examples=share(0.5))
 @given(tables(width=(1, 4)))
 def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> None:
     file = written(table, "flatbuffers")

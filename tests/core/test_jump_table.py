@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from core.strategies import shown, tables
 from core.test_footer import everything
-from hypothesis import given
+from hypothesis import given, settings
 
 import pqext
 from pqext.core.base.errors import ParquetError
@@ -28,6 +28,7 @@ from pqext.core.format.extension.structure import append_extension
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.schema.nodes import SchemaNode
 from reference import jump_table as slowly
+from reference.effort import share, some
 
 ROWS = 12
 SMALL = pa.table(
@@ -79,6 +80,7 @@ def nodes(node: SchemaNode) -> list[Any]:
 
 
 @pytest.mark.spec("extension.jump-table")
+@settings(max_examples=share(0.5))
 @given(tables(width=(1, 5)))
 def test_a_table_is_as_its_description_says(table: pa.Table) -> None:
     footer = footer_of(written(table))
@@ -97,6 +99,7 @@ def test_tables_of_many_blocks_are_as_their_description_says() -> None:
 
 
 @pytest.mark.spec("extension.jump-table.equal")
+@settings(max_examples=share(0.5))
 @given(tables(width=(1, 5)))
 def test_every_fact_is_the_same_with_a_table_and_without(table: pa.Table) -> None:
     file = written(table)
@@ -192,7 +195,7 @@ def test_footer_is_read_whole_after_a_quarter_of_it_by_the_table() -> None:
 
 @pytest.mark.spec("extension.jump-table.little")
 def test_the_structures_of_a_column_are_fetched_together() -> None:
-    file = wide(3000, row_group_rows=1)
+    file = wide(1000, row_group_rows=1)
     with pqext.open(file) as opened:
         leaf = opened.schema.find("column 7")
         assert leaf is not None
@@ -221,14 +224,13 @@ def test_each_byte_of_a_table_may_be_damaged() -> None:
     start = len(footer) - 29 - _size(footer)
     told = 0
     for at in range(start, len(footer) - 1):
-        for flip in (1, 128, 255):
-            damaged = bytearray(footer)
-            damaged[at] ^= flip
-            for name in ("text", "deep"):
-                values, warned = outcome(with_footer(file, bytes(damaged)), name)
-                assert values == SMALL[name].to_pylist()
-                told += warned
-    assert told > 1000
+        damaged = bytearray(footer)
+        damaged[at] ^= (1, 128, 255)[at % 3]
+        name = ("text", "deep")[at % 2]
+        values, warned = outcome(with_footer(file, bytes(damaged)), name)
+        assert values == SMALL[name].to_pylist()
+        told += warned
+    assert told > (len(footer) - start) / 4
 
 
 @pytest.mark.spec("extension.jump-table.checked")
@@ -238,7 +240,8 @@ def test_a_table_may_be_cut_anywhere() -> None:
     thrift = footer_of(written(SMALL, footer="thrift"))
     extension = footer[-1 - FRAME_BYTES - _size(footer) : -1]
     for at in range(len(extension)):
-        for part in (extension[:at], extension[at:], frame(extension[at:-FRAME_BYTES], JUMP_TABLE)):
+        parts = (extension[:at], extension[at:], frame(extension[at:-FRAME_BYTES], JUMP_TABLE))
+        for part in parts if at < 40 or at > len(extension) - 40 else parts[at % 3 : at % 3 + 1]:
             values, _ = outcome(with_footer(file, append_extension(thrift, part)), "last")
             assert values == SMALL["last"].to_pylist()
 
@@ -250,16 +253,17 @@ def test_what_is_read_of_a_damaged_footer_is_checked() -> None:
     thrift_bytes = slowly.split(footer)[0]["thrift_bytes"]
     right = SMALL["number"].to_pylist()
     errors = 0
-    for at in range(thrift_bytes):
+    positions = some(range(thrift_bytes), 3)
+    for at in positions:
         damaged = bytearray(footer)
-        damaged[at] ^= 1 << at % 8
+        damaged[at] ^= 1 << at // 3 % 8
         found = outcome(with_footer(file, bytes(damaged)), "number")
         if isinstance(found, Exception):
             errors += 1
         elif found[0] != right:  # it is what reading without a table gives too, which knows no checksum
             assert found[1]
             assert outcome(with_footer(file, bytes(damaged[:thrift_bytes]) + b"\0"), "number")[0] == found[0]
-    assert 0 < errors < thrift_bytes
+    assert 0 < errors < len(positions)
 
 
 @pytest.mark.spec("extension.jump-table.checked")
@@ -426,7 +430,7 @@ def test_tables_that_lie_end_in_values_or_typed_errors() -> None:
     generator = np.random.default_rng(5)
     pool = [0, 1, 2, len(thrift), len(thrift) + 1, (1 << 31) - 1, (1 << 32) - 1]
     seen: set[type] = set()
-    for step in range(180):
+    for step in range(90):
         numbers = np.frombuffer(sections, "<u4").copy()
         told = dict(root)
         value = int(generator.choice(pool)) if step % 2 else int(generator.integers(0, len(thrift)))
