@@ -316,10 +316,9 @@ def test_csv_whose_rows_are_too_long_is_refused_and_the_process_ends_by_itself(t
     """A thread that still read ahead while the interpreter ended aborted the process."""
     path = tmp_path / "in.csv"
     path.write_bytes(b'a,b\n1,"' + b"x\n" * (20 << 20))
-    for _ in range(2):
-        done = subprocess.run([*COMMAND, str(path), str(tmp_path / "out.parquet")], capture_output=True, text=True)
-        assert done.returncode == 1
-        assert "a row is longer than" in " ".join(done.stderr.split())
+    done = subprocess.run([*COMMAND, str(path), str(tmp_path / "out.parquet")], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "a row is longer than" in " ".join(done.stderr.split())
     assert os.listdir(tmp_path) == ["in.csv"]
 
 

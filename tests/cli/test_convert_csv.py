@@ -71,7 +71,9 @@ def test_integers_beyond_int64_after_the_first_block_are_exact(
     assert {p.name for p in path.parent.iterdir()} <= {"in.csv", "more.csv", "out.parquet"}
 
 
-@pytest.mark.parametrize(("value", "type"), [(BIG, "DECIMAL(38,0)"), (10**40, "STRING")])
+@pytest.mark.parametrize(
+    ("value", "type"), [(BIG, "DECIMAL(38,0)"), pytest.param(10**40, "STRING", marks=pytest.mark.slow)]
+)
 def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path, value: int, type: str) -> None:
     text = "id\n" + "123456789012345\n" * (csv_input.BLOCK_BYTES // 8) + f"{value}\n"
     command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--from", "csv"]

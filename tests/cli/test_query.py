@@ -103,15 +103,12 @@ def test_the_rows_are_those_of_duckdb_in_every_form(plain: Path, tmp_path: Path,
 
 def test_standard_output_has_every_form(plain: Path) -> None:
     expected = pl.read_parquet(plain).filter(pl.col("id") < 30)
-    for form, read in (
-        ("parquet", lambda data: pl.from_arrow(pq.read_table(io.BytesIO(data)))),
-        ("arrow", lambda data: pl.from_arrow(pa.ipc.open_stream(data).read_all())),
-    ):
-        done = subprocess.run(
-            [*MAIN, "query", str(plain), "--where", "id < 30", "--format", form], capture_output=True, check=True
-        )
-        assert read(done.stdout).equals(expected)
-        assert done.stderr == b""
+    arguments = ["query", str(plain), "--where", "id < 30", "--format"]
+    done = subprocess.run([*MAIN, *arguments, "parquet"], capture_output=True, check=True)
+    assert expected.equals(pl.from_arrow(pq.read_table(io.BytesIO(done.stdout))))
+    assert done.stderr == b""
+    streamed = run(*arguments, "arrow").stdout_bytes
+    assert expected.equals(pl.from_arrow(pa.ipc.open_stream(streamed).read_all()))
 
 
 def test_every_text_format_has_the_texts_of_duckdb(plain: Path, tmp_path: Path) -> None:
@@ -215,9 +212,9 @@ def test_a_value_within_a_variant_stands_beside_all_columns(special: Path) -> No
     found = run("head", special, "-s", "* exclude (event, geom), event:$.n::int", "-n", 1, "--json")
     assert json.loads(found.output)["event.n"] == 0
     names = [f"c{number}" for number in range(50_000)]
-    started = time.monotonic()
+    started = time.process_time()
     assert selection("*", lambda: names) == names
-    assert time.monotonic() - started < 5  # a comparison of each with each takes half a minute
+    assert time.process_time() - started < 5  # a comparison of each with each takes half a minute
 
 
 def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import geo, variant
@@ -23,6 +23,7 @@ from pqext.dataset.kernels.row_text import RowText, TextKind
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.presentation.row_text import csv_heading, csv_lines, json_lines, texts
 from pqext.variant.conversion.arrow import from_arrow
+from reference.effort import share
 
 
 def csv_of(table: pa.Table) -> list[list[str]]:
@@ -103,6 +104,7 @@ def array_of(kind: pa.DataType, values: list[Any]) -> pa.Array:
 
 
 @pytest.mark.parametrize("name", STORED)
+@settings(max_examples=share(0.4))
 @given(data=st.data())
 def test_value_has_the_text_of_duckdb_in_every_format(name: str, data: st.DataObject) -> None:
     kind, strategy = STORED[name]
@@ -172,6 +174,7 @@ VARIANTS = ("bool", "int8", "int64", "whole decimal", "date", "microseconds", "i
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("is_shredded", [False, True])
+@settings(max_examples=share(0.4))
 @given(data=st.data())
 def test_value_within_a_variant_has_the_text_of_its_column(
     name: str, is_shredded: bool, data: st.DataObject

@@ -117,7 +117,7 @@ def test_an_empty_query_is_disjoint_from_every_row_and_equals_what_is_empty(edge
 
 
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.geography", "geo.predicates.geography")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 24))])
 def test_columns_on_the_globe(seed: int) -> None:
     random = np.random.default_rng(seed)
     edges = ["spherical", ELLIPSOIDAL[seed // 2 % 4]][seed % 2]
@@ -140,7 +140,7 @@ def test_columns_on_the_globe(seed: int) -> None:
 
 
 @pytest.mark.spec("geo.pruning.dwithin", "geo.predicates.dwithin")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 12))])
 def test_distances_on_the_globe(seed: int) -> None:
     random = np.random.default_rng(100 + seed)
     edges = ["spherical", "karney"][seed % 2]

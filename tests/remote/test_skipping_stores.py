@@ -24,7 +24,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "_SETTLED_REMOTE_MS", 0)
 
 
-@pytest.mark.parametrize("kind", ["url", "pyarrow", "obstore", "memory"])
+@pytest.mark.parametrize("kind", ["url", pytest.param("pyarrow", marks=pytest.mark.slow), "obstore", "memory"])
 def test_a_store_lives_beside_its_table(request: pytest.FixtureRequest, kind: str) -> None:
     options: dict[str, Any]
     if kind == "memory":

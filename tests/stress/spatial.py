@@ -16,7 +16,7 @@ import pqext
 from pqext import col, geo
 from pqext.geo.predicates.boxes import OPERATIONS
 
-PLANAR_ROWS, GLOBE_ROWS = 6000, 2000
+PLANAR_ROWS, GLOBE_ROWS = 3000, 1500
 RELATIONS = sorted(set(OPERATIONS) - {"dwithin"})
 
 

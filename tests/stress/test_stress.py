@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).with_name("run.py")
 def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(part: str, tmp_path: Path) -> None:
     if part == "spark_functions":
         pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
-    arguments = ["--minutes", "0.03", "--threads", "2,8", "--cases", "30", part]
+    arguments = ["--minutes", "0.01", "--threads", "2,8", "--cases", "12", part]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=300
     )
