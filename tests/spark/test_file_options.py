@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
+from spark.sessions import one_query
 from spark.test_settings import settings
 
 import pqext
@@ -39,6 +40,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(df: Any) -> tuple[list[tuple[str, str]], list[str]]:
     return df.dtypes, sorted(map(str, df.collect()))
+
+
+def rows_of_each(*frames: Any) -> list[tuple[list[tuple[str, str]], list[str]]]:
+    """The same of each frame, by one query."""
+    one_by_one = one_query(*(frame.select(F.struct("*").alias("row")) for frame in frames))
+    return [(df.dtypes, sorted(str(row.row) for row in found)) for df, found in zip(frames, one_by_one, strict=True)]
 
 
 def frames(spark: Any, path: Any, engines: tuple[str, ...] = ("python", "native"), **options: Any) -> Iterator[Any]:
@@ -76,7 +83,7 @@ def test_files_are_chosen_as_spark_chooses_them(
 ) -> None:
     options = {name: str(folder) if name == "base_path" else value for name, value in options.items()}
     with settings(spark, **{"spark.sql.session.timeZone": "UTC"}):
-        theirs, *ours = [rows(df) for df in frames(spark, folder / path, **options)]
+        theirs, *ours = rows_of_each(*frames(spark, folder / path, **options))
     assert ours == [theirs] * len(ours)
     assert len(theirs[1]) == len(ids)
     assert all(f"id={number}," in row for number, row in zip(ids, theirs[1], strict=True))

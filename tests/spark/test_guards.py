@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections.abc import Iterator
 from decimal import Decimal, localcontext
+from itertools import zip_longest
 from typing import Any
 
 import pytest
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from spark.sessions import INTERPRETED
+from spark.test_settings import settings
 
 from pqext.spark.pushdown.guards import OPERATORS, is_widened, leaf_guard, list_guard, spark_literal
 
@@ -45,27 +50,34 @@ CASES: list[tuple[str, str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("leaf", "requested", "literals"), CASES, ids=[f"{leaf} as {as_}" for leaf, as_, _ in CASES])
-def test_no_row_that_matches_fails_its_guard(spark: Any, leaf: str, requested: str, literals: list[Any]) -> None:
+def guards(leaf: str, requested: str, literals: list[Any]) -> Iterator[tuple[str, Column, Column]]:
+    """Each guard of a case, with its name before it and what it guards after it."""
     type, wanted = (T._parse_datatype_string(name) for name in (leaf, requested))
-    df = spark.createDataFrame([(value,) for value in [*LEAVES[leaf], None]], T.StructType([T.StructField("x", type)]))
-    conditions = []
+    x = F.col(f"`{leaf}`")
     for literal in literals:
         for op, compare in OPERATORS.items():
-            guard = leaf_guard(F.col("x"), type, wanted, op, literal)
+            guard = leaf_guard(x, type, wanted, op, literal)
             if guard is not None:
-                conditions.append(
-                    (f"{op} {literal!r}", guard, compare(F.col("x").cast(wanted), spark_literal(literal)))
-                )
-    guard = list_guard(F.col("x"), type, wanted, literals)
+                yield f"{op} {literal!r}", guard, compare(x.cast(wanted), spark_literal(literal))
+    guard = list_guard(x, type, wanted, literals)
     if guard is not None:
-        conditions.append(("isin", guard, F.col("x").cast(wanted).isin([spark_literal(value) for value in literals])))
-    assert conditions
-    pairs = [F.struct(guard.alias("guard"), exact.alias("exact")) for _, guard, exact in conditions]
-    for row in df.select("x", *pairs).collect():
-        for (name, _, _), (guarded, exact) in zip(conditions, row[1:], strict=True):
-            assert guarded is True or exact is not True, f"{row[0]!r} {name}"
-            assert (guarded is None) == (exact is None), f"{row[0]!r} {name}"
+        yield "isin", guard, x.cast(wanted).isin([spark_literal(value) for value in literals])
+
+
+def test_no_row_that_matches_fails_its_guard(spark: Any) -> None:
+    fields = [T.StructField(leaf, T._parse_datatype_string(leaf)) for leaf in LEAVES]
+    rows = [*zip_longest(*LEAVES.values()), (None,) * len(LEAVES)]
+    cases = {(leaf, requested): [*guards(leaf, requested, literals)] for leaf, requested, literals in CASES}
+    assert all(cases.values())
+    conditions = [(leaf, requested, *one) for (leaf, requested), every in cases.items() for one in every]
+    pairs = [F.struct(guard.alias("guard"), exact.alias("exact")) for *_, guard, exact in conditions]
+    with settings(spark, **INTERPRETED):
+        found = spark.createDataFrame(rows, T.StructType(fields)).select(F.array(*pairs)).collect()
+    for row, (truths,) in zip(rows, found, strict=True):
+        values = dict(zip(LEAVES, row, strict=True))
+        for (leaf, requested, name, *_), (guarded, exact) in zip(conditions, truths, strict=True):
+            assert guarded is True or exact is not True, f"{values[leaf]!r} as {requested} {name}"
+            assert (guarded is None) == (exact is None), f"{values[leaf]!r} as {requested} {name}"
 
 
 @pytest.mark.parametrize(

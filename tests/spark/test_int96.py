@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from spark.sessions import by_conditions, ids
 
 import pqext
 from pqext import col
@@ -111,13 +111,6 @@ def new_york(spark: Any) -> Iterator[None]:
     spark.conf.set(setting, before)
 
 
-def ids(*frames: Any) -> list[list[int]]:
-    """The sorted ``id`` of each frame, by one query."""
-    marked = [frame.select(F.lit(number).alias("frame"), "id") for number, frame in enumerate(frames)]
-    rows = reduce(lambda first, second: first.union(second), marked).toArrow().to_pylist()
-    return [sorted(row["id"] for row in rows if row["frame"] == number) for number in range(len(frames))]
-
-
 @pytest.mark.spec("logical.int96.unit")
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_conditions_on_int96_select_the_rows_that_spark_selects(
@@ -131,13 +124,13 @@ def test_conditions_on_int96_select_the_rows_that_spark_selects(
     conditions = [*TEXTS, *columns]
     theirs = spark.read.parquet(by_spark)
     frame = read(spark, by_spark, engine=engine)
-    expected = ids(*(theirs.where(condition) for condition in conditions))
+    expected = by_conditions(theirs, conditions)
     assert sum(map(bool, expected)) == len(conditions)
-    assert ids(*(read(spark, by_spark, where=condition, engine=engine) for condition in conditions)) == expected
     some = conditions[::4]
-    assert ids(*(where(frame, condition) for condition in some)) == expected[::4]
-    assert ids(*(where(theirs, condition) for condition in some)) == expected[::4]
-    assert ids(*(read(spark, by_spark, ["id"], where=condition, engine=engine) for condition in some)) == expected[::4]
+    frames = [read(spark, by_spark, where=condition, engine=engine) for condition in conditions]
+    frames += [where(one, condition) for one in (frame, theirs) for condition in some]
+    frames += [read(spark, by_spark, ["id"], where=condition, engine=engine) for condition in some]
+    assert ids(*frames) == expected + expected[::4] * 3
 
 
 @pytest.mark.spec("logical.int96.unit")
@@ -154,9 +147,10 @@ def test_expressions_compare_int96_with_instants_and_with_local_times_of_utc(
         (col("at") == pa.scalar(local), same), (col("at") == "2024-01-01T15:00:00", same),
         (col(["s", "at"]) == local, same),
     ]  # fmt: skip
-    for engine in ("python", "auto"):
-        selected = [read(spark, by_spark, where=expression, engine=engine) for expression, _ in cases]
-        assert ids(*selected) == ids(*(theirs.where(text) for _, text in cases))
+    engines: Any = ("python", "auto")
+    selected = [read(spark, by_spark, where=one, engine=engine) for engine in engines for one, _ in cases]
+    expected = by_conditions(theirs, [text for _, text in cases])
+    assert ids(*selected) == expected * 2
     counted = query(spark, by_spark, {"n": "count", "last": ("max", "at")}, where=col("at") <= MOMENT)
     assert counted.collect() == theirs.where(f"not {after}").selectExpr("count(*) n", "max(at) last").collect()
 

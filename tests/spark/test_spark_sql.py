@@ -15,6 +15,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from spark.sessions import INTERPRETED, by_conditions, ids
+from spark.test_settings import settings
 
 import pqext
 from pqext import col
@@ -80,10 +82,6 @@ def new_york(spark: Any) -> Iterator[None]:
     spark.conf.unset("spark.sql.session.timeZone")
 
 
-def _ids(df: Any) -> list[int]:
-    return sorted(row[0] for row in df.select("id").collect())
-
-
 PATTERNS = [
     (r"a\_b", "\\"), ("a_b", "\\"), (r"a\%b", "\\"), (r"a\\b", "\\"), (r"%\_%", "\\"), (r"\_", "\\"), ("%", "\\"),
     ("a!_b", "!"), ("a!!%", "!"), (r"a\_b", "!"), (r"a\b", "!"), ("a%", "\\"), ("", "\\"), ("_", "\\"),
@@ -118,8 +116,7 @@ def test_an_escaped_wildcard_is_read_and_pruned_as_text(spark: Any, path: str, t
     texts = table["s"].to_pylist()
     expected = [row for row, text in enumerate(texts) if text == "a_b"]
     given: list[Any] = [r"s like 'a\_b'", "s like 'a!_b' escape '!'", col("s").like(r"a\_b"), F.col("s").like(r"a\_b")]
-    for question in given:
-        assert _ids(read(spark, path, where=question)) == expected
+    assert ids(*(read(spark, path, where=question) for question in given)) == [expected] * len(given)
     for question in (r"s not like 'a\_%'", ~col("s").like(r"a\_%")):
         found = [row for row, text in enumerate(texts) if text is not None and not text.startswith("a_")]
         assert pqext.read_table(path, ["id"], question)["id"].to_pylist() == found
@@ -181,17 +178,13 @@ def test_hundreds_of_conditions_select_the_rows_of_sparks_filter(
     df = read(spark, path)
     conditions = _conditions()
     assert len(conditions) > 240
-    native = spark.read.parquet(path)
-    truths = []
-    for start in range(0, len(conditions), 60):
-        chosen = [F.expr(text) for text in conditions[start : start + 60]]
-        rows = native.select("id", F.array(*chosen)).orderBy("id").collect()
-        truths += [[row[1][at] for row in rows] for at in range(len(chosen))]
+    with settings(spark, **INTERPRETED):
+        truths = by_conditions(spark.read.parquet(path), conditions)
     alone = narrowed = 0
-    for text, truth in zip(conditions, truths, strict=True):
+    for text, matching in zip(conditions, truths, strict=True):
         split = spark_condition(df, text)
         found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
-        matching, read_rows = ([at for at, is_true in enumerate(each) if is_true] for each in (truth, found))
+        read_rows = [at for at, is_true in enumerate(found) if is_true]
         if split.rest is None:
             assert read_rows == matching, text
             alone += 1
@@ -223,11 +216,11 @@ def _columns() -> list[Column]:
 
 @pytest.mark.spec("querying.spark-sql")
 def test_columns_select_the_rows_of_sparks_filter(spark: Any, new_york: None, path: str, table: pa.Table) -> None:
-    df, native, given = read(spark, path), spark.read.parquet(path), _columns()
-    rows = native.select("id", F.array(*given)).orderBy("id").collect()
+    df, given = read(spark, path), _columns()
+    with settings(spark, **INTERPRETED):
+        truths = by_conditions(spark.read.parquet(path), given)
     alone = narrowed = 0
-    for at, column in enumerate(given):
-        matching = [row.id for row in rows if row[1][at]]
+    for column, matching in zip(given, truths, strict=True):
         split = spark_condition(df, column)
         found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
         read_rows = [row for row, is_true in enumerate(found) if is_true]
@@ -250,12 +243,15 @@ def test_a_read_is_narrowed_and_filtered_by_sql_and_columns(
     text = "year(d) = 2023 and upper(s) in ('A', 'B') and Mixed >= 0"
     df = read(spark, path, ["id"], text, metrics_path=metrics)
     assert df.columns == ["id"]
-    assert _ids(df) == _ids(native.where(text))
+    first, second = ids(native.where(text), native.where("upper(s) = 'A' and i > 20"))
+    assert ids(df) == [first]
     assert read_metrics(metrics).row_groups == 1
     df = read(spark, path)
-    for column in ((df.i > 5) & (F.upper(df.s) == "A"), df["i"] > 30, F.udf(lambda i: i == 7, "boolean")("i")):
-        assert _ids(where(df, column)) == _ids(type(df).where(df, column))
-    assert _ids(where(where(df, "upper(s) = 'A'"), "i > 20")) == _ids(native.where("upper(s) = 'A' and i > 20"))
+    columns = [(df.i > 5) & (F.upper(df.s) == "A"), df["i"] > 30, F.udf(lambda i: i == 7, "boolean")("i")]
+    ours, theirs = ([how(df, column) for column in columns] for how in (where, type(df).where))
+    *found, last = ids(*ours, *theirs, where(where(df, "upper(s) = 'A'"), "i > 20"))
+    assert found[:3] == found[3:]
+    assert last == second
 
 
 @pytest.mark.parametrize(
@@ -318,72 +314,79 @@ def names_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path
 
 
-def _outcome(df: Callable[[], Any]) -> Any:
+def _outcomes(native: Any, conditions: list[Any]) -> list[Any]:
+    """The rows by each condition, or the name of its error; one query for all if none fails, or else for each half."""
     try:
-        return _ids(df())
+        return by_conditions(native, conditions)
     except PySparkException as error:
-        return error.getCondition()
+        if len(conditions) == 1:
+            return [error.getCondition()]
+    middle = len(conditions) // 2
+    return _outcomes(native, conditions[:middle]) + _outcomes(native, conditions[middle:])
 
 
-def _assert_same_outcome(spark: Any, path: str, condition: Any) -> None:
-    expected = _outcome(lambda: spark.read.parquet(path).where(condition))
-    assert _outcome(lambda: read(spark, path, where=condition)) == expected
-    assert _outcome(lambda: where(read(spark, path), condition)) == expected
+def _assert_same_outcomes(spark: Any, path: str, conditions: list[Any]) -> None:
+    native, df = spark.read.parquet(path), read(spark, path)
+    ways: list[Callable[[Any], Any]] = [lambda one: read(spark, path, where=one), lambda one: where(df, one)]
+    with settings(spark, **INTERPRETED):
+        outcomes = [*zip(conditions, _outcomes(native, conditions), strict=True)]
+    good = [(condition, rows) for condition, rows in outcomes if isinstance(rows, list)]
+    found = ids(*(way(condition) for way in ways for condition, _ in good))
+    for at, (condition, rows) in enumerate(good):
+        assert found[at :: len(good)] == [rows] * 2, condition
+    for condition, name in outcomes:
+        for way in ways if isinstance(name, str) else []:
+            with pytest.raises(PySparkException) as caught:
+                way(condition).collect()
+            assert caught.value.getCondition() == name, condition
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "f = 0.1 + 0.2", "n = 0.1 + 0.2", "n >= 1.1 * 3", "n in (1, 1.1 * 3)", "i > 2147483647 + 1",
-        "i < -(-2147483648)",
-        "l between 4 and 10 / 2", "not isnan(f)", "isnan(f) = false", "isnan(f) or i = 44", "not (isnan(f) or i = 44)",
-        "t >= '2024-01-01T00:00:00.1234567Z'", "w = '2024-01-01T00:00:00.1234567'",
-        "d > '20240101'", "d = date'20240101'",
-        "w <= timestamp_ntz'2024-01-01 00:00:00.1234567'", "coalesce(w, w) >= '2024-01-01 00:00:00.1234567'",
-        "l = cast(9007199254740992 as double)", "l = 9007199254740992::double", "l in (9007199254740992D)",
-        "i = cast(16777216 as float)", "i = 16777216F", "m = cast(0.1 as double)", "m = 0.1D", "m > double(0.1)",
-        "coalesce(w, w) > timestamp'2024-03-10 03:00:00'", "variant_get(v, '$.a', 'double') = 9007199254740993",
-        "try_variant_get(v, '$.a', 'double') = 9007199254740993", "`a.b` = 1",
-        "i = cast(300 as tinyint)", "i = 300Y", "i = cast('44' as int)", "upper(s) = 'C' -- note",
-        "abs(i) = 44 -- a\n -- b",
-        r"s = r'a\b'", r"s = 'a\\b' and upper(s) = 'A\\B'",
-    ],
-)  # fmt: skip
+LITERALS = [
+    "f = 0.1 + 0.2", "n = 0.1 + 0.2", "n >= 1.1 * 3", "n in (1, 1.1 * 3)", "i > 2147483647 + 1",
+    "i < -(-2147483648)",
+    "l between 4 and 10 / 2", "not isnan(f)", "isnan(f) = false", "isnan(f) or i = 44", "not (isnan(f) or i = 44)",
+    "t >= '2024-01-01T00:00:00.1234567Z'", "w = '2024-01-01T00:00:00.1234567'",
+    "d > '20240101'", "d = date'20240101'",
+    "w <= timestamp_ntz'2024-01-01 00:00:00.1234567'", "coalesce(w, w) >= '2024-01-01 00:00:00.1234567'",
+    "l = cast(9007199254740992 as double)", "l = 9007199254740992::double", "l in (9007199254740992D)",
+    "i = cast(16777216 as float)", "i = 16777216F", "m = cast(0.1 as double)", "m = 0.1D", "m > double(0.1)",
+    "coalesce(w, w) > timestamp'2024-03-10 03:00:00'", "variant_get(v, '$.a', 'double') = 9007199254740993",
+    "try_variant_get(v, '$.a', 'double') = 9007199254740993", "`a.b` = 1",
+    "i = cast(300 as tinyint)", "i = 300Y", "i = cast('44' as int)", "upper(s) = 'C' -- note",
+    "abs(i) = 44 -- a\n -- b",
+    r"s = r'a\b'", r"s = 'a\\b' and upper(s) = 'A\\B'",
+]  # fmt: skip
+
+
 @pytest.mark.spec("querying.spark-sql")
-def test_literals_have_sparks_types_and_values(spark: Any, new_york: None, values_path: str, text: str) -> None:
-    _assert_same_outcome(spark, values_path, text)
+def test_literals_have_sparks_types_and_values(spark: Any, new_york: None, values_path: str) -> None:
+    _assert_same_outcomes(spark, values_path, LITERALS)
 
 
-@pytest.mark.parametrize("text", [r"s = 'a\b'", r"s = 'a\\b'", r"s like 'a\_b'", r"upper(s) = 'A\B'"])
 @pytest.mark.spec("querying.spark-sql")
-def test_backslashes_without_escapes_are_sparks(spark: Any, values_path: str, text: str) -> None:
-    spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
-    try:
-        _assert_same_outcome(spark, values_path, text)
-    finally:
-        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+def test_backslashes_without_escapes_are_sparks(spark: Any, values_path: str) -> None:
+    with settings(spark, spark__sql__parser__escapedStringLiterals="true"):
+        texts = [r"s = 'a\b'", r"s = 'a\\b'", r"s like 'a\_b'", r"upper(s) = 'A\B'"]
+        _assert_same_outcomes(spark, values_path, texts)
 
 
-@pytest.mark.parametrize("hour", [3, 8, 12])
 @pytest.mark.spec("querying.spark-sql")
-def test_local_times_of_columns_are_of_any_time_zone(spark: Any, new_york: None, values_path: str, hour: int) -> None:
-    moment, w = F.lit(dt.datetime(2024, 1, 1, hour)), F.coalesce("w", "w")
-    for condition in (w > moment, w < moment, F.coalesce("t", moment) > moment, F.coalesce("d", "d") < moment):
-        _assert_same_outcome(spark, values_path, condition)
+def test_local_times_of_columns_are_of_any_time_zone(spark: Any, new_york: None, values_path: str) -> None:
+    conditions: list[Any] = []
+    for hour in (3, 8, 12):
+        moment, w = F.lit(dt.datetime(2024, 1, 1, hour)), F.coalesce("w", "w")
+        conditions += [w > moment, w < moment, F.coalesce("t", moment) > moment, F.coalesce("d", "d") < moment]
+    _assert_same_outcomes(spark, values_path, conditions)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        lambda: F.col("p-1") > 5, lambda: F.col("`p-1`") == F.col("p"), lambda: F.col("1") == 5,
-        lambda: F.col("p") == F.col("1"),
-        lambda: F.col("b") == F.col("true"), lambda: F.col("not x"), lambda: F.col("d") >= F.col("`2024-01-01`"),
-        lambda: F.col("st")["p-1"] > 5, lambda: F.col("st.`p-1`") > 5, lambda: F.col("st")["2"] == 5,
-    ],
-)  # fmt: skip
 @pytest.mark.spec("querying.spark-sql")
-def test_names_of_columns_are_not_read_as_sql(spark: Any, names_path: str, condition: Callable[[], Column]) -> None:
-    _assert_same_outcome(spark, names_path, condition())
+def test_names_of_columns_are_not_read_as_sql(spark: Any, names_path: str) -> None:
+    conditions = [
+        F.col("p-1") > 5, F.col("`p-1`") == F.col("p"), F.col("1") == 5, F.col("p") == F.col("1"),
+        F.col("b") == F.col("true"), F.col("not x"), F.col("d") >= F.col("`2024-01-01`"),
+        F.col("st")["p-1"] > 5, F.col("st.`p-1`") > 5, F.col("st")["2"] == 5,
+    ]  # fmt: skip
+    _assert_same_outcomes(spark, names_path, conditions)
 
 
 @pytest.mark.spec("querying.spark-sql")

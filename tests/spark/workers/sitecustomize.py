@@ -11,7 +11,9 @@ import sys
 from importlib import import_module
 from pkgutil import walk_packages
 
-if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"]:
+ONCE = "pyspark.sql.worker.lookup_data_sources"  # asked once in a session
+
+if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"] and sys.orig_argv[3] != ONCE:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what is forked has no threads
     for name in ("pandas", "pyspark.sql.conversion", "pyspark.sql.pandas.types", "pqext.spark", sys.orig_argv[3]):
         import_module(name)
