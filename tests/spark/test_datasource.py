@@ -134,7 +134,7 @@ def test_our_reader_gives_spark_the_same_rows(spark: Any, quakes: Path) -> None:
     assert sorted(ours.select(*columns).collect()) == sorted(theirs.select(*columns).collect())
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", ["box", "variant", pytest.param("both", marks=pytest.mark.slow)])
 def test_a_question_is_answered_right_and_reads_a_third_of_the_row_groups_at_most(
     spark: Any, quakes: Path, quakes_file: Path, events: list[dict[str, Any]], tmp_path: Path, question: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_question_is_answered_right_and_reads_a_third_of_the_row_groups_at_mos
     assert metrics.bytes <= quakes_file.stat().st_size / 3
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", ["box", "variant", pytest.param("both", marks=pytest.mark.slow)])
 def test_row_groups_that_are_skipped_are_never_read(
     spark: Any, quakes_file: Path, events: list[dict[str, Any]], tmp_path: Path, question: str
 ) -> None:
