@@ -16,6 +16,7 @@ from pqext.core.footer.chunk_offsets import ChunkPlaces
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, RowGroup
 from pqext.core.format.thrift import decode, encode
+from reference.pace import SLOWER
 
 GROUP_ROWS = 100
 TABLE = pa.table({name: [row * factor for row in range(4 * GROUP_ROWS)] for factor, name in enumerate("abcdef", 1)})
@@ -139,7 +140,7 @@ def test_many_row_groups_that_share_bytes_take_little_time() -> None:
     with pqext.open(out.getvalue()) as file:
         begun = time.process_time()
         assert len(list(ChunkPlaces(file.metadata, file.footer.offset).shared())) > 3_000
-        assert time.process_time() - begun < 10
+        assert time.process_time() - begun < 4 * SLOWER
 
 
 @pytest.mark.parametrize("start", [-1, -2, -(1 << 40)])

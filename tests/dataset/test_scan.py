@@ -20,6 +20,7 @@ from pqext.dataset.expressions import col
 from pqext.dataset.reading import read_table, scan
 from pqext.dataset.scan import Scan
 from reference import evaluate as twin
+from reference.pace import SLOWER
 
 TABLE = pa.table(
     {
@@ -257,7 +258,7 @@ def test_very_many_computed_columns_take_time_in_proportion(tmp_path: Path) -> N
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "t.parquet")
     began = time.process_time()
     found = read_table(tmp_path, {f"c{number}": "a" for number in range(8000)})
-    assert time.process_time() - began < 6
+    assert time.process_time() - began < 3 * SLOWER
     assert found.num_columns == 8000
     assert found["c7999"].to_pylist() == [1, 2]
     with pytest.raises(ValueError, match="column 'a' is asked for twice"):

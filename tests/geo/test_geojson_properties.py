@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pqext import geo
 from pqext.core.base.errors import LimitError
 from pqext.geo.kernels.property_paths import measure
+from reference.pace import SLOWER
 
 CELLS = [9749618424903892992, (1 << 64) - 1, 1 << 63, None, -5]  # the first is a cell of S2
 
@@ -81,7 +82,7 @@ def test_features_of_few_out_of_very_many_names_are_refused_or_one_column_of_tex
     with pytest.raises(LimitError, match=r"30,000 names of properties, .* pass properties="):
         geo.read_geojson(text)
     table = geo.read_geojson(text, properties="tags")
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 5 * SLOWER
     assert table.column_names == ["geometry", "tags"]
     assert [json.loads(one) for one in table["tags"].to_pylist()] == given
     deep = {"type": "Feature", "geometry": None, "properties": {"l": [*([None] * 30_000), *given]}}

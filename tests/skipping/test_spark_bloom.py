@@ -20,6 +20,7 @@ from pqext.skipping.format.java_object import Description, write_object
 from pqext.skipping.format.spark_bloom import BloomBuilder, build_bloom, may_contain_any, unwrap, wrap
 from pqext.skipping.kernels import spark_bloom
 from reference import skipping_store
+from reference.pace import SLOWER
 from reference.skipping_store import Bloom
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -248,7 +249,7 @@ def test_a_filter_that_claims_very_many_functions_costs_nothing() -> None:
     cells = cells_of(*[full] * 200)
     began = time.process_time()
     assert may_contain_any(cells, list(range(1000))).all()
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 2 * SLOWER
 
 
 def test_kernels_refuse_buffers_that_do_not_fit() -> None:
