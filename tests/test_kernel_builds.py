@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from reference.effort import some
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -98,7 +100,7 @@ def test_the_files_found_are_those_that_cython_finds() -> None:
     os.chdir(ROOT)
     try:
         tree = dependencies.create_dependency_tree(quiet=True)
-        for source in build.kernels().values():
+        for source in some([*build.kernels().values()], 4):
             theirs = {Path(os.path.normpath(path)) for path in tree.all_dependencies(str(source))}
             ours = set(build.needs(source))
             assert {path for path in theirs if path.parts[0] == "pqext"} <= ours, source

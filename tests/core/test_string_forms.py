@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
-from reference.effort import share
+from reference.effort import share, some
 
 FORMS = ("string", "view", "dictionary")
 KINDS = {
@@ -226,6 +226,6 @@ def test_damage_is_an_error_or_the_same_values_in_all_forms(name: str, skip: boo
     data = damaged_bytes.written(name)
     footer = int.from_bytes(data[-8:-4], "little") + 8
     with without_small():
-        for at in range(4, len(data) - footer, 11):
+        for at in some(range(4, len(data) - footer, 11), 2):
             bad = damaged(data, "flip", at)
             assert len(set(outcomes(bad, on_corrupt="skip" if skip else "raise"))) == 1

@@ -97,8 +97,9 @@ STEPS = {
 }
 
 
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_writer_that_is_killed_leaves_what_was_known(table: Path, tmp_path: Path, step: str) -> None:
+def test_a_writer_that_is_killed_leaves_what_was_known(table: Path, tmp_path: Path, step: str, rounds: int) -> None:
     """The child does its step again and again until it is killed, at another moment each time."""
     store = tmp_path / "store"
     indexes = [MinMax("x"), ValueList("x"), Prefix("s", length=3)]
@@ -108,7 +109,7 @@ def test_a_writer_that_is_killed_leaves_what_was_known(table: Path, tmp_path: Pa
         f"while True:\n    try: {STEPS[step]}\n    except ValueError: pass\n"
     )
     moments = random.Random(step)
-    for round in range(4):
+    for round in range(rounds):
         child = subprocess.Popen(
             [sys.executable, "-c", code, str(table), str(store)], stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
