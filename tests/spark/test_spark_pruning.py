@@ -188,6 +188,26 @@ def test_count_has_the_rows_of_every_read(
 
 
 @pytest.mark.spec("spark.counts")
+@pytest.mark.parametrize("counted_files", [COUNTED_FILES, 0])
+def test_count_reads_the_columns_of_the_filter_alone(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
+) -> None:
+    monkeypatch.setattr("pqext.spark.reading.driver_read.COUNTED_FILES", counted_files)
+    path = tmp_path / "blobs.parquet"
+    blobs = pa.table({"id": [3, 1, 2], "blob": [b"a" * 50, b"b" * 50, b"c" * 50]})
+    pq.write_table(blobs, path, compression="none", use_dictionary=False)
+    blob = pq.read_metadata(path).row_group(0).column(1)
+    data = bytearray(path.read_bytes())
+    start, size = blob.data_page_offset, blob.total_compressed_size
+    data[start : start + size] = b"\xff" * size
+    path.write_bytes(data)
+    theirs = spark.read.parquet(str(path)).where("id < 3").count()
+    assert read(spark, str(path), where=col("id") < 3).count() == theirs == 2
+    lenient = read(spark, str(path), where=col("id") < 3, on_invalid="skip")
+    assert lenient.count() == len(lenient.collect()) == 0
+
+
+@pytest.mark.spec("spark.counts")
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_count_agrees_with_rows_that_were_planned_before_files_came(spark: Any, engine: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")

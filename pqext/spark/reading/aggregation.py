@@ -56,6 +56,11 @@ class Aggregation:
     by: int
     wanted: tuple[Aggregate, ...]
 
+    @property
+    def counts_rows(self) -> bool:
+        """Whether rows are counted and nothing else is wanted, so that no value is needed."""
+        return not self.by and all(one.place is None for one in self.wanted)
+
     def check(self, values: T.StructType) -> None:
         """Raise ``TypeError`` for values that cannot be grouped, ordered or added."""
         for field in values.fields[: self.by]:

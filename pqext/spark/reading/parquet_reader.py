@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -72,6 +73,7 @@ class Reader(DataSourceReader):
         self.name = uuid4().hex
         self.values = schema if query.aggregation is None else query.values_schema()
         self.target = exchange_schema(in_months(self.values))
+        self.counts_rows = query.aggregation is not None and query.aggregation.counts_rows
         self.named = query.named()
 
     @brief
@@ -107,8 +109,10 @@ class Reader(DataSourceReader):
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                query = self.query.query([self._file(task)], self.target.names, self.query.filter())
-                task = query.detailed(task, file)
+                names = [] if self.counts_rows else self.target.names
+                query = self.query.query([self._file(task)], names, self.query.filter())
+                # The plan reads all columns of the result, so that files whose columns differ are refused.
+                task = query.detailed(replace(task, is_outline=True) if self.counts_rows else task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:
                     told, plans = aggregation.from_metadata(query, task, file, self.values)
@@ -118,7 +122,8 @@ class Reader(DataSourceReader):
                     if aggregation is None:
                         yield from self._give(batch)
                     else:
-                        yield aggregation.partial(self.values, conform_batch(batch, self.target))
+                        given = batch if self.counts_rows else conform_batch(batch, self.target)
+                        yield aggregation.partial(self.values, given)
             finally:
                 if self.query.metrics_path is not None:
                     done = ReadMetrics(1, len(task.kept), task.rows_kept, rows, file.source.bytes_read)
