@@ -18,7 +18,7 @@ from pqext.core.base.errors import LimitError
 _HEADER_BYTES = 1 << 16
 """Bytes among which the first row is looked for, before all that was read is searched."""
 _PAUSE = 0.001
-_PAUSES = 20
+_PAUSES = 1000
 """Pauses of as many seconds without a read, after which no thread of Arrow's is about to read."""
 
 
