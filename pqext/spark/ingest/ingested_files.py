@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pqext.core.base.suggestions import around
-from pqext.core.base.text import visible
+from pqext.core.base.text import counted, visible
 from pqext.core.options.read_write import WriteOptions
 from pqext.spark.ingest.plan import Ingestion
 from pqext.spark.json.text_parts import Part, digest_of
@@ -62,7 +62,8 @@ class EarlierJobs:
         if changed and on_changed_arguments == "raise":
             part, noted = changed[0]
             raise ValueError(
-                f"{len(changed)} input files, {visible(part.name)} first, were ingested into {self.target.path} with "
+                f"{counted(len(changed), 'input file')}, {visible(part.name)} first, "
+                f"{'was' if len(changed) == 1 else 'were'} ingested into {self.target.path} with "
                 f"other arguments ({_difference(noted, arguments)}): pass the same arguments to skip "
                 'these files, mode="overwrite" to replace all rows, again=True to add their rows a second time, or '
                 'on_changed_arguments="skip" to keep the rows as they are'
