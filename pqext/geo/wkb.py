@@ -184,6 +184,8 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
     """
     import shapely
 
+    if isinstance(geometries, pa.Array | pa.ChunkedArray):
+        geometries = check_array(geometries)
     objects = np.asarray(geometries, dtype=object)
     if objects.ndim != 1:
         kind = type(geometries).__name__

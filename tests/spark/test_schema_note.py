@@ -129,18 +129,47 @@ def test_what_pqext_writes_is_noted_for_spark(spark: Any, noted: tuple[str, Any]
     assert KEY.encode() not in (pqext.open(str(file)).arrow_schema.metadata or {})
 
 
-@pytest.mark.spec("spark.schema-note")
-def test_no_module_is_imported_for_a_note(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
-    (file,) = Path(noted[0]).glob("*.parquet")
-
+def write_note(source: str, text: str, target: Path) -> str:
     def change(metadata: Any) -> None:
-        udt = {"type": "udt", "class": "x.Y", "pyClass": "antigravity.Y", "sqlType": "long"}
-        field = {"name": "id", "type": udt, "nullable": True, "metadata": {}}
-        text = json.dumps({"type": "struct", "fields": [field]})
         metadata.key_value_metadata = [KeyValue(key=KEY, value=text)]
 
-    path = tmp_path / "t.parquet"
-    rewrite_footer(str(file), change, str(path))
+    (file,) = Path(source).glob("*.parquet")
+    rewrite_footer(str(file), change, str(target))
+    return str(target)
+
+
+@pytest.mark.spec("spark.schema-note")
+@pytest.mark.parametrize(
+    "metadata",
+    [[1], "text", None, {"a": [1, "x", {}]}, {"a": [None]}, {"a": {"b": [[1]]}}, {"pqext.interval": '"string"'}],
+)
+def test_a_note_counts_as_far_as_spark_reads_it(
+    spark: Any, noted: tuple[str, Any], tmp_path: Path, metadata: Any
+) -> None:
+    fields = [
+        {"name": "id", "type": "long", "nullable": True, "metadata": metadata},
+        {"name": "s", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}},
+    ]
+    path = write_note(noted[0], json.dumps({"type": "struct", "fields": fields}), tmp_path / "t.parquet")
+    ours, theirs = read(spark, path), spark.read.parquet(path)
+    for name in ("id", "s"):
+        assert ours.schema[name].dataType == theirs.schema[name].dataType
+    assert ours.select("id", "s").collect() == theirs.select("id", "s").collect()
+    assert read(spark, path, schema="union").schema["s"] == theirs.schema["s"]
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_a_note_that_is_nested_beyond_measure_is_ignored(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+    path = write_note(noted[0], "[" * 200_000, tmp_path / "t.parquet")
+    for union in (None, "union"):
+        assert read(spark, path, columns=["id", "s"], schema=union).schema["s"].dataType == T.StringType()
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_no_module_is_imported_for_a_note(spark: Any, noted: tuple[str, Any], tmp_path: Path) -> None:
+    udt = {"type": "udt", "class": "x.Y", "pyClass": "antigravity.Y", "sqlType": "long"}
+    field = {"name": "id", "type": udt, "nullable": True, "metadata": {}}
+    path = write_note(noted[0], json.dumps({"type": "struct", "fields": [field]}), tmp_path / "t.parquet")
     with pytest.raises(Exception, match=r"the user-defined type x\.Y is not known"):
-        read(spark, str(path))
-    assert read(spark, str(path), columns=["s"]).schema == T.StructType([T.StructField("s", T.StringType())])
+        read(spark, path)
+    assert read(spark, path, columns=["s"]).schema == T.StructType([T.StructField("s", T.StringType())])

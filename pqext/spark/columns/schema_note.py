@@ -38,7 +38,7 @@ class NotedField:
 
 
 def noted_fields(text: str | None) -> dict[str, NotedField]:
-    """The top-level columns of a note by name; none if the text is not a schema."""
+    """The top-level columns of a note by name; none if the text is not a schema that Spark reads."""
     try:
         found = {}
         for data in json.loads(text or "{}").get("fields", ()):
@@ -54,8 +54,10 @@ def merged(notes: Iterable[bytes]) -> str:
     """A note of the columns of several files, each as the first file notes it that does."""
     fields: dict[str, Any] = {}
     for text in notes:
-        with suppress(ValueError, KeyError, TypeError):
-            for field in json.loads(text)["fields"]:
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            noted = json.loads(text)["fields"]
+            _without_foreign(noted, [])  # Spark reads no part of a note with a fault
+            for field in noted:
                 fields.setdefault(field["name"], field)
     return json.dumps({"type": "struct", "fields": [*fields.values()]})
 
@@ -67,7 +69,24 @@ def _without_foreign(data: Any, foreign: list[str]) -> Any:
     if data.get("type") == "udt" and (data.get("pyClass") not in _KNOWN or "serializedClass" in data):
         foreign.append(str(data.get("class") or data.get("pyClass")))
         return _without_foreign(data.get("sqlType"), foreign)
-    return {key: value if key == "metadata" else _without_foreign(value, foreign) for key, value in data.items()}
+    return {
+        key: _metadata(value) if key == "metadata" else _without_foreign(value, foreign) for key, value in data.items()
+    }
+
+
+def _metadata(data: Any) -> dict[str, Any]:
+    """Metadata of a column without what pqext alone may say there; ``ValueError`` for what Spark does not read."""
+    if not isinstance(data, dict):
+        raise ValueError("metadata is an object")
+    for value in data.values():
+        values = value if isinstance(value, list) else [value]
+        types = {*map(type, values)}
+        if len(types) > 1 or list in types or (values is value and type(None) in types):
+            raise ValueError("a list in metadata holds texts, numbers, booleans or objects")
+        for one in values:
+            if isinstance(one, dict):
+                _metadata(one)
+    return {key: value for key, value in data.items() if key not in _INTERNAL}
 
 
 def as_noted(field: T.StructField, noted: NotedField | None) -> T.StructField:

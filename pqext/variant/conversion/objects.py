@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import LimitError
+from pqext.core.schema.arrow_check import check_array
 from pqext.variant import encoding
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.rows import all_rows, one_array
@@ -61,6 +62,8 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         kind = type(values).__name__
         raise TypeError(f"values is a list or another iterable of objects, not one {kind}: put it into a list")
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        values = check_array(values)
     objects = values if isinstance(values, list) else list(values)
     writer = Writer(encode_scalar, plain)
     return one_array(all_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))
