@@ -179,7 +179,7 @@ def read(
     _reads[df] = _Read(partial(again, columns), expression, frozenset(computed), asked, engine, is_found_here)
     if choice.engine != "native":
         replace_narrowing(df)
-    if metrics_path is None and options.get("on_invalid") != "skip":  # a value left out may be of any column
+    if metrics_path is None and options.get("on_invalid") != "skip":  # the fault may be in any column
         files = _local_files(options, paths) if is_found_here else None
         replace_count(df, partial(_counter_of, spark, paths, options, choice.engine, files))
     if not _is_on_connect(df):

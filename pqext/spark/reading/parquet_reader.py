@@ -111,7 +111,7 @@ class Reader(DataSourceReader):
             try:
                 names = [] if self.counts_rows else self.target.names
                 query = self.query.query([self._file(task)], names, self.query.filter())
-                # The plan reads all columns of the result, so that files whose columns differ are refused.
+                # The driver planned all columns, to reject files whose columns differ. A count reads fewer: plan again.
                 task = query.detailed(replace(task, is_outline=True) if self.counts_rows else task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:

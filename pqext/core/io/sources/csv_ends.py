@@ -18,8 +18,9 @@ from pqext.core.base.errors import LimitError
 _HEADER_BYTES = 1 << 16
 """Bytes among which the first row is looked for, before all that was read is searched."""
 _PAUSE = 0.001
+"""Seconds between two looks at whether Arrow's thread has finished."""
 _PAUSES = 1000
-"""Pauses of as many seconds without a read, after which no thread of Arrow's is about to read."""
+"""A thread that has not read by then waits for nothing. On a busy machine it may take long to run."""
 
 
 def repeated(names: Iterable[str]) -> str | None:
