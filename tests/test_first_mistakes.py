@@ -35,7 +35,7 @@ NAMES: list[tuple[Any, str, str]] = [
     (pqext, "read_parquet", "pqext.read_table"),
     (pqext, "write_parquet", "it is pqext.write_table"),
     (pqext, "scan_parquet", "it is pqext.scan"),
-    (pqext, "read_schema", "arrow_schema"),
+    (pqext, "read_parquet_schema", "did you mean 'read_schema'"),
     (pqext, "concatenat", "did you mean 'concatenate'"),
     (geo, "from_point", "did you mean 'from_points'"),
     (variant, "parse_jsn", "did you mean 'parse_json'"),

@@ -1,7 +1,6 @@
-from .columns import ColumnSummary as ColumnSummary
-from .columns import summarize as summarize
-from .delta_statistics import DeltaStatistics as DeltaStatistics
-from .delta_statistics import delta as delta
-from .iceberg_metrics import IcebergMetrics as IcebergMetrics
-from .iceberg_metrics import iceberg as iceberg
+# isort: skip_file
+
+from .columns import ColumnSummary as ColumnSummary, summarize as summarize
+from .delta_statistics import DeltaStatistics as DeltaStatistics, delta as delta
+from .iceberg_metrics import IcebergMetrics as IcebergMetrics, iceberg as iceberg
 from .variant_bounds import variant_bound as variant_bound

@@ -1,19 +1,17 @@
-from .building import Summary as Summary
-from .building import build as build
-from .building import refresh as refresh
-from .data_skipping import DataSkipping as DataSkipping
-from .data_skipping import IndexBuilder as IndexBuilder
-from .describing import IndexDescription as IndexDescription
-from .describing import StoreDescription as StoreDescription
-from .describing import describe as describe
-from .describing import list_stores as list_stores
+# isort: skip_file
+
+from .building import Summary as Summary, build as build, refresh as refresh
+from .data_skipping import DataSkipping as DataSkipping, IndexBuilder as IndexBuilder
+from .describing import (
+    IndexDescription as IndexDescription,
+    StoreDescription as StoreDescription,
+    describe as describe,
+    list_stores as list_stores,
+)
 from .indexes.bloomfilter import BloomFilter as BloomFilter
 from .indexes.box import Box as Box
-from .indexes.counts import NullCount as NullCount
-from .indexes.counts import RowCount as RowCount
-from .indexes.index import Collector as Collector
-from .indexes.index import Index as Index
-from .indexes.index import register_index as register_index
+from .indexes.counts import NullCount as NullCount, RowCount as RowCount
+from .indexes.index import Collector as Collector, Index as Index, register_index as register_index
 from .indexes.minmax import MinMax as MinMax
 from .indexes.prefix import Prefix as Prefix
 from .indexes.valuelist import ValueList as ValueList
@@ -21,8 +19,5 @@ from .indexes.variant_paths import VariantPaths as VariantPaths
 from .inferring import variant_indexes as variant_indexes
 from .keys import StoreKeys as StoreKeys
 from .statistics import SkippingStatistics as SkippingStatistics
-from .store import Store as Store
-from .store import open_store as open_store
-from .upkeep import compact as compact
-from .upkeep import drop as drop
-from .upkeep import is_indexed as is_indexed
+from .store import Store as Store, open_store as open_store
+from .upkeep import compact as compact, drop as drop, is_indexed as is_indexed

@@ -1,29 +1,22 @@
+# isort: skip_file
+
 from . import functions as functions
 from .frames.aggregates import query as query
 from .frames.json_text import read_json as read_json
-from .frames.parquet import explain_read as explain_read
-from .frames.parquet import read as read
-from .frames.parquet import where as where
+from .frames.parquet import explain_read as explain_read, read as read, where as where
 from .frames.saving import write as write
-from .ingest.job import Ingested as Ingested
-from .ingest.job import IngestedFile as IngestedFile
-from .ingest.job import ingest_json as ingest_json
-from .joins.spatial import knn_join as knn_join
-from .joins.spatial import spatial_join as spatial_join
+from .ingest.job import Ingested as Ingested, IngestedFile as IngestedFile, ingest_json as ingest_json
+from .joins.spatial import knn_join as knn_join, spatial_join as spatial_join
 from .options.save import Division as Division
 from .pushdown.conditions import variant as variant
 from .reading.planning import read_metrics as read_metrics
-from .skipping.building import build_skipping as build_skipping
-from .skipping.building import refresh_skipping as refresh_skipping
+from .skipping.building import build_skipping as build_skipping, refresh_skipping as refresh_skipping
 from .skipping.reading import read_with_skipping as read_with_skipping
 from .sources.registration import register as register
 from .sources.session import local_session as local_session
 from .writing.cleaning import clean as clean
 from .writing.layouts import layout as layout
 from .writing.part_files import WrittenFile as WrittenFile
-from .writing.shredding import shred_variant as shred_variant
-from .writing.shredding import unshred_variant as unshred_variant
+from .writing.shredding import shred_variant as shred_variant, unshred_variant as unshred_variant
 from .writing.summary import Saved as Saved
-from .writing.write_plan import VariantPlan as VariantPlan
-from .writing.write_plan import WritePlan as WritePlan
-from .writing.write_plan import explain_write as explain_write
+from .writing.write_plan import VariantPlan as VariantPlan, WritePlan as WritePlan, explain_write as explain_write

@@ -1,24 +1,16 @@
+# isort: skip_file
+
 from .access.cast import get as get
 from .access.exploding import explode as explode
 from .conversion.arrow import from_arrow as from_arrow
-from .conversion.objects import from_python as from_python
-from .conversion.objects import to_python as to_python
-from .conversion.tables import from_table as from_table
-from .conversion.tables import to_table as to_table
-from .editing import delete as delete
-from .editing import merge as merge
-from .editing import set as set
-from .editing import strip_nulls as strip_nulls
-from .equality import canonical as canonical
-from .equality import equals as equals
-from .equality import hash as hash
-from .json.files import JsonReader as JsonReader
-from .json.files import read_json as read_json
-from .json.parse import parse_json as parse_json
-from .json.parse import parse_json_lines as parse_json_lines
+from .conversion.objects import from_python as from_python, to_python as to_python
+from .conversion.tables import from_table as from_table, to_table as to_table
+from .editing import delete as delete, merge as merge, set as set, strip_nulls as strip_nulls
+from .equality import canonical as canonical, equals as equals, hash as hash
+from .json.files import JsonReader as JsonReader, read_json as read_json
+from .json.parse import parse_json as parse_json, parse_json_lines as parse_json_lines
 from .json.text import to_json as to_json
-from .rewriting import reshred_file as reshred_file
-from .rewriting import unshred_file as unshred_file
+from .rewriting import reshred_file as reshred_file, unshred_file as unshred_file
 from .rewritten import Rewritten as Rewritten
 from .shredding.file_schema import schema_of_file as schema_of_file
 from .shredding.infer import infer_schema as infer_schema
@@ -26,10 +18,6 @@ from .shredding.reconstruct import unshred as unshred
 from .shredding.schema import shredding_schema as shredding_schema
 from .shredding.shredder import shred as shred
 from .timestamp import Timestamp as Timestamp
-from .types import is_variant_type as is_variant_type
-from .types import variant_field as variant_field
-from .types import variant_type as variant_type
-from .validation import VariantFault as VariantFault
-from .validation import find_faults as find_faults
-from .validation import validate as validate
+from .types import is_variant_type as is_variant_type, variant_field as variant_field, variant_type as variant_type
+from .validation import VariantFault as VariantFault, find_faults as find_faults, validate as validate
 from .value import Variant as Variant
