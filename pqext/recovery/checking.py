@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.format.metadata import SchemaElement
 from pqext.core.io.source import Source
 from pqext.core.options.read_write import ReadOptions
-from pqext.core.read.damage import Damage
+from pqext.core.read.damage import DamageReport
 from pqext.core.read.leaf_runs import is_byte_array_decimal
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.lazy_tree import from_elements
@@ -66,7 +66,7 @@ def judge(source: Source, claims: Claims, limits: Limits) -> list[Verdict]:
     """A verdict on each row group of ``claims``."""
     schema = from_elements(claims.elements, limits)
     verdicts = [Verdict(one) for one in claims.groups]
-    damages = _Damages()
+    damages = DamageReport(_MOST_DAMAGES)
     complete = [one for one in verdicts if None not in one.group.chunks]
     with quiet():
         if complete:
@@ -190,17 +190,7 @@ def _top(column: str, names: Sequence[str]) -> str:
     return max(found, key=len, default=column)
 
 
-class _Damages(list[Damage]):
-    """Damages of several row groups; raises ``LimitError`` for more than are worth the time that each takes."""
-
-    def append(self, one: Damage) -> None:
-        """Note one more."""
-        if len(self) == _MOST_DAMAGES:
-            raise LimitError(f"more than {_MOST_DAMAGES} damaged pages")
-        super().append(one)
-
-
-def _what_is_left(source: Source, claims: Claims, verdict: Verdict, limits: Limits, damages: _Damages) -> None:
+def _what_is_left(source: Source, claims: Claims, verdict: Verdict, limits: Limits, damages: DamageReport) -> None:
     """The rows outside damaged pages."""
     group = verdict.group
     with opened(source, claims, [group], limits, _LENIENT) as file:

@@ -261,3 +261,20 @@ def test_booleans_may_be_filled_up_with_zeros() -> None:
     assert behind(b"\x05\x02" + bytes(5), 10) == 5
     assert behind(b"\x05\x02" + bytes(5) + b"\x01", 10) == 6
     assert behind(b"\x05\x02" + bytes(14), 10) == 14
+
+
+@pytest.mark.spec("layout.damage-limit")
+def test_damage_beyond_the_limit_is_an_error_that_names_it() -> None:
+    data, pieces = written(1), [(group, place) for group in (0, 1) for place in (0, 2, 4)]
+    for group, place in pieces:
+        _, _, end = pages(data, group, "n")[place]
+        data = flipped(data, end - 1)
+    exactly, fewer = Limits(damaged_pieces=len(pieces)), Limits(damaged_pieces=len(pieces) - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CorruptDataWarning)
+        with pqext.open(data, on_corrupt="skip", limits=exactly) as file:
+            assert file.read().num_rows == ROWS - len(pieces) * PAGE_ROWS
+            assert file.read().num_rows == ROWS - len(pieces) * PAGE_ROWS  # the same pieces count once
+        with pqext.open(data, on_corrupt="skip", limits=fewer) as file:
+            with pytest.raises(pqext.LimitError, match=r"Limits\.damaged_pieces"):
+                file.read()

@@ -44,6 +44,10 @@ class Limits:
     memory_expansion: int = 256
     """A larger file may take more than ``memory_bytes``: so many times its own size."""
 
+    damaged_pieces: int = 1_000_000
+    """Pieces of damage, pages or chunks, that the reads of one open file pass over with ``on_corrupt="skip"``. Each
+    takes about a millisecond."""
+
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
@@ -76,6 +80,7 @@ _UNTRUSTED = {
     "bloom_filter_bytes": 32 << 20,
     "memory_bytes": 100 << 20,
     "memory_expansion": 16,
+    "damaged_pieces": 5_000,
 }
 
 DEFAULT_LIMITS = Limits()

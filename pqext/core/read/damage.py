@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pqext.core.base.errors import CorruptDataWarning, ParquetError
+from pqext.core.base.errors import CorruptDataWarning, LimitError, ParquetError
 from pqext.core.base.warn import warn
 from pqext.core.schema.row_ranges import RowRanges, difference, intersection, merged
 
@@ -51,15 +51,38 @@ def rows_lost(damage: Sequence[Damage]) -> int:
     return sum(part.stop - part.start for ranges in lost.values() for part in merged(ranges))
 
 
+class DamageReport(list[Damage]):
+    """The damage of one file, each piece once, in the order in which it was found: at most ``limit`` pieces."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._pieces: set[tuple[int, str | None, int, int]] = set()
+        self._adding = threading.Lock()
+
+    def add(self, damage: Damage) -> None:
+        """Append ``damage`` unless the same rows of the column are in the report already.
+
+        Raises ``LimitError`` when the report is full.
+        """
+        piece = damage.row_group, damage.column, damage.start, damage.stop
+        with self._adding:
+            if piece not in self._pieces:
+                if len(self) == self._limit:
+                    told = f"more than {self._limit:,} pieces of damage, as many as Limits.damaged_pieces allows"
+                    raise LimitError(f"{told}; pqext.recover writes what can be read to another file")
+                self._pieces.add(piece)
+                self.append(damage)
+
+
 class Losses:
     """The lost rows of one row group, gathered from its columns; reports each to ``report`` and as a warning."""
 
-    def __init__(self, report: list[Damage], row_group: int, path: str | None) -> None:
+    def __init__(self, report: DamageReport, row_group: int, path: str | None) -> None:
         self._report = report
         self._row_group = row_group
         self._path = path
         self._ranges: list[tuple[int, int]] = []
-        self._known = {(known.column, known.start, known.stop) for known in report if known.row_group == row_group}
         self._lock = threading.Lock()
 
     def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
@@ -68,9 +91,7 @@ class Losses:
         error.__traceback__ = error.__context__ = None  # which would hold what was being read
         with self._lock:
             self._ranges.append((start, stop))
-            if (column, start, stop) not in self._known:
-                self._known.add((column, start, stop))
-                self._report.append(Damage(self._row_group, column, start, stop, error))
+        self._report.add(Damage(self._row_group, column, start, stop, error))
         told = told_rows(start, stop)
         warn(f"{told} {'is' if stop - start == 1 else 'are'} left out: {error}", CorruptDataWarning)
 

@@ -93,6 +93,9 @@ class LeafColumn:
             self.array[start[1] : stop[1]],
         )
 
+    def kept(self, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
+        """The rows within ``ranges``, which ascend and lie apart, of a leaf without repetition."""
+        return join([self.cut((start, start), (stop, stop)) for start, stop in ranges] or [self.cut((0, 0), (0, 0))])
 
     def split(self, at: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
         """What lies before and after a position, an entry and its slot; rows of the rest are not counted again."""

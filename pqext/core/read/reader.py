@@ -36,7 +36,7 @@ from pqext.core.io.source import Source
 from pqext.core.options.keywords import ReadKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.core.read import schema_cache
-from pqext.core.read.damage import Damage
+from pqext.core.read.damage import DamageReport
 from pqext.core.read.file_schema import options_to_read, schema_to_read
 from pqext.core.read.page_index_view import PageIndex
 from pqext.core.read.row_group import ColumnChunk, RowGroup
@@ -80,7 +80,7 @@ class ParquetFile(Suggesting):
         self.options = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
         self.source: Source = open_to_read(source, filesystem, storage_options, self.options)
         self.limits = limits
-        self.damage: list[Damage] = []
+        self.damage = DamageReport(limits.damaged_pieces)
         self._gathering = Gathering()
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:

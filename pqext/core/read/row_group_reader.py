@@ -33,7 +33,7 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.core.read import second_copy
 from pqext.core.read.assemble import assemble, assembled_bytes
 from pqext.core.read.column import ColumnReader
-from pqext.core.read.damage import Damage, Losses
+from pqext.core.read.damage import DamageReport, Losses
 from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.read.lenient_chunk import LenientReader
 from pqext.core.read.pages.page_selection import AllPages, ChosenPages, PageSelection
@@ -65,7 +65,7 @@ class RowGroupReader:
 
     def __init__(
         self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema,
-        options: ReadOptions, damage: list[Damage], budget: Budget, kept: Account | None, places: ChunkPlaces,
+        options: ReadOptions, damage: DamageReport, budget: Budget, kept: Account | None, places: ChunkPlaces,
     ) -> None:
         self._group = group
         self._places = places
@@ -114,10 +114,7 @@ class RowGroupReader:
             if small and (batch := self._assembled(small)) is not None:
                 yield batch
                 return
-            if self._lost is None:  # rows that damage costs another column are cut from the pages of all
-                whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
-            else:
-                self._gathered.settle(0)
+            whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
         is_replaced = self._lost is not None and self._options.invalid_utf8 == "replace"
         if self._options.invalid_values == "null" or is_replaced:
             self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(whole))
@@ -177,16 +174,18 @@ class RowGroupReader:
                     found = sum(column.nbytes for column in columns.values()) // count
                     at_once = min(most, 2 * at_once, max(self._budget.rows_of(found), 1))
                 columns, kept = self._without_lost(readers, columns, part)
+                returned += count
+                is_prefix = is_prefix and _end(part) == returned
+                if not kept:
+                    self._hand_over(readers, [])
+                    continue
                 made = workers.map(
                     assemble, self._shapes, repeat(columns), repeat(self._options), self._schema.types, sizes=below
                 )
                 arrays = list(made)
                 del columns, taken, made
                 self._hand_over(readers, arrays)
-                returned += count
-                is_prefix = is_prefix and _end(part) == returned
-                if kept:
-                    yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
+                yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
             for reader in readers.values():
                 reader.check_end()
 
@@ -294,7 +293,10 @@ class RowGroupReader:
                 )
         if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.outside(part)) is None:
             return columns, count
-        columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
+        columns = {
+            index: readers[index].keep(column, ranges) if index in readers else column.kept(ranges)
+            for index, column in columns.items()
+        }
         return columns, sum(last - first for first, last in ranges)
 
     def _hand_over(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
