@@ -33,8 +33,8 @@ from recording import RESULTS, Recording
 import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.footer.writing import form_of
-from pqext.core.io.sources.opening import open_source
-from pqext.core.options.footer_format import FORMS, FooterForm
+from pqext.core.io.sources.source_factory import open_source
+from pqext.core.options.footer import FORMS, FooterForm
 
 COLUMNS, ROW_GROUPS, CHUNKS = (10, 100, 1_000, 10_000, 100_000), (1, 10, 100), 10_000_000
 LIMITS = pqext.Limits(footer_bytes=(1 << 32) - 1, metadata_elements=1 << 40)

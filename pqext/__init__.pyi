@@ -38,7 +38,7 @@ from .core.footer.checkpoints import RecoveredFileWarning as RecoveredFileWarnin
 from .core.footer.rewrite import rewrite_footer as rewrite_footer
 from .core.indexes.reading import DamagedIndexWarning as DamagedIndexWarning
 from .core.io.sources.cache import clear_cache as clear_cache, set_cache_bytes as set_cache_bytes
-from .core.options.checkpoints import Checkpoint as Checkpoint
+from .core.options.footer import Checkpoint as Checkpoint
 from .core.options.read_write import ReadOptions as ReadOptions, WriteOptions as WriteOptions
 from .core.read.damage import Damage as Damage
 from .core.read.footer_contents import read_metadata as read_metadata, read_schema as read_schema

@@ -7,7 +7,7 @@ reading. A :class:`CryptoFactory` makes both from keys that your :class:`KmsClie
 from __future__ import annotations
 
 from pqext.core.encryption.keytools.factory import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration
-from pqext.core.encryption.keytools.kms import KmsClient, KmsConnectionConfig
+from pqext.core.encryption.keytools.wrapping import KmsClient, KmsConnectionConfig
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.files.file_set import verify_file_set
 from pqext.core.options.encryption import ColumnKey, FileDecryption, FileEncryption

@@ -50,7 +50,7 @@ SPARK_LAYERS = (
 """Folders of ``pqext.spark``, each of which may import those before it."""
 BELOW_SPARK = DATASET | {"pqext.skipping"}
 SPARK = {"pqext.spark", *(f"pqext.spark.{name}" for name in SPARK_LAYERS)}
-TOOLS = {"pqext.text", "pqext.inspection", "pqext.recovery", "pqext.verification", "pqext.report", "pqext.examples"}
+TOOLS = {"pqext.inspection", "pqext.recovery", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.base.text": set(),
     "pqext.core.base.errors": {"pqext.core.base.text"},
@@ -62,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(CORE_LAYERS)
     },
     "pqext.variant": CORE,
-    "pqext.geo": CORE | {"pqext.text"},
+    "pqext.geo": CORE,
     "pqext.dataset": BELOW | set(ROOMS),
     **{name: BELOW | used for name, used in ROOMS.items()},
     "pqext.metrics": BELOW,
@@ -72,12 +72,11 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(SPARK_LAYERS)
     },
     "pqext.skipping": DATASET | {"pqext.metrics"},
-    "pqext.text": {"pqext.core.base.text"},
     "pqext.examples": set(),
-    "pqext.report": {"pqext.text"},
-    "pqext.inspection": CORE | {"pqext.text", "pqext.report"},
-    "pqext.verification": BELOW | {"pqext.text"},
-    "pqext.recovery": BELOW | {"pqext.text", "pqext.verification"},
+    "pqext.report": {"pqext.core.base.text"},
+    "pqext.inspection": CORE | {"pqext.report"},
+    "pqext.verification": BELOW,
+    "pqext.recovery": BELOW | {"pqext.verification"},
     "pqext.demo": DATASET | TOOLS | SPARK,
     "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.skipping", "pqext.demo"} | SPARK,
     "pqext.__main__": {"pqext.cli"},

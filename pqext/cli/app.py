@@ -14,7 +14,7 @@ import click
 from pqext.cli.alone import without_pandas
 from pqext.cli.declared import Place, Program
 from pqext.cli.files import describe, notes_of
-from pqext.text import visible
+from pqext.core.base.text import visible
 
 GARBAGE = 100_000
 """New objects between two searches for cycles: importing makes many, and Python's own 700 cost a tenth of a command."""

@@ -39,10 +39,10 @@ from pqext.cli.scan_arguments import IgnoreTableFormat
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.cli.standard_input import STREAM, stored
 from pqext.core.base.limits import ROW_GROUP_ROWS
+from pqext.core.base.text import counted, shorten, size, visible
 from pqext.core.io.sink import refuse_append_to_store
-from pqext.core.options.checkpoints import Checkpoint, parse_checkpoint
+from pqext.core.options.footer import Checkpoint, parse_checkpoint
 from pqext.dataset.made_columns import Kind, Made
-from pqext.text import counted, shorten, size, visible
 
 _FORMAT = "Input"
 _COLUMNS = "Columns"

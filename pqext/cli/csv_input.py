@@ -245,7 +245,7 @@ class _CsvInput:
         import pyarrow.compute as pc
 
         from pqext.core.io.sources.csv_ends import Ended, repeated
-        from pqext.core.schema.types.decimal_text import cast_exactly
+        from pqext.core.schema.types.arrow_compute import cast_exactly
 
         form = self._form
         fixed = {**form.known, **form.types, **form.wider}

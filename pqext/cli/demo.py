@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import click
 
 from pqext.cli.declared import Option
-from pqext.text import counted, shorten, size, visible
+from pqext.core.base.text import counted, shorten, size, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

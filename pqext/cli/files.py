@@ -17,7 +17,7 @@ from pqext.cli.declared import Argument
 from pqext.cli.places import Place
 from pqext.cli.standard_input import without_path
 from pqext.core.base.budget import ADVICE
-from pqext.text import visible
+from pqext.core.base.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.standard_input import shown_path
-from pqext.text import counted, size
+from pqext.core.base.text import counted, size
 
 
 def command(

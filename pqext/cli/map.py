@@ -12,7 +12,7 @@ from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.text import counted, size, visible
+from pqext.core.base.text import counted, size, visible
 
 if TYPE_CHECKING:
     from pqext.geo.layout.explain import BoxLayout, Layout, Part

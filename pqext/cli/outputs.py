@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pqext.cli.declared import Option
 from pqext.cli.places import Place
 from pqext.cli.standard_input import STREAM, without_path
-from pqext.text import visible
+from pqext.core.base.text import visible
 
 if TYPE_CHECKING:
     from pqext.core.io.sink import Sink

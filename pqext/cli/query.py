@@ -37,7 +37,7 @@ from pqext.cli.scan_arguments import (
     formats_of,
 )
 from pqext.cli.standard_input import STREAM, without_path
-from pqext.text import counted
+from pqext.core.base.text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.text import size
+from pqext.core.base.text import size
 
 if TYPE_CHECKING:
     from pqext.core.format.metadata import FileMetaData
@@ -49,7 +49,7 @@ def command(
     from pqext.core.footer import rewrite
     from pqext.core.footer.reading import read_footer
     from pqext.core.footer.writing import form_of
-    from pqext.core.io.sources.opening import open_source
+    from pqext.core.io.sources.source_factory import open_source
 
     with refusals():
         source, *dest = placed([file] if output is None else [file, output], storage, anonymous)

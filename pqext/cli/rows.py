@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pqext.cli.files import print_shown, terminal_width
 from pqext.cli.outputs import binary_output, opened
 from pqext.cli.places import Place
-from pqext.text import counted, shorten, visible
+from pqext.core.base.text import counted, shorten, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

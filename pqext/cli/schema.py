@@ -15,7 +15,7 @@ from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json, Sources
 from pqext.cli.standard_input import without_path
-from pqext.text import shorten, visible
+from pqext.core.base.text import shorten, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

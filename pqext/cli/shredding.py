@@ -17,7 +17,7 @@ from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.text import counted, shorten, visible
+from pqext.core.base.text import counted, shorten, visible
 
 if TYPE_CHECKING:
     from pqext.variant.rewritten import Rewritten

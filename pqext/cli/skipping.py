@@ -15,7 +15,7 @@ from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json
 from pqext.core.base.suggestions import did_you_mean, listed
-from pqext.text import visible
+from pqext.core.base.text import visible
 
 if TYPE_CHECKING:
     from pqext.skipping import DataSkipping, Index

@@ -14,7 +14,7 @@ from pqext.cli.files import Files, Form, as_options, describe, every_file, names
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.standard_input import shown_path, without_path
-from pqext.text import counted, visible
+from pqext.core.base.text import counted, visible
 
 if TYPE_CHECKING:
     from pqext.verification.report import Report

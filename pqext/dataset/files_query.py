@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from pqext.core.base.batches import cut
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
@@ -22,7 +23,6 @@ from pqext.core.base.suggestions import listed
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.exact_names import ExactNames
-from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Expression, bases

@@ -8,12 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
+from pqext.core.base.text import counted
 from pqext.demo import compare
 from pqext.demo.compare import Columns, Row
 from pqext.demo.damage import destroy_others
 from pqext.demo.questions import Asked
 from pqext.report.model import Agreement, Question, Reading
-from pqext.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

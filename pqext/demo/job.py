@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 import pqext.spark as on_spark
+from pqext.core.base.text import counted, size
 from pqext.core.io.sink import Sink
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
@@ -23,7 +24,6 @@ from pqext.demo.preflight import check
 from pqext.demo.questions import Answer, Asked, answer, questions, reading, same
 from pqext.demo.source import GEOMETRY, Source, check_column, row_group_rows
 from pqext.report import Agreement, DemoReport, FilePicture, Question, Reading, render
-from pqext.text import counted, size
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -13,8 +13,8 @@ import pyarrow as pa
 from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.base.text import shorten
 from pqext.demo.source import Source
-from pqext.text import shorten
 from pqext.variant.access.path import format_path, parse
 from pqext.variant.json.parse import parse_json_lines
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.base.errors import GeometryError
+from pqext.core.base.errors import GeometryError, warn
 from pqext.core.base.suggestions import around, did_you_mean
-from pqext.core.base.warn import warn
 from pqext.core.schema.annotations import (
     PAGE_BOXES,
     Adopted,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from pqext.core.base.errors import AnnotationWarning, GeometryError
+from pqext.core.base.errors import AnnotationWarning, GeometryError, warn
 from pqext.core.base.suggestions import around
-from pqext.core.base.warn import warn
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions
-from pqext.core.read.data_frames import PANDAS_FAULTS, convert_table
 from pqext.core.schema.arrow_check import check_table
+from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table
 from pqext.core.schema.types.geometries import crs_label
 from pqext.core.write.writer import write_table
 from pqext.geo import crs as crs_

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from pqext.core.base.text import counted, shorten, size
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, FileFacts, Part
-from pqext.text import counted, shorten, size
 
 _SMALL_FILE = 4 << 10
 """No advice is given on files with fewer bytes."""

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
+from pqext.core.base.text import counted, shorten, size
 from pqext.core.io.sources.secrets import shown
 from pqext.inspection.model import KINDS, Column, FileFacts, FileLayout, Part, RowGroup
 from pqext.report.to_scale import SAID, Drawn, Figures, LayoutPage, Strip
-from pqext.text import counted, shorten, size
 
 MAX_STRIPS = 24
 """Row groups that get a drawing of their own."""

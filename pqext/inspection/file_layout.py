@@ -8,6 +8,7 @@ from typing import Any
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.text import counted
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
@@ -15,7 +16,6 @@ from pqext.inspection.advice import savings
 from pqext.inspection.collect import describe
 from pqext.inspection.model import FileFacts, FileLayout, PageSizes, Part
 from pqext.inspection.parts import find_parts
-from pqext.text import counted
 
 MAX_DESCRIBED = 4_000
 """Column chunks whose statistics are told."""

@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from pqext.core.base.text import shorten, size, visible
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, Field, FileFacts, FooterFacts, RowGroup
-from pqext.text import shorten, size, visible
 
 MAX_FIELDS = 400
 MAX_CHUNKS = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pqext.core.base.text import printed
 from pqext.inspection.model import FileFacts
-from pqext.text import printed
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

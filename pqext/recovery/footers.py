@@ -18,6 +18,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
+from pqext.core.base.text import counted
 from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
 from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
@@ -29,7 +30,6 @@ from pqext.core.format.metadata import FileMetaData, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Source
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.text import counted
 
 Kind = Literal["end", "inside", "checkpoint", "FlatBuffers", "without its frame", "torn"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pqext.core.base.limits import Limits
+from pqext.core.base.text import counted
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.checking import Verdict
 from pqext.recovery.claims import ClaimedGroup, Claims
 from pqext.recovery.report import Loss
-from pqext.text import counted
 
 
 def losses_of(verdicts: Sequence[Verdict]) -> list[Loss]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pqext.core.base.text import counted, visible
 from pqext.core.read.damage import told_rows
 from pqext.recovery.claims import Assigned
-from pqext.text import counted, visible
 
 
 @dataclass(frozen=True, slots=True)

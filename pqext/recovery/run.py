@@ -10,15 +10,14 @@ from typing import Any
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import Limits
-from pqext.core.footer.reading import read_footer
+from pqext.core.footer.reading import looks_like, read_footer
 from pqext.core.footer.rewrite import copy_bytes
 from pqext.core.footer.thrift_footer import MAGIC
-from pqext.core.format.file_signatures import looks_like
 from pqext.core.format.metadata import CompressionCodec
+from pqext.core.io.local_writers import with_unfinished
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource, Source
-from pqext.core.io.sources.opening import open_source
-from pqext.core.io.unfinished_files import with_unfinished
+from pqext.core.io.sources.source_factory import open_source
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery import footers, forms, schemas, settling
 from pqext.recovery.checking import Verdict, judge, quiet, without

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pqext.core.base.text import counted, size
 from pqext.report.map import Projection, box_shape, coast, drawable, graticule
 from pqext.report.markup import Markup, join, number, table, tag
 from pqext.report.model import Box
 from pqext.report.style import SHEET
-from pqext.text import counted, size
 
 MAX_DRAWN = 20_000
 """Boxes of a level that are drawn at most; of more, every second or third."""

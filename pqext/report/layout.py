@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pqext.core.base.text import shorten, size
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Chunk, FilePicture, Question
-from pqext.text import shorten, size
 
 _LABEL = 360.0
 _MAX_LABEL = 52

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pqext.core.base.text import size
 from pqext.report.land import outlines
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading
-from pqext.text import size
 
 WIDTH = 1000.0
 _MAX_HEIGHT = 620.0

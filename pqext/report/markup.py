@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from pqext.text import visible
+from pqext.core.base.text import visible
 
 
 class Markup(str):

@@ -6,11 +6,11 @@ that style sheets act upon.
 
 from __future__ import annotations
 
+from pqext.core.base.text import counted, size
 from pqext.report import layout, map
 from pqext.report.markup import HEAD, Markup, join, table, tag
 from pqext.report.model import Agreement, DemoReport, Question, Reading
 from pqext.report.style import SHEET
-from pqext.text import counted, size
 
 
 def render(report: DemoReport) -> str:

@@ -6,10 +6,10 @@ import colorsys
 import io
 from typing import Any
 
+from pqext.core.base.text import counted, visible
 from pqext.report.boxes import HUES, BoxMap, DrawnBox, chosen
 from pqext.report.land import outlines
 from pqext.report.map import Projection, has_land
-from pqext.text import counted, visible
 
 _SCALE = 1.6
 _MARGIN = 12

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from pqext.core.base.text import counted, size
 from pqext.report.markup import HEAD, Markup, escape, join, number, table, tag
 from pqext.report.style import SHEET, rows_as_lists
-from pqext.text import counted, size
 
 WIDTH = 1000.0
 _HEIGHT = 40

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.write.polars_types import with_arrow_types
+from pqext.core.schema.data_frames import with_arrow_types
 from pqext.variant.stored import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 

@@ -18,7 +18,7 @@ from pqext.core.base.suggestions import listed
 from pqext.core.base.text import counted
 from pqext.core.footer.thrift_footer import FootedSource
 from pqext.core.footer.writing import form_of
-from pqext.core.io.file_locks import kept_from_others
+from pqext.core.io.local_writers import kept_from_others
 from pqext.core.io.sources.locations import locate, may_be_same
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.keywords import WriteKeywords

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pqext.text import visible
+from pqext.core.base.text import visible
 
 
 @dataclass(frozen=True, slots=True)

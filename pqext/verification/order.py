@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pqext.core.base.batch_alignment import in_step
+from pqext.core.base.batches import in_step
 from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
 from pqext.core.format.metadata import SortingColumn
 from pqext.core.options.indexes import SortKey

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pqext.text import counted, shorten, size, visible
+from pqext.core.base.text import counted, shorten, size, visible
 from pqext.verification.model import Verdict
 
 _MAX_TEXT = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pqext.text import printed
+from pqext.core.base.text import printed
 from pqext.verification.model import Verdict
 
 if TYPE_CHECKING:

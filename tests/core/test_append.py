@@ -27,7 +27,7 @@ from pqext.core.base.buffers import view
 from pqext.core.format.metadata import FileMetaData, Statistics
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.sink import Sink
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import FooterForm
 from pqext.core.write import append
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})

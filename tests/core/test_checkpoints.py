@@ -31,8 +31,8 @@ from pqext.core.format.extension.framed import frame
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.io import sink
-from pqext.core.io.sources.opening import open_source
-from pqext.core.io.unfinished_files import prefix_of
+from pqext.core.io.local_writers import prefix_of
+from pqext.core.io.sources.source_factory import open_source
 from reference.checkpoints import OWNER, checkpoints
 from reference.effort import share
 

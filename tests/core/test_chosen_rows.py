@@ -20,7 +20,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.format import compression
 from pqext.core.kernels.chosen_rows import Chosen
 from pqext.core.kernels.page_table import PageTable
-from pqext.core.read import single_rows
+from pqext.core.read.pages import single_rows
 from reference.effort import share, some
 
 ROWS = 1200

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.schema.types.decimal_text import cast_exactly
+from pqext.core.schema.types.arrow_compute import cast_exactly
 
 TYPES = [pa.decimal32(9, 2), pa.decimal64(18, 3), pa.decimal128(38, 0), pa.decimal128(20, 4), pa.decimal256(76, 5)]
 LAYOUTS = [pa.string(), pa.large_string(), pa.string_view()]

@@ -28,8 +28,8 @@ from pqext.core.format.extension.structure import (
 )
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.format.thrift import decode, encode
-from pqext.core.io.sources.opening import open_source
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.io.sources.source_factory import open_source
+from pqext.core.options.footer import FooterForm
 from reference import compact, thrift_package
 
 PAIR = KeyValue(key="k", value="v")

@@ -12,8 +12,7 @@ import pytest
 import pqext
 from pqext.core.base.buffers import Bytes
 from pqext.core.format.predicate import Comparison, IsIn
-from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.bloom_filter_cache import KeptFilters
+from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter
 from pqext.core.io.source import MemorySource
 from pqext.core.schema.types.logical import LeafType
 from pqext.dataset.expressions import Expression, col

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pqext.core.base.thread_local import PerThread
+from pqext.core.base.threads import PerThread
 
 
 def test_each_thread_makes_its_own_value_once() -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import pqext
 from pqext.core.base.errors import ChangedFileError, CorruptFileError
 from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
-from pqext.core.io.sources.opening import open_source
+from pqext.core.io.sources.source_factory import open_source
 
 DATA = bytes(i * 7 % 251 for i in range(300_000))
 

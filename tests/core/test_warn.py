@@ -12,8 +12,7 @@ from core.columns import one
 from core.raw_files import int64
 
 import pqext
-from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning
-from pqext.core.base.warn import warn
+from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning, warn
 from pqext.core.format.metadata import DateType, LogicalType, Type
 
 

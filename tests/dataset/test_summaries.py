@@ -18,8 +18,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.base.errors import ChangedFileError, CorruptFileError, UnsupportedError
-from pqext.core.files.summary_files import Summary
-from pqext.core.files.summary_signature import SUMMARY_NOTE, NotedFile, noted
+from pqext.core.files.summary_files import SUMMARY_NOTE, NotedFile, Summary, noted
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode, encode

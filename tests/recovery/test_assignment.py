@@ -14,7 +14,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovere
 import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import FooterForm
 from pqext.recovery.searching import AMBIGUOUS
 
 

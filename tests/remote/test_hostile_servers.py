@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import pqext
 from pqext import geo
 from pqext.cli import app
-from pqext.core.io.sources import link, remote
+from pqext.core.io.sources import remote, store
 from pqext.core.io.sources.store import forget_stores
 
 TABLE = pa.table({"a": list(range(20_000)), "b": [f"text {at}" for at in range(20_000)]})
@@ -115,8 +115,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(remote, "BACKOFF", 0.0)
-    monkeypatch.setattr(link, "FIRST_TAIL", 4 << 10)
-    monkeypatch.setattr(link, "FIRST_GAP", 1 << 10)
+    monkeypatch.setattr(store, "FIRST_TAIL", 4 << 10)
+    monkeypatch.setattr(store, "FIRST_GAP", 1 << 10)
     forget_stores()
     pqext.clear_cache()
     running = Server(("127.0.0.1", 0), Handler)

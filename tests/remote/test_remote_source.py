@@ -12,10 +12,9 @@ import pqext
 from pqext.core.io.sources import remote
 from pqext.core.io.sources.cache import CACHE, KeptBytes, MetadataCache
 from pqext.core.io.sources.faults import AnswerError, fault_of
-from pqext.core.io.sources.link import LEAST_GAP, MOST_GAP, Link
 from pqext.core.io.sources.remote import RemoteSource, Version
 from pqext.core.io.sources.secrets import scrubbed, secrets_of, shown
-from pqext.core.io.sources.store import Listed, Store
+from pqext.core.io.sources.store import LEAST_GAP, MOST_GAP, Link, Listed, Store
 from reference.effort import share
 
 DATA = bytes(at * 7 % 251 for at in range(5_000))

@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.core.io.sources import link
+from pqext.core.io.sources import store
 
 from .conftest import BUCKET, S3
 
@@ -47,11 +47,11 @@ FILE = stored()
 @pytest.fixture
 def small_tails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of the file that is fetched at first holds nearly the footer: files here are small."""
-    monkeypatch.setattr(link, "FIRST_TAIL", 4 << 10)
-    monkeypatch.setattr(link, "LEAST_TAIL", 4 << 10)
-    monkeypatch.setattr(link, "FIRST_GAP", 1 << 10)
-    monkeypatch.setattr(link, "LEAST_GAP", 1 << 10)
-    monkeypatch.setattr(link, "MOST_GAP", 1 << 10)
+    monkeypatch.setattr(store, "FIRST_TAIL", 4 << 10)
+    monkeypatch.setattr(store, "LEAST_TAIL", 4 << 10)
+    monkeypatch.setattr(store, "FIRST_GAP", 1 << 10)
+    monkeypatch.setattr(store, "LEAST_GAP", 1 << 10)
+    monkeypatch.setattr(store, "MOST_GAP", 1 << 10)
 
 
 def fetched(s3: S3, size: int) -> list[range]:
@@ -105,9 +105,9 @@ def test_indexes_and_filters_of_all_row_groups_come_at_once(
     s3: S3, way: Callable[[S3], dict[str, Any]], small_tails: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where they lie before the end that came first: its end, the indexes, the pages; by pyarrow its size before."""
-    monkeypatch.setattr(link, "FIRST_GAP", 1 << 20)
-    monkeypatch.setattr(link, "MOST_GAP", 1 << 20)
-    monkeypatch.setattr(link, "LEAST_GAP", 16 << 10)
+    monkeypatch.setattr(store, "FIRST_GAP", 1 << 20)
+    monkeypatch.setattr(store, "MOST_GAP", 1 << 20)
+    monkeypatch.setattr(store, "LEAST_GAP", 16 << 10)
     s3.put("x.parquet", FILE)
     user = TABLE["user"][17_777].as_py()
     found = pqext.scan(**way(s3), filter=col("user") == user).to_table()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import FooterForm
 
 TABLE = pa.table({f"c{i}": pa.array(range(i, i + 20), pa.int64()) for i in range(300)})
 

@@ -1,15 +1,21 @@
-"""The errors that pqext raises, each with the place where the fault lies.
+"""Errors that pqext raises, each with its location, and functions that issue warnings.
 
 Bad arguments are ``ValueError`` or ``TypeError``; everything that is wrong with a file, a value or a
-feature asked for derives from :class:`ParquetError`. No message ever holds key material.
+requested feature derives from :class:`ParquetError`. No message ever contains key material.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from types import TracebackType
 from typing import Any
 
 from pqext.core.base.text import visible
+
+_LIBRARY = __name__.partition(".")[0]
+_BETWEEN = (_LIBRARY, "functools", "contextlib")
+"""Whose frames are no user's: the library's, and those of cached properties and contexts within it."""
 
 
 class AnnotationWarning(UserWarning):
@@ -204,3 +210,16 @@ class ErrorsNamePath:
         elif isinstance(error, RecursionError):
             message = "the schema nests deeper than Python's stack lets it be followed"
             raise LimitError(message, path=self._path) from None
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """As ``warnings.warn``, at the first caller that is not of this library; in its own threads that is Python's."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(visible(message), category, stacklevel=level)
+
+
+def warn_of_file(path: str | None, message: str, category: type[Warning]) -> None:
+    """As :func:`warn`, of the file at ``path``, where it has one."""
+    warn(f"{path}: {message}" if path else message, category)

@@ -1,4 +1,4 @@
-"""Texts for people: names and strings from files, made harmless for terminals, and numbers with their nouns."""
+"""Text for people: names and strings from files made harmless for terminals, numbers with nouns, sizes."""
 
 from __future__ import annotations
 
@@ -54,3 +54,35 @@ def parse_bytes(text: str) -> int:
     if match is None or unit is None:
         raise ValueError(f"{text!r} is not a size; write bytes or a unit, as in 1000, 64MB or 2GiB")
     return int(Decimal(match[1]) * unit)
+
+
+def size(count: int) -> str:
+    """``count`` bytes in the largest binary unit that leaves at least one.
+
+    >>> size(999), size(123456)
+    ('999 B', '120.6 KiB')
+    """
+    if abs(count) < 1024:
+        return f"{count} B"
+    value = float(count)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        value /= 1024
+        if abs(value) < 1024 or unit == "TiB":
+            break
+    return f"{value:.1f} {unit}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """``text``, or its beginning and an ellipsis, in at most ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printed(report: object) -> str:
+    """What rich prints of ``report``, as plain text of at most 160 columns."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=160, color_system=None, legacy_windows=False).print(report)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()

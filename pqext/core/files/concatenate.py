@@ -26,7 +26,7 @@ from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData
 from pqext.core.format.thrift import Struct, decode, encode
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
-from pqext.core.io.sources.opening import open_source
+from pqext.core.io.sources.source_factory import open_source
 from pqext.core.schema.annotations import extension_name
 
 Unknown = Literal["refuse", "drop", "keep"]

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from pqext.core.base.errors import ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.files.summary_signature import NotedFile, add_note
+from pqext.core.files.summary_files import NotedFile, add_note
 from pqext.core.footer.merge import FooterMerge, Merge
 from pqext.core.footer.rewrite import plain_footer
 from pqext.core.footer.thrift_footer import MAGIC, serialise_footer

@@ -1,23 +1,30 @@
-"""The files that a summary names, each opened with what the summary has of it instead of its own footer."""
+"""The files that a summary names, each opened with the metadata that the summary has of it.
+
+An extension of the footer of ``_metadata`` records in JSON, for each file, its size and the time of its last change in
+nanoseconds when its footer was read, the length and CRC-32 of that footer, and its key-value metadata, by its position
+in a list of the different ones. The summary is trusted only for files that have not changed since.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
+from uuid import UUID
 from zlib import crc32
 
 from pqext.core.base.buffers import EMPTY, Bytes
-from pqext.core.base.errors import ChangedFileError, CorruptFileError
+from pqext.core.base.errors import ChangedFileError, CorruptFileError, ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.text import visible
 from pqext.core.base.usage import Usage
-from pqext.core.files.summary_signature import NotedFile, noted
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
+from pqext.core.format.extension.container import add_entries, entry
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.io.external_files import FileResolver, is_plain
@@ -28,9 +35,83 @@ from pqext.core.kernels.thrift import StructIndex
 if TYPE_CHECKING:
     from pqext.core.read.reader import ParquetFile
 
+SUMMARY_NOTE = UUID("6c2f3f5e-6a0b-4b1c-9f0e-3b8a5e1f7d42")
+"""Marks the extension."""
+_MOST_BYTES = 64 << 20
+"""A longer note is not written."""
 Stamp = tuple[int, int]
 """Size and time of the last change, in nanoseconds."""
 _SECOND = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class NotedFile:
+    """A file as it was when its footer was read; ``pairs`` is None where it had no key-value metadata."""
+
+    size: int
+    mtime_ns: int
+    pairs: Sequence[KeyValue] | None
+    footer_bytes: int
+    footer_crc: int
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Size and time of the last change."""
+        return self.size, self.mtime_ns
+
+
+def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
+    """Note ``files``, by their names, in the footer of their summary."""
+    places: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
+    noted = []
+    for name, file in files.items():
+        pairs = None if file.pairs is None else tuple((pair.key, pair.value) for pair in file.pairs)
+        place = places.setdefault(pairs, len(places))
+        noted.append((name, file.size, file.mtime_ns, place, file.footer_bytes, file.footer_crc))
+    payload = json.dumps({"version": 2, "files": noted, "pairs": [*places]}, separators=(",", ":")).encode()
+    if len(payload) <= _MOST_BYTES:
+        add_entries(metadata, {SUMMARY_NOTE: payload})
+
+
+def noted(metadata: FileMetaData) -> dict[str, NotedFile] | None:
+    """The files that a summary notes, by their names; None where there is no note, or none that can be understood."""
+    try:
+        payload = entry(metadata, SUMMARY_NOTE)
+        if payload is None:
+            return None
+        tree = json.loads(payload)
+        if tree["version"] != 2:
+            return None
+        lists = [None if pairs is None else [_pair(*pair) for pair in pairs] for pairs in tree["pairs"]]
+        files = {
+            _text(name): NotedFile(_integer(size), _integer(mtime), lists[_place(at)], _integer(length), _integer(crc))
+            for name, size, mtime, at, length, crc in tree["files"]
+        }
+    except (ParquetError, ValueError, TypeError, KeyError, IndexError, RecursionError):
+        return None
+    return files if len(files) == len(tree["files"]) else None
+
+
+def _pair(key: Any, value: Any) -> KeyValue:
+    return KeyValue(key=_text(key), value=None if value is None else _text(value))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("no integer")
+    return value
+
+
+def _place(value: Any) -> int:
+    if _integer(value) < 0:
+        raise TypeError("no place in a list")
+    return int(value)
 
 
 class NotByFileError(Exception):

@@ -27,15 +27,14 @@ from uuid import UUID
 from zlib import crc32
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_of_file
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import OWN_METADATA, Limits
 from pqext.core.base.text import counted
-from pqext.core.base.warn import warn_of_file
 from pqext.core.encryption.footer import check_plaintext
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, TAIL_BYTES
-from pqext.core.footer.flatbuffers.opening import read_alone
+from pqext.core.footer.flatbuffers.reading import read_alone
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.structure_lookup import peeked
 from pqext.core.footer.thrift_footer import MAGIC, Footer
@@ -43,12 +42,12 @@ from pqext.core.format.compression import compress, decompress
 from pqext.core.format.extension.framed import FRAME_BYTES, frame, unframe
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode, encode
+from pqext.core.io.local_writers import with_unfinished
 from pqext.core.io.source import Source
-from pqext.core.io.sources.opening import open_source
-from pqext.core.io.unfinished_files import with_unfinished
+from pqext.core.io.sources.source_factory import open_source
 from pqext.core.kernels.summary import rows_in
 from pqext.core.kernels.thrift import scan_fields
-from pqext.core.options.checkpoints import Checkpoint
+from pqext.core.options.footer import Checkpoint
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema

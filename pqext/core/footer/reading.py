@@ -14,10 +14,9 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.encryption.footer import check_plaintext, open_encrypted
 from pqext.core.encryption.reading import not_encrypted
 from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, is_beside
-from pqext.core.footer.flatbuffers.opening import open_after, open_instead, read_alone
+from pqext.core.footer.flatbuffers.reading import open_after, open_instead, read_alone
 from pqext.core.footer.footer_cache import decoded
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
-from pqext.core.format.file_signatures import looks_like
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Source
@@ -25,6 +24,16 @@ from pqext.core.options.encryption import FileDecryption
 
 LEAST_INDEXED = 64 << 10
 """Bytes of a footer, less than which are read whole even if it has a jump table."""
+_CONVERT = "pqext convert makes Parquet of it"
+_MARKS = (
+    (b"ARRO", "an Arrow or Feather file, which pyarrow.feather.read_table opens"),
+    (b"ORC", "an ORC file, which pyarrow.orc.read_table opens"),
+    (b"Obj\x01", "an Avro file"),
+    (b"SQLi", "an SQLite database"),
+    (b"PK\x03\x04", "a ZIP archive or a spreadsheet"),
+    (b"\x1f\x8b", "a file that gzip compressed"),
+    (b"\x28\xb5\x2f\xfd", "a file that Zstandard compressed"),
+)
 
 
 def read_footer(
@@ -137,3 +146,19 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
             path=source.path,
             offset=0,
         )
+
+
+def looks_like(head: bytes) -> str:
+    """What follows "it is not a Parquet file" for a file with these first four bytes; nothing where they tell nothing.
+
+    >>> looks_like(b'{"a"')
+    '; it looks like JSON: pqext convert makes Parquet of it'
+    """
+    for mark, told in _MARKS:
+        if head.startswith(mark):
+            return f"; it looks like {told}"
+    if head.lstrip()[:1] in (b"{", b"["):
+        return f"; it looks like JSON: {_CONVERT}"
+    if len(head) == 4 and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):
+        return f"; it looks like text: if it is CSV, {_CONVERT}"
+    return ""

@@ -9,9 +9,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError, warn
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.warn import warn
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.footer.writing import tail, without_copies
@@ -19,11 +18,11 @@ from pqext.core.format.extension.paths import listed, structures_at
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode, encode
-from pqext.core.io.file_locks import kept_from_others
+from pqext.core.io.local_writers import kept_from_others
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
-from pqext.core.io.sources.opening import open_source
-from pqext.core.options.footer_format import FooterForm, check_form
+from pqext.core.io.sources.source_factory import open_source
+from pqext.core.options.footer import FooterForm, check_form
 from pqext.core.schema.lazy_tree import from_elements
 
 COPIED_BYTES = 8 << 20

@@ -12,7 +12,7 @@ from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import FooterForm
 
 _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
 """Extensions of the footer that are made from its other fields."""

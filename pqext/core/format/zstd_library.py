@@ -11,7 +11,7 @@ import importlib.util
 from collections.abc import Iterator
 from functools import cache
 
-from pqext.core.base.thread_local import PerThread
+from pqext.core.base.threads import PerThread
 from pqext.core.kernels.zstd import Context
 
 _NAMES = ("ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx", "ZSTD_isError")

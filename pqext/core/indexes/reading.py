@@ -7,9 +7,8 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, Protocol, TypeVar
 
-from pqext.core.base.errors import CorruptFileError, LimitError, OffsetIndexError, ParquetError
+from pqext.core.base.errors import CorruptFileError, LimitError, OffsetIndexError, ParquetError, warn
 from pqext.core.base.limits import Limits
-from pqext.core.base.warn import warn
 from pqext.core.encryption.modules import Module
 from pqext.core.encryption.reading import ChunkDecryptor, MissingKeyError
 from pqext.core.format import metadata as structures
@@ -17,8 +16,7 @@ from pqext.core.format.metadata import ColumnIndex, OffsetIndex
 from pqext.core.format.predicate import Bounds, Predicate, asks_for_values, may_contain
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.indexes import bloom
-from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.bloom_filter_cache import KeptFilters
+from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter
 from pqext.core.indexes.page_index import (
     IndexedPages,
     PagePlaces,

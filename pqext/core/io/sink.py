@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.local_paths import scheme_of, with_home
-from pqext.core.io.file_locks import lock, unlock
+from pqext.core.io.local_writers import lock, prefix_of, unlock
 from pqext.core.io.sources.upload import Gathered, Upload
-from pqext.core.io.unfinished_files import prefix_of
 
 if TYPE_CHECKING:
     from pqext.core.io.sources.store import Location

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from pqext.core.base.limits import Limits
 from pqext.core.format.extension import paths as extension_places
-from pqext.core.options.checkpoints import Checkpoint
 from pqext.core.options.encryption import FileDecryption, FileEncryption
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import Checkpoint, FooterForm
 from pqext.core.options.indexes import SortKey
 from pqext.core.options.read_write import Compression, EncodingName, ReadOptions
 

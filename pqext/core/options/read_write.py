@@ -11,10 +11,9 @@ from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.suggestions import OF_OTHERS, did_you_mean, listed, not_a_leaf
 from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_places
-from pqext.core.options.checkpoints import Checkpoint, as_checkpoint
 from pqext.core.options.checks import check_flags, check_level, check_pairs
 from pqext.core.options.encryption import FileDecryption, FileEncryption
-from pqext.core.options.footer_format import FooterForm, check_beside
+from pqext.core.options.footer import Checkpoint, FooterForm, as_checkpoint, check_beside
 from pqext.core.options.indexes import (
     BloomFilterChoice,
     SortKey,

@@ -30,7 +30,7 @@ from pqext.core.read.pages.page_selection import PageSelection
 from pqext.core.read.pages.table_decoder import Declined, TableDecoder
 from pqext.core.schema.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
 from pqext.core.schema.shape import LeafShape
-from pqext.core.schema.types.views import kept
+from pqext.core.schema.types.arrow_compute import kept
 
 T = TypeVar("T")
 

@@ -10,8 +10,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pqext.core.base.errors import CorruptDataWarning, LimitError, ParquetError
-from pqext.core.base.warn import warn
+from pqext.core.base.errors import CorruptDataWarning, LimitError, ParquetError, warn
 from pqext.core.schema.row_ranges import RowRanges, difference, intersection, merged
 
 

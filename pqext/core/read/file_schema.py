@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.options.read_write import ReadOptions
-from pqext.core.schema.adopted_columns import adopt
 from pqext.core.schema.file_calendar import with_calendars
+from pqext.core.schema.key_value_types import adopt
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96
 from pqext.core.schema.types.utf8 import with_binary_text

@@ -17,11 +17,18 @@ from numpy.typing import NDArray
 
 from pqext.core.base.budget import Account, Budget
 from pqext.core.base.display import as_html
-from pqext.core.base.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
+from pqext.core.base.errors import (
+    AnnotationWarning,
+    CorruptDataWarning,
+    CorruptFileError,
+    ErrorsNamePath,
+    ParquetError,
+    warn,
+    warn_of_file,
+)
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import Suggesting, answering, not_a_column, not_a_list
 from pqext.core.base.text import counted, visible
-from pqext.core.base.warn import warn, warn_of_file
 from pqext.core.footer.checkpoints import footer_or_checkpoint, open_to_read
 from pqext.core.footer.chunk_offsets import ChunkPlaces
 from pqext.core.footer.jump_table.footer import open_indexed
@@ -29,7 +36,7 @@ from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.paths import listed
-from pqext.core.indexes.bloom_filter_cache import KeptFilters
+from pqext.core.indexes.bloom import KeptFilters
 from pqext.core.indexes.prefetch import Gathering
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import Source
@@ -37,12 +44,10 @@ from pqext.core.options.keywords import ReadKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.core.read import schema_cache
 from pqext.core.read.damage import DamageReport
-from pqext.core.read.file_schema import options_to_read, schema_to_read
-from pqext.core.read.page_index_view import PageIndex
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.read.row_group_reader import RowGroupReader
-from pqext.core.read.row_groups import RowGroups, total_rows
-from pqext.core.read.schema_cache import KnownColumns, KnownSchema
+from pqext.core.read.row_groups import PageIndex, RowGroups, total_rows
+from pqext.core.read.schema_cache import KnownColumns, KnownSchema, options_to_read, schema_to_read
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema import shape
 from pqext.core.schema.arrow_schema.serialization import KEY
@@ -349,7 +354,7 @@ class ParquetFile(Suggesting):
         """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
 
         Of ``rows`` only, which ascend and lie apart, when they are given. Columns read side by side share a ``budget``;
-        their batches need not end at the same rows (see :func:`pqext.core.base.batch_alignment.in_step`). ``encoded``:
+        their batches need not end at the same rows (see :func:`pqext.core.base.batches.in_step`). ``encoded``:
         strings come as dictionaries where they are stored so.
         """
         bare = shape.bare(top)

@@ -20,8 +20,7 @@ from pqext.core.format.extension.container import entry
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.predicate import Bounds, Predicate, may_match
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.bloom_filter_cache import KeptFilters
+from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.prefetch import Gathering
 from pqext.core.indexes.reading import IndexReader

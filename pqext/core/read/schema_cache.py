@@ -16,8 +16,8 @@ from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
-from pqext.core.schema.adopted_columns import describer
 from pqext.core.schema.annotations import generation
+from pqext.core.schema.key_value_types import describer
 from pqext.core.schema.nodes import Schema
 from pqext.core.schema.shape import Shape
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pqext.core.base.errors import AnnotationWarning, ParquetError
-from pqext.core.base.warn import warn_of_file
+from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_of_file
 from pqext.core.format.metadata import FieldRepetitionType, KeyValue, LogicalType
 from pqext.core.schema.annotations import DescribesFile, for_property
 from pqext.core.schema.nodes import Schema, SchemaNode

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.schema.types.type_mapping import mapped
+from pqext.core.schema.types.arrow_compute import mapped
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from pqext.core.format.metadata import FileMetaData, SchemaElement
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema import shape
-from pqext.core.schema.adopted_columns import adopt
 from pqext.core.schema.annotations import StoredColumn
 from pqext.core.schema.difference import difference
+from pqext.core.schema.key_value_types import adopt
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import ListShape, Shape

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.schema.annotations import ArrangesRows, Storage
-from pqext.core.schema.types import views
+from pqext.core.schema.types import arrow_compute
 from pqext.core.write.storage import StoredField, child_names
 
 _TAKEN_ROWS = 1 << 20
@@ -106,7 +106,7 @@ def taken(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if len(chunks) < 2:
-        return views.taken(chunks[0] if chunks else pa.array([], column.type), rows)
+        return arrow_compute.taken(chunks[0] if chunks else pa.array([], column.type), rows)
     starts = np.cumsum([0, *(len(chunk) for chunk in chunks)])
     homes = np.searchsorted(starts, rows, side="right") - 1
     order = np.argsort(homes, kind="stable")
@@ -114,8 +114,8 @@ def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     back = np.empty(len(rows), dtype=np.int64)
     back[order] = np.arange(len(rows))
     pieces = [
-        views.taken(chunks[home], rows[order[start:stop]] - starts[home])
+        arrow_compute.taken(chunks[home], rows[order[start:stop]] - starts[home])
         for home, (start, stop) in enumerate(pairwise(ends.tolist()))
         if start < stop
     ]
-    return views.taken(pa.concat_arrays(pieces), back) if pieces else pa.array([], column.type)
+    return arrow_compute.taken(pa.concat_arrays(pieces), back) if pieces else pa.array([], column.type)

@@ -22,12 +22,12 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import Annotation, Notes, Storage, StoresAlike, for_field, for_logical, with_choices
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import int96, marks, spark_profile
+from pqext.core.schema.types.arrow_compute import dictionary_decoded, is_view, run_ends_decoded
+from pqext.core.schema.types.arrow_compute import kept as chosen
 from pqext.core.schema.types.file_reference import check_file
 from pqext.core.schema.types.leaf_conversion import stored_like
 from pqext.core.schema.types.logical import LeafType
 from pqext.core.schema.types.physical_types import from_arrow, normal
-from pqext.core.schema.types.plain_arrays import dictionary_decoded, is_view, run_ends_decoded
-from pqext.core.schema.types.views import kept as chosen
 
 if TYPE_CHECKING:
     from pqext.core.write.file_layout import FileLayout, LikeColumn

@@ -26,8 +26,8 @@ import pyarrow as pa
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.arrow_schema.types import unmarked
 from pqext.core.schema.types import marks
+from pqext.core.schema.types.arrow_compute import mapped
 from pqext.core.schema.types.physical_types import normal
-from pqext.core.schema.types.type_mapping import mapped
 from pqext.core.write.storage import StoredField, child_names, holds_annotated
 
 _MAKERS = (

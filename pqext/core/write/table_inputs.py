@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.write.pandas_marks import restore
-from pqext.core.write.polars_types import with_arrow_types
+from pqext.core.schema.data_frames import restore, with_arrow_types
 
 _FAILED = re.compile("Conversion failed for column (.*) with type .*", re.DOTALL)
 """The second argument of pyarrow's errors on columns of pandas."""

@@ -14,9 +14,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pqext.core.base.serial_calls import in_turn
+from pqext.core.base.errors import warn
 from pqext.core.base.suggestions import Suggesting, answering
-from pqext.core.base.warn import warn
+from pqext.core.base.threads import in_turn
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.footer.checkpoints import Checkpoints, with_row_groups
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
@@ -26,13 +26,13 @@ from pqext.core.format.extension import paths as extension_places
 from pqext.core.format.extension.container import add_entries
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
 from pqext.core.io.sink import Sink, is_in_store
-from pqext.core.options.checkpoints import as_checkpoint
+from pqext.core.options.footer import as_checkpoint
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
-from pqext.core.schema.adopted_columns import of_other_rows
 from pqext.core.schema.annotations import StoresAlike, with_choices
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.serialization import KEY
+from pqext.core.schema.key_value_types import of_other_rows
 from pqext.core.write import derived_columns, file_metadata, row_group_writer
 from pqext.core.write.dense_columns import DenseColumns
 from pqext.core.write.index_writer import IndexWriter

@@ -23,7 +23,7 @@ from pqext.core.kernels import wanted
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filtered
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
-from pqext.core.schema.types.plain_arrays import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.ahead import Part, Run
 from pqext.dataset.execution.ahead import side_by_side as run_side_by_side

@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ParquetError
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ParquetError, warn
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.pickling import PickledByFields
 from pqext.core.base.text import visible
-from pqext.core.base.warn import warn
 from pqext.core.base.workers import Workers
 from pqext.core.io.source import PathSource
 from pqext.core.io.sources.store import Location

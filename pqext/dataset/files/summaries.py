@@ -2,7 +2,7 @@
 
 One that is named itself is trusted: it stands for the files that it names, as ``pyarrow.dataset.parquet_dataset`` reads
 it, unless it notes that one of them had another size. Of one in a folder that is scanned only that is taken which it
-notes of files that still have the size and the time of their last change (:mod:`pqext.core.files.summary_signature`);
+notes of files that still have the size and the time of their last change (:mod:`pqext.core.files.summary_files`);
 all other files are read by their own footers. So it cannot hide a file or a row, whatever became of the folder since.
 """
 
@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pqext.core.base.errors import CorruptDataWarning, ParquetError
+from pqext.core.base.errors import CorruptDataWarning, ParquetError, warn
 from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
 from pqext.core.base.text import visible
 from pqext.core.base.usage import Usage
-from pqext.core.base.warn import warn
 from pqext.core.files.summary import METADATA
 from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
 from pqext.core.options.read_write import ReadOptions

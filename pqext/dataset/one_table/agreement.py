@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from pqext.core.base.errors import SchemaMismatchError
 from pqext.core.read.reader import ParquetFile
-from pqext.core.schema.arrow_schema.marks import marks
 from pqext.core.schema.arrow_schema.stored_schema import StoredSchema
 from pqext.core.schema.arrow_schema.types import durations
 from pqext.core.schema.nodes import Schema
+from pqext.core.schema.types.marks import marks
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.file_request import Asked, Form, Wanted

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pqext.core.schema.types.decimal_text import cast_exactly
-from pqext.core.schema.types.plain_arrays import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import cast_exactly, dictionary_decoded
 
 
 def nulls(rows: int, type: pa.DataType) -> pa.Array:

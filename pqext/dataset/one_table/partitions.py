@@ -20,7 +20,7 @@ import pyarrow as pa
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import visible
 from pqext.core.schema.nodes import SchemaNode
-from pqext.core.schema.types.decimal_text import cast_exactly
+from pqext.core.schema.types.arrow_compute import cast_exactly
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import And, Column, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
 from pqext.dataset.expressions.visitors import normal, operands, paths

@@ -28,7 +28,7 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from pqext.core.base.errors import SchemaMismatchError
-from pqext.core.schema.arrow_schema.marks import marks
+from pqext.core.schema.types.marks import marks
 
 _DECIMALS = {32: (9, pa.decimal32), 64: (18, pa.decimal64), 128: (38, pa.decimal128), 256: (76, pa.decimal256)}
 """Decimal types by their width in bits: the most digits, and the factory."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.batch_alignment import in_step
+from pqext.core.base.batches import in_step
 from pqext.core.base.budget import Budget
 from pqext.core.base.suggestions import not_a_list
 from pqext.core.base.text import visible
@@ -22,7 +22,7 @@ from pqext.core.schema import shape
 from pqext.core.schema.facts import RowGroupFacts
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
-from pqext.core.schema.types.plain_arrays import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.operand_values import as_shredded
 from pqext.dataset.expressions import Column, Named, Value, VariantField, bases, col, operand_column

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pqext.core.base.suggestions import listed
-from pqext.core.read.data_frames import PANDAS_FAULTS, convert_table
-from pqext.core.write.pandas_marks import remember
+from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table, remember
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.presentation.objects import objects
 

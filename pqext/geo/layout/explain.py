@@ -85,7 +85,7 @@ class Layout:
     suggestions: tuple[str, ...]
 
     def __str__(self) -> str:
-        from pqext.text import size, visible
+        from pqext.core.base.text import size, visible
 
         lines = [f"{visible(self.path)}, column {visible(self.column)}: {self.rows:,} rows, {size(self.bytes)}"]
         if self.extent is not None:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.warn import warn
+from pqext.core.base.errors import warn
 from pqext.geo.box import BoundingBox
 from pqext.geo.predicates import globe, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region

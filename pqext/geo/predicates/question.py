@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pqext.core.base.thread_local import PerThread
+from pqext.core.base.threads import PerThread
 from pqext.geo.box import BoundingBox
 from pqext.geo.predicates.boxes import OPERATIONS, Operation
 from pqext.geo.wkb import copy_of, without_empty_parts

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core.base.thread_local import PerThread
+from pqext.core.base.threads import PerThread
 from pqext.geo.predicates.planar import points_of
 from pqext.spark.functions.geometry_arrays import Geometries, of_shapes
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast, get_args
 from pyspark.sql.types import StructType
 
 from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
-from pqext.core.options.checkpoints import Checkpoint, parse_checkpoint
+from pqext.core.options.footer import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import WriteOptions
 from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names

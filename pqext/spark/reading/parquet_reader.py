@@ -11,8 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ParquetError, SchemaMismatchError
-from pqext.core.base.warn import warn
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ParquetError, SchemaMismatchError, warn
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.planning.plan import Task

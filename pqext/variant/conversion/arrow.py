@@ -11,8 +11,8 @@ import pyarrow as pa
 from pqext.core.base.errors import LimitError
 from pqext.core.base.text import visible
 from pqext.core.schema.arrow_check import check_table
-from pqext.core.schema.types.plain_arrays import dictionary_decoded, run_ends_decoded
-from pqext.core.write.polars_types import with_arrow_types
+from pqext.core.schema.data_frames import with_arrow_types
+from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
 from pqext.variant.coercion import as_arrow
 from pqext.variant.conversion.rows import all_rows, one_array
 from pqext.variant.kernels.binary import BinaryInput

@@ -14,10 +14,15 @@ from typing import Any
 from pyarrow import fs
 
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption.keytools.kms import KmsClientFactory, KmsConnectionConfig
 from pqext.core.encryption.keytools.material import FOOTER_KEY, KeyMaterial
 from pqext.core.encryption.keytools.store import KeyMaterialStore, stores_in
-from pqext.core.encryption.keytools.wrapping import FileKeyUnwrapper, FileKeyWrapper, KeyCaches
+from pqext.core.encryption.keytools.wrapping import (
+    FileKeyUnwrapper,
+    FileKeyWrapper,
+    KeyCaches,
+    KmsClientFactory,
+    KmsConnectionConfig,
+)
 from pqext.core.options.encryption import KEY_BYTES, Algorithm, ColumnKey, FileDecryption, FileEncryption
 
 _LIFETIME = timedelta(minutes=10)

@@ -1,7 +1,7 @@
-"""Data keys wrapped when a file is written and unwrapped when it is read.
+"""Data keys wrapped by a key management service (KMS) when a file is written, and unwrapped when it is read.
 
 Double wrapping asks the KMS for one wrapping a master key and access token instead of one a data key: data keys are
-wrapped here, with a key encryption key (KEK) that is kept for a while, and only the KEK is wrapped by the KMS.
+wrapped here, with a key encryption key (KEK) that is cached for a while, and only the KEK is wrapped by the KMS.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import binascii
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.cipher import AesKey
-from pqext.core.encryption.keytools.kms import DEFAULT_INSTANCE, KmsClient, KmsClientFactory, KmsConnectionConfig
 from pqext.core.encryption.keytools.material import (
     COLUMN_KEY_PREFIX,
     FOOTER_KEY,
@@ -30,10 +30,37 @@ from pqext.core.encryption.keytools.store import KeyMaterialStore
 from pqext.core.encryption.modules import LENGTH_BYTES
 from pqext.core.options.encryption import check_key
 
+DEFAULT_INSTANCE = "DEFAULT"
+"""What key material says where no instance or URL is configured, as parquet-java and Arrow write it."""
 KEK_BYTES = 16
 KEK_ID_BYTES = 16
 
 T = TypeVar("T")
+
+
+class KmsClient(ABC):
+    """Wraps keys with master keys that never leave the service. Clients written for pyarrow serve as well."""
+
+    @abstractmethod
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        """``key_bytes`` encrypted with a master key, as text."""
+
+    @abstractmethod
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        """The key that :meth:`wrap_key` wrapped. Raises an error of its own where the caller may not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KmsConnectionConfig:
+    """Which KMS instance to talk to, and as whom; ``custom_kms_conf`` is the client's own."""
+
+    kms_instance_id: str = ""
+    kms_instance_url: str = ""
+    key_access_token: str = field(default="", repr=False)
+    custom_kms_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
 
 
 def wrap_locally(key: bytes, wrapping_key: bytes, aad: bytes) -> str:

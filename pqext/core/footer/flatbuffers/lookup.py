@@ -19,7 +19,7 @@ from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.kernels.flat_metadata import FlatMetadata
 from pqext.core.kernels.thrift import scan_fields
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import FooterForm
 
 _FEW = 1_000
 """Column chunks up to which all are made at once."""

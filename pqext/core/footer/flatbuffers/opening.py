@@ -11,9 +11,8 @@ import numpy as np
 from isal.isal_zlib import crc32
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_of_file
 from pqext.core.base.limits import Limits
-from pqext.core.base.warn import warn_of_file
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.framing import TAIL_BYTES, Beside, beside, check, check_limit, size_of
 from pqext.core.footer.flatbuffers.lookup import FlatFooter, FlatLookup
@@ -22,7 +21,7 @@ from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Source
-from pqext.core.options.footer_format import FooterForm
+from pqext.core.options.footer import FooterForm
 from pqext.core.schema.lazy_tree import from_elements
 
 _ONE_PLACE = 16

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 from isal.isal_zlib import crc32
 
-from pqext.core.base.errors import CorruptFileError, ParquetError
+from pqext.core.base.errors import CorruptFileError, ParquetError, warn_of_file
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
-from pqext.core.base.warn import warn_of_file
 from pqext.core.footer.jump_table.blocks import TableBlocks
 from pqext.core.footer.jump_table.jump_table import (
     GROUP_BYTES,

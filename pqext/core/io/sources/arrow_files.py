@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from pqext.core.base.warn import warn
+from pqext.core.base.errors import warn
 from pqext.core.io.sources.remote import RemoteSource, Version, persistent
 from pqext.core.io.sources.store import Listed, Store
 from pqext.core.io.sources.upload import ErrorsNameFile, Upload, hidden_beside

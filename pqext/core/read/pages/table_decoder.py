@@ -22,9 +22,8 @@ from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_table import PageTable
-from pqext.core.read import single_rows
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
-from pqext.core.read.pages import long_runs
+from pqext.core.read.pages import long_runs, single_rows
 from pqext.core.read.pages.page import OpenedPages
 from pqext.core.read.pages.page_groups import GROUP_BYTES, scratch_of
 from pqext.core.read.pages.page_selection import PageSelection, Stretch

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.schema.arrow_schema.types import type_of
-from pqext.core.schema.types.views import kept
+from pqext.core.schema.types.arrow_compute import kept
 
 _MOST_FILLED = 1 << 30
 """Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""

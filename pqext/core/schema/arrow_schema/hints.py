@@ -11,7 +11,7 @@ from pqext.core.format.metadata import Type
 from pqext.core.schema.annotations import EXTENSION_NAME, serves_extension
 from pqext.core.schema.arrow_schema.types import kind_of, type_of, unmarked
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
-from pqext.core.schema.types.plain_arrays import is_view
+from pqext.core.schema.types.arrow_compute import is_view
 
 
 class Contradiction(Exception):

@@ -9,8 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pqext.core.base.errors import AnnotationWarning
-from pqext.core.base.warn import warn_of_file
+from pqext.core.base.errors import AnnotationWarning, warn_of_file
 from pqext.core.format.metadata import KeyValue
 from pqext.core.schema.arrow_schema.hints import Contradiction, hinted
 from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse

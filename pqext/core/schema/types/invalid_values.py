@@ -21,9 +21,9 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types import leaf
+from pqext.core.schema.types.arrow_compute import is_view
 from pqext.core.schema.types.logical import LeafType
 from pqext.core.schema.types.physical_types import normal
-from pqext.core.schema.types.plain_arrays import is_view
 from pqext.core.schema.types.utf8 import with_replacements
 
 _REMEDY = 'skip the row, or read it as null with invalid_values="null"'

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.schema.types.plain_arrays import is_view
+from pqext.core.schema.types.arrow_compute import is_view
 
 
 def taken(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:

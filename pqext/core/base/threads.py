@@ -1,4 +1,4 @@
-"""Values private to a thread, for libraries whose objects threads must not share.
+"""Objects that threads use one at a time, and values private to a thread.
 
 A prepared GEOS geometry builds its indexes while it is evaluated. Before GEOS 3.12 (shapely 2.0 carries 3.11) every
 geometry also computes its envelope when it is first evaluated. Neither is safe when two threads evaluate one object.
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from functools import wraps
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 T = TypeVar("T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class PerThread(Generic[T]):
@@ -40,3 +43,15 @@ class PerThread(Generic[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._make,)
+
+
+def in_turn(method: Callable[_P, _T]) -> Callable[_P, _T]:
+    """A method that waits for the other methods so decorated, by the lock ``_turn`` of its object."""
+
+    @wraps(method)
+    def waiting(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
+        owner: Any = arguments[0]
+        with owner._turn:
+            return method(*arguments, **keywords)
+
+    return waiting

@@ -1,9 +1,13 @@
-"""Streams of arrays or batches over the same rows, cut so that they come together."""
+"""Slice streams of batches: to equal row counts across streams, or to a maximum row count."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T")
 
 
 def in_step(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -22,3 +26,12 @@ def in_step(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
         rows = min(map(len, held))
         yield tuple(piece if len(piece) == rows else piece.slice(0, rows) for piece in held)
         held = [piece.slice(rows) if len(piece) > rows else None for piece in held]
+
+
+def cut(batches: Iterable[tuple[pa.RecordBatch, T]], batch_rows: int) -> Iterator[tuple[pa.RecordBatch, T]]:
+    """The batches with what is beside each, in slices of at most ``batch_rows``."""
+    for batch, beside in batches:
+        if batch.num_rows <= batch_rows:
+            yield batch, beside
+        else:
+            yield from ((batch.slice(start, batch_rows), beside) for start in range(0, batch.num_rows, batch_rows))
