@@ -1,18 +1,23 @@
-"""The row groups of a file, made when they are asked for: there may be a million."""
+"""Row groups of a file and their page indexes as collections, whose elements are made on request: there may be a million."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import overload
 
 from pqext.core.base.budget import Budget
+from pqext.core.base.display import as_html
 from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.base.suggestions import listed
+from pqext.core.base.text import visible
 from pqext.core.footer.chunk_offsets import ChunkPlaces
 from pqext.core.format import metadata as structures
 from pqext.core.format.thrift import LazyStructs
+from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.kernels.summary import rows_in
 from pqext.core.read.row_group import RowGroup
 from pqext.core.read.row_group_reader import rows_of
@@ -105,3 +110,33 @@ class RowGroups(Sequence[RowGroup]):
 
     def __repr__(self) -> str:
         return f"<{self._count} row groups>"
+
+
+class PageIndex(Mapping[str, IndexedPages]):
+    """The pages of a row group's columns, by dotted path; those without an offset index are left out.
+
+    Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
+    """
+
+    def __init__(self, group: RowGroup) -> None:
+        self._group = group
+
+    def __getitem__(self, path: str) -> IndexedPages:
+        node = self._group.schema.find(path)
+        pages = self._group.chunk(node).pages if node is not None and node.is_leaf else None
+        if pages is None:
+            raise KeyError(path)
+        return pages
+
+    def __iter__(self) -> Iterator[str]:
+        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return visible(f"<PageIndex of row group {self._group.index}: {listed(self) or 'no columns'}>")
+
+    def _repr_html_(self) -> str:
+        rows = [(path, f"{len(self[path]):,} pages") for path in islice(self, 50) if path in self]
+        return as_html(f"Page index of row group {self._group.index}", rows)

@@ -1,18 +1,19 @@
-"""What files of one schema have in common: worked out for one of them, and found again for those that are opened next.
+"""The schema and options by which a file is read, and a cache of what files of one schema have in common.
 
-Of a few schemas that are not wide, and only where nothing was said of the file in doing so: a warning or an error names
-the file.
+A file's key-value metadata and the given options decide both. The cache holds a few schemas that are not wide, and only
+results without a warning or an error, which would name the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from pqext.core.base.limits import Limits
 from pqext.core.footer.thrift_footer import Footer
+from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
@@ -20,6 +21,8 @@ from pqext.core.schema.annotations import generation
 from pqext.core.schema.key_value_types import describer
 from pqext.core.schema.nodes import Schema
 from pqext.core.schema.shape import Shape
+from pqext.core.schema.types import int96
+from pqext.core.schema.types.utf8 import with_binary_text
 
 _KEPT = 16
 _KEPT_ELEMENTS = 256
@@ -103,3 +106,31 @@ def keep(key: Key, options: ReadOptions, limits: Limits, known: KnownSchema) -> 
     global _recent
     if recall(key, options, limits) is None:
         _recent = [(key, options, limits, known), *_recent[: _KEPT - 1]]
+
+
+def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
+    """``schema`` with the types and calendars of its columns in the file at ``path``, which has these ``pairs``."""
+    if pairs and options.geoparquet:
+        schema = adopt(schema, pairs, path)
+    if pairs:
+        schema = with_calendars(schema, pairs, options)
+    step = int96.nanoseconds_of(options.int96_unit)
+    if (options.int96_utc or step != 1) and any(leaf.physical_type == Type.INT96 for leaf in schema.leaves):
+        schema = Schema.of(_with_int96(schema.root, options.int96_utc, step))
+    return with_binary_text(schema) if options.invalid_utf8 == "binary" else schema
+
+
+def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
+    if node.is_leaf:
+        return replace(node, is_utc=is_utc, int96_step=step) if node.physical_type == Type.INT96 else node
+    return replace(node, children=tuple(_with_int96(child, is_utc, step) for child in node.children))
+
+
+def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:
+    """``options`` with the unit of INT96 and the properties that the file's ``pairs`` decide."""
+    if options.int96 == "auto":
+        options = replace(options, int96=int96.unit_for(pair.key for pair in pairs))
+    if not pairs:
+        return options
+    own = {pair.key: pair.value or "" for pair in pairs}
+    return replace(options, properties={**options.properties, **own})

@@ -21,10 +21,14 @@ from pqext.core.base.text import visible
 from pqext.core.encryption.modules import ORDINAL_MAX
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.format.encodings.table import encoder
-from pqext.core.format.extension.structure import set_extension
+from pqext.core.format.extension.container import ExtensionContainer
+from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageType
+from pqext.core.format.thrift import encode
+from pqext.core.io.sink import Sink
 from pqext.core.kernels.page_cuts import PageCuts, cut
 from pqext.core.kernels.page_encode import EncodedPages, Levels, PageValues, encode_pages
+from pqext.core.read.second_copy import SECOND_COPY, shifted
 from pqext.core.schema.types import leaf, spark_profile
 from pqext.core.schema.types.physical_types import normal
 from pqext.core.write import chunk_statistics as chunk_index
@@ -215,3 +219,27 @@ def _encodings(
         uses.append(Encoding.PLAIN)
         stats.insert(0, PageEncodingStats(page_type=PageType.DICTIONARY_PAGE, encoding=Encoding.PLAIN, count=1))
     return tuple(dict.fromkeys(uses)), tuple(stats)
+
+
+def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
+    """Write the second copies of a row group's chunks, where they have one: before all chunks."""
+    for chunk in chunks:
+        if chunk.second is not None:
+            chunk.second.move(sink.offset)
+            for piece in chunk.second.pieces:
+                sink.write(piece)
+
+
+def note_copy(chunk: EncodedChunk) -> None:
+    """Tell of the second copy, if there is one, in the extension of a chunk whose own place is known now."""
+    if chunk.second is None:
+        return
+    about = shifted(chunk.second.metadata, -chunk.metadata.data_page_offset)
+    stored = extensions(chunk.metadata)
+    others = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
+    if others is None:
+        name = ".".join(chunk.metadata.path_in_schema)
+        raise ValueError(
+            f"column {name!r} is given extension bytes and a second copy; give the bytes in a mapping by UUID"
+        )
+    set_extension(chunk.metadata, others.replacing(SECOND_COPY, encode(about)).encode(), replace=True)

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from pqext.core.format.metadata import LogicalType
+from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME
 
 FIELD_ID = b"PARQUET:field_id"
 PHYSICAL_TYPE = b"PARQUET:physical_type"
@@ -49,3 +52,13 @@ def logical_name(metadata: Mapping[bytes, bytes]) -> str:
         return name
     extension = metadata.get(_EXTENSION)
     return next((name for name, mark in _EXTENSIONS.items() if mark == extension), "")
+
+
+def marks(field: pa.Field) -> dict[str, str]:
+    """The extension type that a field's metadata names, with its parameters."""
+    metadata = field.metadata or {}
+    return {
+        key.decode(): metadata[key].decode("utf-8", "replace")
+        for key in (EXTENSION_NAME, EXTENSION_METADATA)
+        if key in metadata
+    }

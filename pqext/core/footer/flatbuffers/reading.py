@@ -1,6 +1,6 @@
-"""Files opened by a FlatBuffers footer: those that have no other, and those whose Thrift footer is damaged.
+"""Read a file by its FlatBuffers footer, if it has no other or its Thrift footer is damaged.
 
-Where a file has both, the Thrift footer rules; a warning tells where they disagree.
+Where a file has both, the Thrift footer rules; a warning states where they disagree.
 """
 
 from __future__ import annotations

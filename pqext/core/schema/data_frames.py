@@ -1,0 +1,141 @@
+"""Data frames of pandas and polars: marks of VARIANT and geometry columns, types that Arrow lacks, conversion errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from pqext.core.base.errors import UnsupportedError
+from pqext.core.schema.annotations import EXTENSION_METADATA, EXTENSION_NAME, serves_extension
+
+KEY = "pqext:fields"
+"""The key in ``DataFrame.attrs``; its value maps columns to extension names and metadata, as text for JSON's sake."""
+_DIGITS = 38
+_OBJECTS = (
+    "holds Python objects (polars type Object), which Arrow exports as memory addresses; cast the column, for example "
+    "with .map_elements(str, return_dtype=pl.String)"
+)
+PANDAS_FAULTS = (pa.ArrowException,)
+"""Errors of ``pyarrow.Table.to_pandas`` for types that pandas lacks and for text that is not UTF-8."""
+
+Frame = TypeVar("Frame")
+
+
+def remember(frame: Any, schema: pa.Schema) -> None:
+    """Note the marks of the columns of ``schema`` in the attributes of ``frame``."""
+    marks = {}
+    for field in schema:
+        metadata = field.metadata or {}
+        name = metadata.get(EXTENSION_NAME, b"").decode("utf-8", "replace")
+        if serves_extension(name) and len(schema.get_all_field_indices(field.name)) == 1:
+            marks[field.name] = [name, metadata.get(EXTENSION_METADATA, b"").decode("utf-8", "replace")]
+    if marks:
+        frame.attrs[KEY] = marks
+
+
+def restore(table: pa.Table, attributes: Any) -> pa.Table:
+    """Return ``table``, made of a frame with these attributes, with the marks of columns that still hold such values.
+
+    A column of bytes can be a geometry, a struct of bytes a variant; a column of nulls can be either.
+    """
+    marks = attributes.get(KEY) if isinstance(attributes, dict) else None
+    if not isinstance(marks, dict):
+        return table
+    for place, field in enumerate(table.schema):
+        mark = marks.get(field.name)
+        if not isinstance(mark, list) or len(mark) != 2 or not all(isinstance(part, str) for part in mark):
+            continue
+        column, is_variant = table.column(place), "variant" in mark[0]
+        if pa.types.is_null(field.type):
+            column = column.cast(_VARIANT if is_variant else pa.binary())
+        if not _suits(column.type, is_variant):
+            continue
+        metadata = {EXTENSION_NAME: mark[0].encode(), EXTENSION_METADATA: mark[1].encode()}
+        table = table.set_column(place, pa.field(field.name, column.type, field.nullable, metadata), column)
+    return table
+
+
+_VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+
+
+def _suits(type: pa.DataType, is_variant: bool) -> bool:
+    if is_variant:
+        return pa.types.is_struct(type) and {"metadata", "value"} == {child.name for child in type}
+    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type))
+
+
+def with_arrow_types(data: Any) -> Any:
+    """A polars DataFrame or Series whose types Arrow has; other data unchanged.
+
+    Int128 and UInt128, also within lists, arrays and structs, become ``Decimal(38, 0)``.
+
+    Raises:
+        TypeError: If a column holds Python objects.
+        ValueError: If an integer has more than 38 digits.
+    """
+    polars = sys.modules.get("polars")
+    if polars is None:
+        return data
+    if isinstance(data, polars.Series):
+        return _converted(polars, data, f"the Series {data.name!r}" if data.name else "the Series")
+    if not isinstance(data, polars.DataFrame):
+        return data
+    changed = []
+    for name, dtype in data.schema.items():
+        if dtype == polars.Object or _arrow_type(polars, dtype) != dtype:
+            changed.append(_converted(polars, data.get_column(name), f"column {name!r}"))
+    return data.with_columns(changed) if changed else data
+
+
+def _converted(polars: Any, series: Any, name: str) -> Any:
+    if series.dtype == polars.Object:
+        raise TypeError(f"{name} {_OBJECTS}")
+    target = _arrow_type(polars, series.dtype)
+    if target == series.dtype:
+        return series
+    try:
+        return series.cast(target)
+    except polars.exceptions.InvalidOperationError:
+        raise ValueError(
+            f"{name} of polars type {series.dtype} holds an integer of more than {_DIGITS} digits, the most of a "
+            "Parquet DECIMAL; cast the column to String or Float64"
+        ) from None
+
+
+def _arrow_type(polars: Any, dtype: Any) -> Any:
+    """``dtype`` with ``Decimal(38, 0)`` in place of integers of 128 bits."""
+    if dtype in (polars.Int128, polars.UInt128):
+        return polars.Decimal(_DIGITS, 0)
+    if isinstance(dtype, polars.List):
+        return polars.List(_arrow_type(polars, dtype.inner))
+    if isinstance(dtype, polars.Array):
+        return polars.Array(_arrow_type(polars, dtype.inner), dtype.size)
+    if isinstance(dtype, polars.Struct):
+        return polars.Struct([polars.Field(field.name, _arrow_type(polars, field.dtype)) for field in dtype.fields])
+    return dtype
+
+
+def convert_table(
+    table: pa.Table, library: str, convert: Callable[[pa.Table], Frame], *faults: type[BaseException]
+) -> Frame:
+    """Return the frame that ``convert`` makes of the table.
+
+    Raises ``UnsupportedError`` that names the column if ``convert`` raises one of ``faults``.
+    """
+    try:
+        return convert(table)
+    except faults as error:
+        if isinstance(error, (ValueError, MemoryError)):
+            raise
+        for place, field in enumerate(table.schema):
+            try:
+                convert(table.select([place]))
+            except faults as error:
+                raise UnsupportedError(
+                    f"column {field.name!r} of type {field.type} is not supported in {library}: {error}; select other "
+                    "columns or use to_table()", feature=f"{field.type} in {library}",
+                ) from error
+        raise

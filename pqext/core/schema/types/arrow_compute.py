@@ -1,0 +1,134 @@
+"""Operations on Arrow arrays and types that pyarrow lacks or gets wrong: decode, take, cast, map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.schema.types.physical_types import normal
+
+_MOST_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
+"""Digits that every integer of a decimal's width holds, by its bits."""
+_LISTS = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+    (pa.types.is_list_view, pa.list_view),
+    (pa.types.is_large_list_view, pa.large_list_view),
+)
+
+
+def dictionary_decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary array, one a row."""
+    values = array.dictionary
+    if not len(values):  # which Arrow itself leaves below a null struct, with indices into it
+        return pa.nulls(len(array), values.type)
+    if is_view(values.type):
+        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(normal(values.type)), safe=False)
+    return array.dictionary_decode()
+
+
+def run_ends_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
+    """The values of a run-end encoded array, one a row; views become plain strings or binary.
+
+    Arrow's own kernel takes flat values only. Raises ``ValueError`` when the runs end before the rows.
+    """
+    values = array.values
+    if is_view(values.type):
+        values = values.cast(normal(values.type))
+    rows = np.arange(array.offset, array.offset + len(array))
+    runs = np.searchsorted(array.run_ends.to_numpy(), rows, side="right")
+    if len(runs) and int(runs[-1]) >= len(values):
+        raise ValueError(f"the runs of a run-end encoded array end before its {len(array)} rows")
+    return values.take(pa.array(runs))
+
+
+def is_view(arrow: pa.DataType) -> bool:
+    """Is it a type of string or binary views?"""
+    return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
+
+
+def taken(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+    """The elements at ``places``, which lie within the array."""
+    if is_view(array.type):
+        return _views(array, places)
+    with suppress(pa.ArrowNotImplementedError):
+        return array.take(pa.array(places))
+    return _in_runs(array, places)
+
+
+def kept(array: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
+    """The flagged elements."""
+    if not is_view(array.type):
+        with suppress(pa.ArrowNotImplementedError):
+            return array.filter(pa.array(flags))
+    return taken(array, np.flatnonzero(flags))
+
+
+def _views(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+    """Views refer to bytes that stay where they are."""
+    validity, views, *data = array.buffers()
+    start = array.offset
+    found = np.frombuffer(views, np.dtype("V16"))[start : start + len(array)][places]
+    if validity is not None and array.null_count:
+        bits = np.unpackbits(np.frombuffer(validity, np.uint8), count=start + len(array), bitorder="little")
+        validity = pa.py_buffer(np.packbits(bits[start:][places], bitorder="little"))
+    else:
+        validity = None
+    return pa.Array.from_buffers(array.type, len(places), [validity, pa.py_buffer(found), *data])
+
+
+def _in_runs(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+    """Neighbours are copied together."""
+    edges = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+    parts = [array[int(places[start]) : int(places[stop - 1]) + 1] for start, stop in pairwise(edges) if start < stop]
+    return pa.concat_arrays(parts) if parts else array[:0]
+
+
+def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """Cast as ``pyarrow.compute.cast`` does, without wrapping text around that has too many digits for a decimal.
+
+    pyarrow casts "340282366920938463463374607431768211461", which is 2**128 + 5, to the decimal 5.
+
+    Raises:
+        pa.ArrowInvalid: If a value is not one of ``type``, or has more digits than the width of the decimal holds.
+    """
+    types = pa.types
+    if types.is_decimal(type) and (
+        types.is_string(array.type) or types.is_large_string(array.type) or types.is_string_view(array.type)
+    ):
+        most = _MOST_DIGITS[type.bit_width]
+        texts = array.cast(pa.large_string())
+        texts = texts.filter(pc.fill_null(pc.greater(pc.binary_length(texts), most), False))
+        if len(texts):
+            digits = pc.utf8_ltrim(pc.replace_substring_regex(texts, r"^[+-]|\.|[eE].*", ""), "0")
+            row = pc.index(pc.greater(pc.utf8_length(digits), most), True).as_py()
+            if row >= 0:
+                raise pa.ArrowInvalid(f"{texts[row].as_py()[:100]!r} has more than {most} digits")
+    return pc.cast(array, type)
+
+
+def mapped(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """``arrow`` with ``change`` applied to what is no struct, list or map; of extension types their storage."""
+
+    def below(field: pa.Field) -> pa.Field:
+        return field.with_type(mapped(field.type, change))
+
+    types = pa.types
+    if isinstance(arrow, pa.BaseExtensionType):
+        return mapped(arrow.storage_type, change)
+    if types.is_struct(arrow):
+        return pa.struct([below(field) for field in arrow])
+    if types.is_map(arrow):
+        return pa.map_(below(arrow.key_field), below(arrow.item_field), arrow.keys_sorted)
+    if types.is_fixed_size_list(arrow):
+        return pa.list_(below(arrow.value_field), arrow.list_size)
+    for is_kind, make in _LISTS:
+        if is_kind(arrow):
+            return make(below(arrow.value_field))
+    return change(arrow)
