@@ -1,4 +1,4 @@
-"""Row groups of a file and their page indexes as collections, whose elements are made on request: there may be a million."""
+"""Row groups of a file and their page indexes as collections that make each element on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars: marks of VARIANT and geometry columns, types that Arrow lacks, conversion errors."""
+"""Data frames of pandas and polars: marks of VARIANT and geometry columns, types that Arrow lacks, errors."""
 
 from __future__ import annotations
 
