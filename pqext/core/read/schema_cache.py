@@ -18,8 +18,9 @@ from pqext.core.format.thrift import LazyStructs
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.annotations import generation
-from pqext.core.schema.key_value_types import describer
-from pqext.core.schema.nodes import Schema
+from pqext.core.schema.file_calendar import with_calendars
+from pqext.core.schema.key_value_types import adopt, describer
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.shape import Shape
 from pqext.core.schema.types import int96
 from pqext.core.schema.types.utf8 import with_binary_text
