@@ -112,19 +112,30 @@ class SmallLeaves:
     ) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
         """Row groups and the rows that are read of each, with those small chunks that are decoded whole.
 
-        The chunks of several row groups are fetched together, but for batches of at most ``batch_rows``.
+        The chunks of several row groups are fetched together: of twice as many each time for batches of at most
+        ``batch_rows``, the first of which may be all that are asked for.
         """
         ahead: list[tuple[RowGroup, _Rows, _Places | None]] = []
         chunks = stored = 0
-        for group, rows in groups:
+        most = _AHEAD if batch_rows is None else 1
+        remaining = iter(groups)
+        while True:
+            try:
+                group, rows = next(remaining)
+            except StopIteration:
+                break
+            except ParquetError:  # of the next row group: those before it are whole
+                yield from _fetch(ahead)
+                raise
             found = self._places(group, batch_rows) if rows is None and self._are_read else None
             ahead.append((group, rows, found))
             if found is not None:
                 chunks += len(found[2])
                 stored += sum([length for _, length in found[2]])
-            if batch_rows is not None or found is None or chunks >= _AHEAD or stored >= _AHEAD_BYTES:
+            if found is None or chunks >= most or stored >= _AHEAD_BYTES:
                 yield from _fetch(ahead)
                 ahead, chunks, stored = [], 0, 0
+                most = min(2 * most, _AHEAD)
         yield from _fetch(ahead)
 
     def _places(self, group: RowGroup, batch_rows: int | None) -> _Places | None:
