@@ -25,6 +25,7 @@ from pqext.cli.scan_arguments import (
     Invalid,
     Json,
     OnInvalid,
+    OrderBy,
     PartitionTypes,
     Select,
     Skipping,
@@ -35,6 +36,7 @@ from pqext.cli.scan_arguments import (
     Where,
     asked,
     formats_of,
+    ordered,
 )
 from pqext.cli.standard_input import STREAM, without_path
 from pqext.core.base.text import counted
@@ -61,6 +63,7 @@ def query(
     sources: Sources,
     where: Where = None,
     select: Select = None,
+    order_by: OrderBy = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
     partition_types: PartitionTypes = None,
@@ -116,6 +119,7 @@ def query(
             places, where, select, union, on_invalid, partition_types, store or None, timezone, reading,
             ignore_table_format,
         )  # fmt: skip
+        found = ordered(found, order_by)
         if explain:
             click.echo(without_path(found.limit(limit, offset).explain("json" if as_json else "text")))
             return

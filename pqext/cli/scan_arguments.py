@@ -61,6 +61,14 @@ Select = Annotated[
         "double quotes.",
     ),
 ]
+OrderBy = Annotated[
+    str | None,
+    Option(
+        "--order-by", metavar="a,b...", show_default=False,
+        help="Rows in the order of these columns or values, as in SQL: 'mag desc nulls first, id'. With --limit, row "
+        "groups that hold none of the first rows are skipped; without it all rows are sorted in memory.",
+    ),
+]
 Union = Annotated[
     bool, Option("--union", help="Match the columns of files by name; a file that lacks one has nulls there.")
 ]
@@ -133,6 +141,16 @@ def asked(
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found
+
+
+def ordered(found: Scan, order_by: str | None) -> Scan:
+    """The scan with its rows in the order that the option asks for."""
+    if order_by is None:
+        return found
+    from pqext.cli.selection import dotted, ordering
+
+    columns, descending, nulls_first = ordering(order_by, lambda: dotted(found.schema))
+    return found.order_by(*columns, descending=descending, nulls_first=nulls_first)
 
 
 def _types_of(text: str | None) -> dict[str, str] | None:

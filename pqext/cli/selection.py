@@ -54,6 +54,20 @@ def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any
     return found
 
 
+def ordering(text: str, known: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
+    """The columns of ``a desc nulls first, b * 2``, which of them descend, and which have nulls first.
+
+    >>> ordering("mag desc, id")
+    (['mag', 'id'], [True, False], [False, False])
+    """
+    from pqext.core.options.indexes import sort_keys
+
+    keys = [sort_keys([item])[0] for item in _split(text)]
+    columns = [_column(key.path, known) for key in keys]
+    values = [column[1] if isinstance(column, tuple) else column for column in columns]
+    return values, [key.descending for key in keys], [key.nulls_first for key in keys]
+
+
 def _all(without: str | None, names: list[str]) -> list[str]:
     """The columns of ``*``, but for those that it excludes."""
     left_out = [_unquoted(one.strip()) for one in _split(without or "") if without]

@@ -25,7 +25,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.exact_names import ExactNames
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
-from pqext.dataset.expressions import Expression, bases
+from pqext.dataset.expressions import Expression, all_of, bases
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
@@ -35,7 +35,7 @@ from pqext.dataset.one_table.numbering import matching_numbered, unnumbered
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
-from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
+from pqext.dataset.planning.certainty import apart, split_certain
 from pqext.dataset.planning.checks import check_numbers
 from pqext.dataset.planning.likely_mistakes import doubtful, doubts_of
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
@@ -117,10 +117,10 @@ class FilesQuery(PickledByFields):
         known = self.known_schema if self.rule is None else self._form.schema
         if known is None:
             rows = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
-            with closing(self._reading(Run(), rows or [0])) as files:
+            with closing(self.reading(Run(), rows or [0])) as files:
                 for row, file in files:
                     with located(file):
-                        return self._ask(row, file).schema
+                        return self.ask(row, file).schema
             raise CorruptFileError(_NO_FILE)
         return known
 
@@ -161,10 +161,10 @@ class FilesQuery(PickledByFields):
         are asked for more than that only while they are no more than ``looks``, file by file; the plans of the files
         behind are outlines, from the footers alone. Reasons are given in full where they are to be told.
         """
-        tasks, kept, wanted = {}, self._kept(), self._wanted
-        for row, file in self._reading(Run(), kept):
+        tasks, kept, wanted = {}, self.kept(), self._wanted
+        for row, file in self.reading(Run(), kept):
             with located(file):
-                asked = self._ask(row, file)
+                asked = self.ask(row, file)
                 file.check_rows()
                 of_file = wanted if asked.is_exact else None
                 plans: tuple[RowGroupPlan, ...] = ()
@@ -195,7 +195,7 @@ class FilesQuery(PickledByFields):
     def doubts(self) -> list[str]:
         """Paths within VARIANT columns and boxes that the first file to be read shows to be mistakes, maybe."""
         fields, places = doubtful(self.exact.of(self.filter), self.result or ())
-        kept = self._kept() if fields or places else []
+        kept = self.kept() if fields or places else []
         with closing(self.files.opened(kept[:1], is_learning=True)) as files:
             for _, file in files:
                 return doubts_of(fields, places, file)
@@ -236,12 +236,12 @@ class FilesQuery(PickledByFields):
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """The rows that match, at least as many as are ``wanted``."""
         opened = 0
-        with closing(self._reading(run, self._kept())) as files:
+        with closing(self.reading(run, self.kept())) as files:
             for row, file in files:
                 opened += file.source.size
                 with located(file):
                     with run.planning():
-                        asked = self._ask(row, file)
+                        asked = self.ask(row, file)
                         is_refused = asked.refusal is not None or self._refuses_all(asked, file)
                     if not is_refused:
                         with closing(self.given(run, row, file, asked, batch_rows, wanted, ahead=ahead)) as found:
@@ -253,7 +253,7 @@ class FilesQuery(PickledByFields):
     ) -> Generator[pa.RecordBatch, None, None]:
         """The rows that match in the one ``file`` of the query, for which a query of more files has made ``plans``."""
         with located(file):
-            asked = self._ask(0, file)
+            asked = self.ask(0, file)
             with closing(self.given(self._start(), 0, file, asked, batch_rows, plans=plans)) as found:
                 yield from found
 
@@ -262,7 +262,7 @@ class FilesQuery(PickledByFields):
         if not task.is_outline:
             return task
         with located(file):
-            asked = self._ask(0, file)
+            asked = self.ask(0, file)
             check_numbers(task.kept, file)
             plans = self.planner(asked, file).row_groups(True, False, chosen=task.kept)
             return replace(task, row_groups=tuple(plans), is_outline=False)
@@ -270,19 +270,8 @@ class FilesQuery(PickledByFields):
     def divided(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
         """The plans of a task in two: row groups all of whose rows match for certain, and others that are read."""
         with located(file):
-            asked = self._ask(0, file)
-            certain: list[RowGroupPlan] = []
-            others: list[RowGroupPlan] = []
-            for plan in task.row_groups:
-                if plan.refusal is not None:
-                    continue
-                group = file.row_groups[plan.index]
-                whole = [range(group.num_rows)]
-                is_certain = asked.is_exact and may_be_certain(file) and plan.rows in (None, whole) and (
-                    asked.filter is None or certain_rows(asked.filter, group) == whole
-                )
-                (certain if is_certain else others).append(plan)
-            return certain, others
+            asked = self.ask(0, file)
+            return split_certain(task.row_groups, file, asked.filter, asked.is_exact)
 
     def given(
         self, run: Run, row: int, file: ParquetFile, asked: Asked, batch_rows: int,
@@ -299,7 +288,7 @@ class FilesQuery(PickledByFields):
             found = matching_numbered(file, plans, asked, batch_rows)
         with closing(found):
             for batch, computed, numbers in found:
-                constants = self.partitions.arrays(self._values, row, batch.num_rows) if self.partitions else {}
+                constants = self.partitions.arrays(self.folder_values, row, batch.num_rows) if self.partitions else {}
                 if name is not None:
                     constants[name] = numbers
                 given = asked.give(batch, computed, constants)
@@ -320,7 +309,7 @@ class FilesQuery(PickledByFields):
 
     def _counted(self, run: Run) -> Generator[int, None, None]:
         """How many rows match, whatever the limit, in parts."""
-        for row, file in self._reading(run, self._kept()):
+        for row, file in self.reading(run, self.kept()):
             with located(file):
                 asked = self._form.to_count(row, file, self.exact.of(self._narrowed[row].filter))
                 if asked.refusal is not None:
@@ -360,17 +349,17 @@ class FilesQuery(PickledByFields):
         file.check_rows()
         return self.planner(asked, file).refuses_all()
 
-    def asked(self) -> Generator[tuple[int, ParquetFile, Asked, Run], None, None]:
+    def asked(self, run: Run | None = None) -> Generator[tuple[int, ParquetFile, Asked, Run], None, None]:
         """The files that may hold rows of the result, each with its place, what it is asked for, and the run."""
-        run = self._start()
-        for row, file in self._reading(run, self._kept()):
+        run = self._start() if run is None else run
+        for row, file in self.reading(run, self.kept()):
             with located(file):
-                asked = self._ask(row, file)
+                asked = self.ask(row, file)
                 if asked.refusal is None:
                     file.check_rows()
                     yield row, file, asked, run
 
-    def _reading(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
+    def reading(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
         """The files of the sources in ``rows`` in order, to which the filter suits, counted in ``run``."""
         at = 0
         summaries = self.files.summaries
@@ -391,7 +380,7 @@ class FilesQuery(PickledByFields):
                     yield row, file
 
     @cached_property
-    def _values(self) -> pa.RecordBatch:
+    def folder_values(self) -> pa.RecordBatch:
         """What the folders of each source say of the partition columns."""
         return self.partitions.values(self.sources)
 
@@ -412,7 +401,7 @@ class FilesQuery(PickledByFields):
     def _narrowed_by_folders(self) -> list[Narrowed]:
         if not self.partitions:
             return [Narrowed(self.filter)] * len(self.sources)
-        unnamed = self.partitions.unnamed(self.sources, self._values)
+        unnamed = self.partitions.unnamed(self.sources, self.folder_values)
         for row, file in self.files.opened([*unnamed]):
             both = unnamed[row].intersection(file.schema.root.child_names)
             if both:
@@ -421,19 +410,21 @@ class FilesQuery(PickledByFields):
                     "pass partitioning=None, or scan them apart",
                     feature="partition columns within files", path=file.path,
                 )
-        return self.partitions.narrow(self.exact.of_folders(self.filter), self._values)
+        return self.partitions.narrow(self.exact.of_folders(self.filter), self.folder_values)
 
-    def _kept(self) -> list[int]:
+    def kept(self) -> list[int]:
         """The sources that are read; with none, a wrong name in the filter is an error all the same."""
         kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
         if not kept:
-            for _ in self._reading(Run(), [0]):
+            for _ in self.reading(Run(), [0]):
                 pass
         return kept
 
-    def _ask(self, row: int, file: ParquetFile) -> Asked:
-        """What is asked of the file of a source."""
-        return self._form.ask(row, file, self.exact.of(self._narrowed[row].filter))
+    def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> Asked:
+        """What is asked of the file of a source, with a further ``condition`` on its own columns."""
+        filter = self.exact.of(self._narrowed[row].filter)
+        both = [part for part in (filter, condition) if part is not None]
+        return self._form.ask(row, file, all_of(both) if both else None)
 
     def planner(self, asked: Asked, file: ParquetFile) -> FilePlanner:
         """What plans the reading of a file; files of one schema share what follows from it."""

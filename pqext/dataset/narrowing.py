@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from pqext.core.base.suggestions import not_a_column
-from pqext.dataset.expressions import Column, Expression, Value
+from pqext.dataset.execution.top_rows import OrderKey
+from pqext.dataset.expressions import Column, Value, col
 from pqext.dataset.expressions.dotted_names import replace_columns
 from pqext.dataset.planning.projection import Computed
 
+T = TypeVar("T")
 Result = tuple["str | Computed", ...]
 
 
@@ -36,8 +39,8 @@ def selected(before: Result | None, wanted: Result) -> Result:
     return tuple(dict.fromkeys(found))
 
 
-def with_computed(expression: Expression, computed: Sequence[Computed]) -> Expression:
-    """``expression`` where names of ``computed`` columns stand for the values that they are."""
+def with_computed(expression: T, computed: Sequence[Computed]) -> T:
+    """``expression``, a condition or a value, where names of ``computed`` columns stand for their values."""
     if not computed:
         return expression
     known = {one.name: one.field for one in computed}
@@ -49,5 +52,32 @@ def with_computed(expression: Expression, computed: Sequence[Computed]) -> Expre
             return Column((*above.path, *path[1:]))
         return column if above is None or len(path) > 1 else above
 
-    made: Expression = replace_columns(expression, replacement)
+    made: T = replace_columns(expression, replacement)
     return made
+
+
+def order_keys(
+    columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
+    computed: Sequence[Computed],
+) -> tuple[OrderKey, ...]:
+    """The keys of an order by ``columns``, names or values, where names of ``computed`` columns stand for their values.
+
+    Raises ``TypeError`` for what is not a column, and ``ValueError`` for a number of flags other than that of columns.
+    """
+    if not columns:
+        raise TypeError("order_by takes columns, such as 'price' or pqext.col('price')")
+    flags = []
+    for name, choice in (("descending", descending), ("nulls_first", nulls_first)):
+        choices = [choice] * len(columns) if isinstance(choice, bool) else [*choice]
+        if not all(isinstance(one, bool) for one in choices):
+            raise TypeError(f"{name} is a bool or a list of one for each column, not {choice!r}")
+        if len(choices) != len(columns):
+            raise ValueError(f"{name} has {len(choices)} flags for {len(columns)} columns: pass one for each or a bool")
+        flags.append(choices)
+    keys = []
+    for column, is_descending, is_first in zip(columns, *flags, strict=True):
+        value = col(column) if isinstance(column, str) else column
+        if not isinstance(value, Value):
+            raise TypeError(f"order_by takes names of columns and values such as pqext.col('a') * 2, not {column!r}")
+        keys.append(OrderKey(with_computed(value, computed), is_descending, is_first))
+    return tuple(keys)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
@@ -15,12 +15,14 @@ from pqext.core.base.suggestions import Suggesting, answering, around, listed
 from pqext.core.base.text import visible
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.execution.metrics import Metrics
+from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
-from pqext.dataset.narrowing import selected, with_computed
+from pqext.dataset.narrowing import order_keys, selected, with_computed
 from pqext.dataset.not_a_table import NotATable
 from pqext.dataset.notations.dnf import Filter, as_expression
+from pqext.dataset.ordering import OrderedQuery
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, summary, told_skipped
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import Computed, parse_columns
@@ -122,6 +124,42 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
     where = filter
     """Another name of :meth:`filter`."""
 
+    def order_by(
+        self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
+    ) -> Scan:
+        """The scan with its rows in the order of columns, by the first one, and by the others where it is equal.
+
+        With :meth:`limit` or :meth:`head`, row groups and pages that hold none of the first rows are skipped by their
+        bounds, and memory is bounded by the rows of the limit. Without a limit all rows are sorted in memory.
+
+        Args:
+            columns: Names, dotted paths of struct fields, and values such as ``col("price") * 2`` or
+                ``col("event").variant("$.n", "int64")``. They need not be selected.
+            descending: Whether the greatest values come first, for all columns or for each.
+            nulls_first: Whether nulls come before all values, for all columns or for each; last by default.
+
+        Returns:
+            Another scan; this one stays as it is. It replaces an earlier order. Rows with equal values stay in the
+            order of files and rows. NaN is greater than all other numbers.
+
+        Raises:
+            ValueError: After :meth:`limit`, and for a number of flags other than that of columns. A column that no
+                file has is an error once the scan runs.
+            TypeError: For an argument that is not a column or a value; once the scan runs, for values without an order.
+            LimitError: Once the scan runs, if the rows take more memory than ``limits`` allow.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "mag": [4.5, None, 6.1]}), "quakes.parquet")
+            >>> pqext.scan("quakes.parquet").order_by("mag", descending=True).limit(2).to_table().to_pylist()
+            [{'id': 3, 'mag': 6.1}, {'id': 1, 'mag': 4.5}]
+        """
+        query = self._query
+        if query.limit is not None or query.offset:
+            raise ValueError("an order after a limit is not supported: order first, then limit")
+        computed = [column for column in query.result or () if isinstance(column, Computed)]
+        return Scan(OrderedQuery.of(query, order_keys(columns, descending, nulls_first, computed)))
+
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """The scan with at most ``rows`` rows of its result, those behind the first ``offset``.
 
@@ -191,17 +229,17 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         told = [] if query.files.summaries is None else query.files.summaries.told()
         if form == "json":
             facts = {
-                "columns": self.schema.names, "filter": filter, "limit": query.limit, "offset": query.offset,
-                "summaries": told, "doubts": doubtful,
+                "columns": self.schema.names, "filter": filter, "order": [*map(str, self._order)],
+                "limit": query.limit, "offset": query.offset, "summaries": told, "doubts": doubtful,
             }
             return json.dumps(as_data(facts, tasks, shown))
-        limit = [f"  {name}: {text}" for name, text in self._facts() if name == "limit"]
+        limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
         lines = [
             f"scan of {count(len(tasks), 'file')}",
             f"  columns: {', '.join(map(visible, self.schema.names)) or 'none'}",
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
-            "  reads " + summary(tasks) + (" at most" if limit else ""),
+            "  reads " + summary(tasks) + (" at most" if query.limit is not None else ""),
             *(f"  {line}" for line in (*told, *doubtful)),
             *told_skipped(tasks),
             *explanation(tasks, shown),
@@ -242,6 +280,10 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         first = self.limit(rows)
         return formats.table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
+    @property
+    def _order(self) -> tuple[OrderKey, ...]:
+        return self._query.order if isinstance(self._query, OrderedQuery) else ()
+
     def _facts(self) -> list[tuple[str, str]]:
         """What the scan asks for, said without opening a file."""
         query = self._query
@@ -252,6 +294,8 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             ("columns", listed(names) if query.result is not None else "all"),
             ("filter", str(query.filter) if query.filter is not None else "none"),
         ]
+        if self._order:
+            facts.append(("order", "; ".join(map(str, self._order))))
         if query.limit is not None or query.offset:
             rows = "all rows" if query.limit is None else count(query.limit, "row")
             facts.append(("limit", rows + (f" behind {count(query.offset, 'row')}" if query.offset else "")))
@@ -270,7 +314,8 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             with suppress(OSError, TypeError, ValueError):  # which running the scan tells
                 tasks = query.plan()
                 plan, schema = [("reads", summary(tasks))], query.schema
-                if query.filter is None or sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS:
+                is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
+                if is_short or (query.filter is None and not self._order):
                     rows = self._preview(schema)
         fields = [] if schema is None else [
             (field.name, around(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]

@@ -36,6 +36,18 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
 
 
+def test_order_by_gives_the_rows_of_duckdb(plain: Path) -> None:
+    order = "day desc, id % 7 desc, name nulls first"
+    found = run("query", plain, "--order-by", order, "--select", "id", "--limit", 20, "--json")
+    expected = duckdb.sql(f"SELECT id FROM '{plain}' ORDER BY day DESC, id % 7 DESC, name NULLS FIRST, id LIMIT 20")
+    assert [(json.loads(line)["id"],) for line in found.output.splitlines()] == expected.fetchall()
+    whole = run("query", plain, "--order-by", "half desc", "--select", "id", "--format", "csv")
+    assert whole.output.splitlines() == ["id", *map(str, reversed(range(ROWS)))]
+    wrong = run("query", plain, "--order-by", "tags")
+    assert wrong.exit_code == 2
+    assert "rows cannot be ordered by tags" in wrong.output
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("query") / "plain.parquet"

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.format.predicate import Value
+from pqext.core.schema.types.plain_arrays import dictionary_decoded
 from pqext.dataset.expressions.literals import NANOSECONDS
 
 _COMPARED = {
@@ -20,17 +21,26 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
     Python may not hold it, as days of far years, so Arrow keeps it. Raises ``TypeError`` for values without an order.
     """
     kind = array.type
-    compared = _COMPARED.get(kind)
-    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
-        compared = pa.decimal128(kind.precision, kind.scale)
-    if compared is not None:
-        array = array.cast(compared)
+    array = sortable(array)
     if pa.types.is_floating(array.type):
         array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
     try:
         return pa.repeat(pc.min_max(array)[side], 1).cast(kind) if len(array) else pa.nulls(1, kind)
     except pa.ArrowNotImplementedError as error:
         raise TypeError(f"values of type {kind} have no least and no greatest") from error
+
+
+def sortable(array: pa.Array) -> pa.Array:
+    """The values of an array in a type that Arrow orders, if it orders them in any."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return sortable(dictionary_decoded(array))
+    compared = _COMPARED.get(kind)
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        compared = pa.decimal128(kind.precision, kind.scale)
+    return array if compared is None else array.cast(compared)
 
 
 def has_nan(array: pa.Array) -> bool:

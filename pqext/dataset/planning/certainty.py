@@ -53,6 +53,27 @@ def may_be_certain(file: ParquetFile) -> bool:
     return options.on_corrupt != "skip" and not options.strict and options.trust_statistics
 
 
+def split_certain(
+    plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression | None, is_exact: bool
+) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
+    """The plans of row groups all of whose rows match for certain, and of the others that are read.
+
+    None is certain unless ``is_exact``: otherwise the ``condition`` is true of rows that do not match.
+    """
+    certain: list[RowGroupPlan] = []
+    others: list[RowGroupPlan] = []
+    for plan in plans:
+        if plan.refusal is not None:
+            continue
+        group = file.row_groups[plan.index]
+        whole = [range(group.num_rows)]
+        is_certain = is_exact and may_be_certain(file) and plan.rows in (None, whole) and (
+            condition is None or certain_rows(condition, group) == whole
+        )
+        (certain if is_certain else others).append(plan)
+    return certain, others
+
+
 def apart(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, found: Callable[[int], None]
 ) -> Iterator[RowGroupPlan]:

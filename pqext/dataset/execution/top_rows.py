@@ -1,0 +1,186 @@
+"""The first rows in an order, collected from batches in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.base.errors import MemoryLimitError
+from pqext.core.schema.types.plain_arrays import is_view
+from pqext.core.schema.types.views import taken
+from pqext.dataset.evaluation.evaluate import stored_of, value_of
+from pqext.dataset.evaluation.extremes import sortable
+from pqext.dataset.expressions import Column, Expression, Value
+
+_PENDING_ROWS = 1 << 16
+_PENDING_BYTES = 32 << 20
+"""Rows that wait until they are compared with those held: at most one of these, and at most as many as are held."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderKey:
+    """A value by which rows are ordered. NaN is greater than all other numbers; nulls are first or last."""
+
+    value: Value
+    descending: bool = False
+    nulls_first: bool = False
+
+    def __str__(self) -> str:
+        direction = " descending" if self.descending else ""
+        return f"{self.value}{direction}{', nulls first' if self.nulls_first else ''}"
+
+    def admits(self, limit: pa.Scalar, is_tie_admitted: bool) -> Expression | bool:
+        """Return the condition on rows that come before a row whose key is ``limit``, or that all rows or none do.
+
+        Rows with the same key count as earlier if ``is_tie_admitted``. The condition lets rows pass that come later
+        if no condition excludes them.
+        """
+        if not limit.is_valid:
+            if self.nulls_first:
+                return self.value.is_null() if is_tie_admitted else False
+            return True if is_tie_admitted else self.value.is_not_null()
+        if self.descending:
+            before = self.value >= limit if is_tie_admitted else self.value > limit
+        else:
+            before = self.value <= limit if is_tie_admitted else self.value < limit
+        return before | self.value.is_null() if self.nulls_first else before
+
+
+def key_values(value: Value, batch: pa.RecordBatch) -> pa.Array:
+    """The values by which the rows of a batch are ordered. Raises ``TypeError`` for values that have no order."""
+    array = sortable(stored_of(value, batch) if isinstance(value, Column) else value_of(value, batch))
+    check_order(value, array.type)
+    return array
+
+
+def check_order(value: Value, type: pa.DataType) -> None:
+    """Raise ``TypeError`` if values of a type have no order."""
+    if pa.types.is_nested(type) or pa.types.is_interval(type):
+        kind = "a VARIANT, a geometry or a struct" if pa.types.is_struct(type) else f"of type {type}"
+        raise TypeError(f"rows cannot be ordered by {value}, which is {kind}: order by a value within it")
+
+
+class TopRows:
+    """The first ``rows`` rows by ``keys`` of the batches that were added, all of them if None.
+
+    Rows with equal keys are in the order of the positions that they were added with, then in the order of addition.
+    """
+
+    def __init__(self, keys: Sequence[OrderKey], rows: int | None) -> None:
+        self._keys = tuple(keys)
+        self._rows = rows
+        self._batches: list[pa.RecordBatch] = []
+        self._key_batches: list[pa.RecordBatch] = []
+        self._count = self._pending = self._pending_bytes = 0
+        self._limit: tuple[pa.Scalar, int] | None = None
+        self._admitted: dict[bool, Expression | bool] = {}
+        self.held = 0
+        """Bytes of the rows that are held."""
+
+    def add(self, batch: pa.RecordBatch, values: Sequence[pa.Array], position: int) -> None:
+        """Add the rows of a batch with the values of their keys, as :func:`key_values` returns them."""
+        keys = [*values]
+        keys.append(pa.repeat(pa.scalar(position, pa.int64()), batch.num_rows))
+        self._batches.append(batch)
+        self._key_batches.append(pa.RecordBatch.from_arrays(keys, names=[*map(str, range(len(keys)))]))
+        size = batch.get_total_buffer_size() + self._key_batches[-1].get_total_buffer_size()
+        self._count += batch.num_rows
+        self._pending += batch.num_rows
+        self._pending_bytes += size
+        self.held += size
+        if self._rows is not None and (
+            self._pending >= max(self._rows, _PENDING_ROWS)
+            or (self._pending_bytes >= _PENDING_BYTES and self._pending >= self._rows)
+        ):
+            self._select()
+
+    def settle(self) -> None:
+        """Compare the rows that were added with those held, if it is worthwhile, so that :meth:`admits` is strict."""
+        if self._rows is not None and self._count >= self._rows and self._pending > self._rows // 2:
+            self._select()
+
+    def admits(self, position: int) -> Expression | bool:
+        """Return the condition on rows at a position that may be among the first, or that all rows or none may be."""
+        if self._limit is None:
+            return True
+        limit, last = self._limit
+        is_tie_admitted = len(self._keys) > 1 or position < last
+        if is_tie_admitted not in self._admitted:
+            self._admitted[is_tie_admitted] = self._keys[0].admits(limit, is_tie_admitted)
+        return self._admitted[is_tie_admitted]
+
+    def ordered(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows in their order. Raises ``LimitError`` if Arrow cannot hold a column of them in one array."""
+        if self._batches:
+            self._select()
+        yield from self._batches
+
+    def _select(self) -> None:
+        keys = _joined(self._key_batches)
+        order = self._order(keys)[: self._rows]
+        rows = _joined(self._batches)
+        self._batches, self._key_batches = [_taken(rows, order)], [_taken(keys, order)]
+        del rows, keys
+        (batch,), (selected,) = self._batches, self._key_batches
+        self.held = batch.get_total_buffer_size() + selected.get_total_buffer_size()
+        self._count, self._pending, self._pending_bytes = batch.num_rows, 0, 0
+        if self._rows is not None and self._count == self._rows:
+            last = self._count - 1
+            self._limit = selected.column(0)[last], selected.column(len(self._keys))[last].as_py()
+            self._admitted = {}
+
+    def _order(self, keys: pa.RecordBatch) -> Any:
+        columns: list[pa.Array] = []
+        directions = []
+        for key, array in zip(self._keys, keys.columns[:-1], strict=True):
+            if array.null_count:
+                columns.append(array.is_valid() if key.nulls_first else array.is_null())
+                directions.append("ascending")
+            direction = "descending" if key.descending else "ascending"
+            if pa.types.is_floating(array.type):
+                nan = pc.is_nan(array)
+                if pc.any(nan).as_py():
+                    columns.append(nan)
+                    directions.append(direction)
+                    array = pc.if_else(nan, pa.scalar(0, array.type), array)
+            columns.append(array)
+            directions.append(direction)
+        columns.append(keys.column(len(self._keys)))  # the position; sorting is stable
+        directions.append("ascending")
+        names = [*map(str, range(len(columns)))]
+        batch = pa.RecordBatch.from_arrays(columns, names=names)
+        return pc.sort_indices(batch, sort_keys=[*zip(names, directions, strict=True)]).to_numpy().astype(np.int64)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch with the rows of all."""
+    if len(batches) == 1:
+        return batches[0]
+    schema = batches[0].schema
+    try:
+        columns = [pa.concat_arrays([batch.column(at) for batch in batches]) for at in range(len(schema))]
+    except pa.ArrowInvalid as error:
+        raise MemoryLimitError(f"the rows to order are too large for one Arrow array: {error}; order fewer") from None
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    rows = sum(batch.num_rows for batch in batches)
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _taken(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+    """Copies of the rows, so that the batch can be freed."""
+    if not batch.num_columns:
+        return batch.slice(0, len(rows))
+    return pa.RecordBatch.from_arrays([_copied(column, rows) for column in batch.columns], schema=batch.schema)
+
+
+def _copied(array: pa.Array, rows: Any) -> pa.Array:
+    if not is_view(array.type):
+        return taken(array, rows)
+    plain = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()
+    return taken(array, rows).cast(plain).cast(array.type)  # views keep all the bytes that they lie in
