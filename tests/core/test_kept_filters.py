@@ -12,7 +12,7 @@ import pytest
 import pqext
 from pqext.core.base.buffers import Bytes
 from pqext.core.format.predicate import Comparison, IsIn
-from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter
+from pqext.core.indexes.bloom import SplitBlockFilter, filter_bytes, kept_filters
 from pqext.core.io.source import MemorySource
 from pqext.core.schema.types.logical import LeafType
 from pqext.dataset.expressions import Expression, col
@@ -113,25 +113,25 @@ def test_the_filters_asked_last_are_kept_up_to_a_bound_and_always_one() -> None:
 
         return read
 
-    kept = KeptFilters(size=3 * 32)
+    kept = kept_filters(3 * 32)
     for key in (1, 2, 3, 1, 4, 1, 3, 2):
-        kept.get((0, key), reader(key, 1))
+        kept.get_or_make((0, key), reader(key, 1), filter_bytes)
     assert reads == [1, 2, 3, 4, 2]
     for key in (9, 9, 1, 9):
-        kept.get((0, key), reader(key, 100 if key == 9 else 1))
+        kept.get_or_make((0, key), reader(key, 100 if key == 9 else 1), filter_bytes)
     assert reads[5:] == [9, 1, 9]
     for _ in range(2):
-        assert kept.get((1, 0), lambda: reads.append(-1)) is None
+        assert kept.get_or_make((1, 0), lambda: reads.append(-1), filter_bytes) is None
     assert reads.count(-1) == 1
 
 
 def test_a_damaged_filter_is_no_answer_and_asked_again(data: bytes) -> None:
-    kept = KeptFilters()
+    kept = kept_filters()
 
     def fail() -> SplitBlockFilter:
         raise OSError("gone")
 
     for _ in range(2):
         with pytest.raises(OSError, match="gone"):
-            kept.get((0, 0), fail)
-    assert kept.get((0, 0), lambda: None) is None
+            kept.get_or_make((0, 0), fail, filter_bytes)
+    assert kept.get_or_make((0, 0), lambda: None, filter_bytes) is None

@@ -65,7 +65,7 @@ def test_bytes_are_bounded_and_can_be_given_back(tmp_path: Path) -> None:
     try:
         for at in range(20):
             pqext.open(tmp_path / f"{at}.parquet").close()
-        held = sum(len(one.raw) for one in footer_cache._kept)
+        held = sum(len(one.raw) for one in footer_cache._kept.values())
         assert 0 < 2 * held <= 20_000
         pqext.set_cache_bytes(0)
         pqext.open(tmp_path / "0.parquet").close()
@@ -95,7 +95,7 @@ def test_a_forked_child_does_not_wait_for_a_thread_that_it_has_not(tmp_path: Pat
     path = tmp_path / "t.parquet"
     write(path)
     pqext.open(path).close()
-    with footer_cache._lock:  # as another thread holds it
+    with footer_cache._kept._lock:  # as another thread holds it
         child = os.fork()
         if child == 0:
             faulthandler.dump_traceback_later(20, exit=True)  # rather than waiting for ever

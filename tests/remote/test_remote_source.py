@@ -134,7 +134,7 @@ def test_lower_cache_limit_evicts_oldest_files_immediately(limit: int, files: in
     cache = MetadataCache()
     for number in range(4):  # each counts as its 10,000 bytes and 1,024 for itself
         cache.kept((1, str(number)), ("etag", 10_000)).add(0, remote.view(bytes(10_000)))
-        cache.settle(10_000)
+        cache.settle((1, str(number)))
     cache.limit = limit
     assert cache.held_bytes == files * 10_000
     assert [cache.latest((1, str(number))) is not None for number in range(4)] == [False] * (4 - files) + [True] * files
@@ -147,7 +147,7 @@ def test_the_cache_is_bounded_and_knows_versions_apart() -> None:
     for number in range(50):
         kept = cache.kept((1, str(number)), ("etag 1", 5_000))
         kept.add(0, data[:1_500])
-        cache.settle(1_500)
+        cache.settle((1, str(number)))
         assert cache.held_bytes <= 10_000
     assert cache.latest((1, "49")) == ("etag 1", 5_000)
     assert cache.latest((1, "0")) is None

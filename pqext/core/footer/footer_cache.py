@@ -7,13 +7,12 @@ bounded by one number of bytes.
 
 from __future__ import annotations
 
-import os
-import threading
 from copy import copy
 from typing import NamedTuple
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.limits import Limits
+from pqext.core.base.lru import LRU
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
 from pqext.core.io.sources.cache import CACHE, when_cleared
@@ -27,8 +26,7 @@ class _Kept(NamedTuple):
     end: int
 
 
-_lock = threading.Lock()
-_kept: list[_Kept] = []  # the one that was opened last is the last
+_kept: LRU[str, _Kept] = LRU(CACHE.limit)
 
 
 def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
@@ -36,21 +34,14 @@ def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[Fi
     if path is None:  # bytes in memory, which are not to be held longer than their owner does
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
-    with _lock:
-        found = next((one for one in reversed(_kept) if one.about == about), None)
-    if found is not None and same_bytes(found.raw, raw):
-        with _lock:
-            if any(one is found for one in _kept):
-                _kept[:] = [*(one for one in _kept if one is not found), found]
+    found = _kept.get(path)
+    if found is not None and found.about == about and same_bytes(found.raw, raw):
         return _copy(found.metadata), found.end
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
-    if metadata.encryption_algorithm is None and 2 * len(raw) <= CACHE.limit:
-        with _lock:
-            _kept[:] = [one for one in _kept if one.about[0] != path]
-            _kept.append(_Kept(about, raw, _copy(metadata), end))
-            # The places of structures take about as much as the bytes.
-            while 2 * sum(len(one.raw) for one in _kept) > CACHE.limit:
-                del _kept[0]
+    if metadata.encryption_algorithm is None:
+        _kept.limit = CACHE.limit
+        # The places of structures take about as much as the bytes.
+        _kept.put(path, _Kept(about, raw, _copy(metadata), end), 2 * len(raw))
     return metadata, end
 
 
@@ -66,17 +57,4 @@ def _copy(metadata: FileMetaData) -> FileMetaData:
     return made
 
 
-def _clear() -> None:
-    with _lock:
-        _kept.clear()
-
-
-def _forget() -> None:
-    """In a forked child, where the thread that holds the lock may not be."""
-    global _lock
-    _lock = threading.Lock()
-
-
-when_cleared(_clear)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+when_cleared(_kept.clear)

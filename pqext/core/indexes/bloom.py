@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import OrderedDict
-from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +20,7 @@ from numpy.typing import NDArray
 from pqext.core.base.buffers import EMPTY, Bytes, view
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import Limits
+from pqext.core.base.lru import LRU
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.format.metadata import (
@@ -359,37 +357,14 @@ def _checked_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int
     return size
 
 
-class KeptFilters:
-    """The filters that were asked last, by row group and leaf, at most ``size`` bytes of them or one.
-
-    Threads may ask at the same time; two that ask for the same filter at once may both read it.
-    """
-
-    def __init__(self, size: int = KEPT_BYTES) -> None:
-        self._size = size
-        self._held = 0
-        self._filters: OrderedDict[_Key, SplitBlockFilter | None] = OrderedDict()
-        self._lock = Lock()
-
-    def __contains__(self, key: _Key) -> bool:
-        with self._lock:
-            return key in self._filters
-
-    def get(self, key: _Key, read: Callable[[], SplitBlockFilter | None]) -> SplitBlockFilter | None:
-        """The filter under ``key``, by ``read`` unless it is kept. What ``read`` raises is not."""
-        with self._lock:
-            if key in self._filters:
-                self._filters.move_to_end(key)
-                return self._filters[key]
-        found = read()
-        with self._lock:
-            if key not in self._filters:
-                self._filters[key] = found
-                self._held += _size(found)
-            while self._held > self._size and len(self._filters) > 1:
-                self._held -= _size(self._filters.popitem(last=False)[1])
-        return found
+KeptFilters = LRU[_Key, SplitBlockFilter | None]
 
 
-def _size(found: SplitBlockFilter | None) -> int:
+def kept_filters(size: int = KEPT_BYTES) -> KeptFilters:
+    """Filters by row group and leaf: those that were asked last, at most ``size`` bytes of them or one."""
+    return LRU(size, keeps_last=True)
+
+
+def filter_bytes(found: SplitBlockFilter | None) -> int:
+    """The bytes of a filter; a leaf without one has none."""
     return 0 if found is None else found.num_bytes

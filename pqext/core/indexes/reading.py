@@ -16,7 +16,7 @@ from pqext.core.format.metadata import ColumnIndex, OffsetIndex
 from pqext.core.format.predicate import Bounds, Predicate, asks_for_values, may_contain
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.indexes import bloom
-from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter
+from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter, filter_bytes
 from pqext.core.indexes.page_index import (
     IndexedPages,
     PagePlaces,
@@ -204,7 +204,7 @@ class IndexReader:
             return bloom.read(source, offset, length, chunk.node.leaf_type, self._limits, chunk.decryptor)
 
         with _ErrorsNameChunk(chunk):
-            return self._filters.get((self._row_group, chunk.node.leaf_start), read)
+            return self._filters.get_or_make((self._row_group, chunk.node.leaf_start), read, filter_bytes)
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""

@@ -36,7 +36,7 @@ from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.paths import listed
-from pqext.core.indexes.bloom import KeptFilters
+from pqext.core.indexes.bloom import kept_filters
 from pqext.core.indexes.prefetch import Gathering
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import Source
@@ -159,7 +159,7 @@ class ParquetFile(Suggesting):
         about = partial(
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
-            trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=KeptFilters(),
+            trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=kept_filters(),
             gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
             replaces_text=self.options.invalid_utf8 == "replace",
         )

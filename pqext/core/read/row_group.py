@@ -20,7 +20,7 @@ from pqext.core.format.extension.container import entry
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.predicate import Bounds, Predicate, may_match
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter
+from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter, kept_filters
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.prefetch import Gathering
 from pqext.core.indexes.reading import IndexReader
@@ -311,7 +311,7 @@ class RowGroup:
     source: Source | None = None
     resolver: FileResolver | None = None
     trust_statistics: bool = True
-    filters: KeptFilters = field(default_factory=KeptFilters, compare=False)
+    filters: KeptFilters = field(default_factory=kept_filters, compare=False)
     gathering: Gathering = field(default_factory=Gathering, compare=False)
     strict: bool = False
     """Are damaged indexes and Bloom filters errors?"""

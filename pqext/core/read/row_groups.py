@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import overload
 
 from pqext.core.base.budget import Budget
 from pqext.core.base.display import as_html
 from pqext.core.base.errors import LimitError, ParquetError
+from pqext.core.base.lru import LRU
 from pqext.core.base.suggestions import listed
 from pqext.core.base.text import visible
 from pqext.core.footer.chunk_offsets import ChunkPlaces
@@ -23,10 +23,10 @@ from pqext.core.read.row_group import RowGroup
 from pqext.core.read.row_group_reader import rows_of
 from pqext.core.schema.shape import LeafShape
 
-_KEPT = 256
-"""Row groups that are kept, with what was read of their indexes and filters."""
-_KEPT_CHUNKS = 1 << 14
-"""Column chunks that kept row groups hold together, unless the last one alone has more."""
+_KEPT = 1 << 14
+"""Column chunks that kept row groups hold together, with what was read of their indexes and filters."""
+_FEW_CHUNKS = 64
+"""Column chunks that a row group counts as by itself."""
 _SHARED_ROWS = 1 << 10
 """Rows of a row group that may share its chunks with any number of others."""
 
@@ -41,6 +41,10 @@ def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterabl
     return sum(map(rows_of, made())) if rows is None else rows
 
 
+def _weight(group: RowGroup) -> int:
+    return _FEW_CHUNKS + len(group.known)
+
+
 class RowGroups(Sequence[RowGroup]):
     """``count`` row groups, each made by ``make`` from its ``index``; those asked for last are kept.
 
@@ -51,11 +55,8 @@ class RowGroups(Sequence[RowGroup]):
         self._count = count
         self._make = make
         self.places = places
-        self._kept: OrderedDict[int, RowGroup] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: LRU[int, RowGroup] = LRU(_KEPT, keeps_last=True)
         self._last: RowGroup | None = None
-        self._chunks = 0
-        """Column chunks that kept row groups held when each was the last: older ones seldom come by more."""
 
     def __len__(self) -> int:
         return self._count
@@ -75,12 +76,9 @@ class RowGroups(Sequence[RowGroup]):
         index %= self._count
         found = self._kept.get(index)
         if found is None:
-            with self._lock:
-                if self._last is not None:
-                    self._chunks += len(self._last.known)
-                found = self._last = self._kept.setdefault(index, self._make(index=index))
-                if len(self._kept) > _KEPT or self._chunks > _KEPT_CHUNKS:
-                    self._let_go()
+            if (last := self._last) is not None:  # older ones seldom hold more chunks than when they were the last
+                self._kept.weigh(last.index, _weight(last))
+            found = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
         return found
 
     def checked(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
@@ -100,13 +98,6 @@ class RowGroups(Sequence[RowGroup]):
                 path=group.path, row_group=index,
             )  # fmt: skip
         return group
-
-    def _let_go(self) -> None:
-        """Keep as many row groups and column chunks as may be, and a part less, so that this is seldom done."""
-        self._chunks = sum(len(group.known) for group in self._kept.values())
-        most = _KEPT * 3 // 4
-        while len(self._kept) > 1 and (len(self._kept) > most or self._chunks > _KEPT_CHUNKS // 2):
-            self._chunks -= len(self._kept.popitem(last=False)[1].known)
 
     def __repr__(self) -> str:
         return f"<{self._count} row groups>"

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
 from pqext.core.base.limits import Limits
+from pqext.core.base.lru import LRU
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.format.thrift import LazyStructs
@@ -54,7 +56,7 @@ class KnownSchema:
     schema: Schema
     options: ReadOptions
     every: KnownColumns
-    _chosen: dict[tuple[str, ...], KnownColumns] = field(default_factory=dict)
+    _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
 
     def chosen(self, columns: Sequence[str]) -> KnownColumns | None:
         """What was kept of ``columns``."""
@@ -65,13 +67,11 @@ class KnownSchema:
 
     def keep(self, columns: Sequence[str], known: KnownColumns) -> None:
         """Keep what is ``known`` of ``columns``."""
-        if len(self._chosen) >= _KEPT_CHOICES:
-            self._chosen.clear()
-        self._chosen[tuple(columns)] = known
+        self._chosen.put(tuple(columns), known)
 
     def small_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
         """What decodes the small chunks of ``shapes``, where these were given by this."""
-        for known in (self.every, *list(self._chosen.values())):
+        for known in (self.every, *self._chosen.values()):
             if known.shapes is shapes:
                 return known.small
         return None

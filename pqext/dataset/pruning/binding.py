@@ -6,7 +6,6 @@ questions that its column's statistics must not refuse; none means that they can
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from pqext.core.base.lru import LRU
 from pqext.core.base.text import visible
 from pqext.core.format import predicate as core
 from pqext.core.format.metadata import Type
@@ -140,11 +140,9 @@ Bound = Leaf | Derived | AllOf | AnyOf
 _DATE, _TIMESTAMP = Kind("date"), Kind("timestamp")
 
 
-_KEPT = 16
-_recent: dict[tuple[int, int], tuple[Expression, Schema, Bound]] = {}
+_recent: LRU[tuple[int, int], tuple[Expression, Schema, Bound]] = LRU(16)
 """The last answers of :func:`bind`: many files share a schema, and a question is put to each. An answer keeps the
 objects by which it is found."""
-_recent_lock = threading.Lock()
 
 
 def bind(expression: Expression, schema: Schema) -> Bound:
@@ -158,10 +156,7 @@ def bind(expression: Expression, schema: Schema) -> Bound:
     known = _recent.get(key)
     if known is None:
         known = expression, schema, _bind(normal(expression), schema)
-        with _recent_lock:
-            _recent[key] = known
-            if len(_recent) > _KEPT:
-                _recent.pop(next(iter(_recent)))
+        _recent.put(key, known)
     return known[2]
 
 

@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.core.base.lru import LRU
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, Rows
 from pqext.spark.joins.sides import Side, batch_of, numbered
@@ -23,7 +24,7 @@ BATCH_ROWS = 1 << 16
 """Rows of the left side that are matched together."""
 _RESULT_ROWS = 1 << 16
 
-_loaded: dict[str, Any] = {}
+_loaded: LRU[str, tuple[pa.Table, Any]] = LRU(2)
 """Right sides that this worker has, by the join's token: tasks come and go, the worker stays."""
 
 
@@ -72,13 +73,11 @@ class Whole:
 
     def once(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
         """The rows and what ``make`` makes of them, once a worker."""
-        if self.token not in _loaded:
+        def load() -> tuple[pa.Table, Any]:
             table = self.table()
-            while len(_loaded) > 1:
-                del _loaded[next(iter(_loaded))]
-            _loaded[self.token] = (table, make(table))
-        found: tuple[pa.Table, Any] = _loaded[self.token]
-        return found
+            return table, make(table)
+
+        return _loaded.get_or_make(self.token, load)
 
 
 @dataclass(frozen=True)

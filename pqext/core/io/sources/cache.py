@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from pqext.core.base.buffers import Bytes
+from pqext.core.base.lru import LRU
 
 CACHE_BYTES = 64 << 20
 _ENTRY = 1 << 10
@@ -88,68 +88,48 @@ class MetadataCache:
     """What was kept of the files that were opened last, ``limit`` bytes at most. Threads may share it."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._limit = limit
-        self._at_most = 0
-        self._files: OrderedDict[FileKey, tuple[Version, KeptBytes]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._files: LRU[FileKey, tuple[Version, KeptBytes]] = LRU(limit)
 
     def kept(self, file: FileKey, version: Version) -> KeptBytes:
         """What is known of this version of a file; what was kept of another one is forgotten."""
-        with self._lock:
-            found = self._files.get(file)
-            if found is None or found[0] != version:
-                found = version, KeptBytes()
-                if not self._limit:
-                    return found[1]
-                self._files[file] = found
-            self._files.move_to_end(file)
-            return found[1]
+        found = self._files.get(file)
+        if found is None or found[0] != version:
+            found = version, KeptBytes()
+            self._files.put(file, found, _ENTRY)
+        return found[1]
 
     def latest(self, file: FileKey) -> Version | None:
         """The version of a file of which something is kept."""
-        with self._lock:
-            found = self._files.get(file)
-            return found[0] if found is not None and found[1].size else None
+        found = self._files.get(file)
+        return found[0] if found is not None and found[1].size else None
 
     def forget(self, file: FileKey) -> None:
         """Forget a file that was written or has changed."""
-        with self._lock:
-            self._files.pop(file, None)
+        self._files.remove(file)
 
-    def settle(self, added: int = 0) -> None:
-        """Where ``added`` bytes are too many, forget the files that were not opened for the longest time."""
-        with self._lock:
-            self._at_most += added + _ENTRY
-            if self._at_most > self._limit:
-                self._shrink()
-
-    def _shrink(self) -> None:
-        held = sum(kept.size + _ENTRY for _, kept in self._files.values())
-        while held > self._limit and self._files:
-            held -= self._files.popitem(last=False)[1][1].size + _ENTRY
-        self._at_most = held
+    def settle(self, file: FileKey) -> None:
+        """Where what was added to a file is too much, forget the files that were not opened for the longest time."""
+        found = self._files.get(file)
+        if found is not None:
+            self._files.weigh(file, found[1].size + _ENTRY)
 
     @property
     def held_bytes(self) -> int:
         """Bytes that are kept."""
-        with self._lock:
-            return sum(kept.size for _, kept in self._files.values())
+        return sum(kept.size for _, kept in self._files.values())
 
     @property
     def limit(self) -> int:
         """Bytes that are kept at most."""
-        return self._limit
+        return self._files.limit
 
     @limit.setter
     def limit(self, size: int) -> None:
-        with self._lock:
-            self._limit = size
-            self._shrink()
+        self._files.limit = size
 
     def clear(self) -> None:
         """Forget all files."""
-        with self._lock:
-            self._files.clear()
+        self._files.clear()
 
 
 CACHE = MetadataCache()

@@ -273,10 +273,9 @@ class RemoteSource(Source):
 
     def _share(self, parts: Sequence[tuple[int, Bytes]]) -> None:
         if self._shared is not None:
-            before = self._shared.size
             for at, part in parts:
                 self._shared.add(at, part)
-            CACHE.settle(self._shared.size - before)
+            CACHE.settle((self._store.number, self._path))
 
 
 def _joined(offset: int, length: int, parts: Sequence[tuple[int, Bytes]]) -> Bytes:

@@ -6,11 +6,11 @@ import itertools
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pqext.core.base.lru import LRU
 from pqext.core.io.source import Source
 from pqext.core.io.sources.cache import CACHE
 from pqext.core.io.sources.upload import Upload
@@ -194,22 +194,17 @@ class Location:
         return self.path
 
 
-_stores: OrderedDict[int, tuple[Any, Store]] = OrderedDict()
-_lock = threading.Lock()
+_stores: LRU[int, tuple[Any, Store]] = LRU(_KEPT)
 
 
 def remembered(key: Any, make: Callable[[], Store]) -> Store:
     """The store of ``key``, a file system or what one is made of; made once as long as it is used."""
-    with _lock:
-        for number, (known, store) in _stores.items():
-            if known is key or (type(known) is type(key) and known == key):
-                _stores.move_to_end(number)
-                return store
+    for known, store in _stores.values():
+        if known is key or (type(known) is type(key) and known == key):
+            _stores.get(store.number)  # which is used again
+            return store
     store = make()
-    with _lock:
-        _stores[store.number] = key, store
-        while len(_stores) > _KEPT:
-            _stores.popitem(last=False)
+    _stores.put(store.number, (key, store))
     return store
 
 
@@ -220,5 +215,4 @@ def _restored(kind: type[Store], arguments: tuple[Any, ...]) -> Store:
 
 def forget_stores() -> None:
     """Close what was remembered, so that the next file is reached by new connections."""
-    with _lock:
-        _stores.clear()
+    _stores.clear()
