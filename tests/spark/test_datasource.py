@@ -23,8 +23,10 @@ from pqext import col
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where
+from pqext.spark.reading.planning import ReadPlan
 from pqext.spark.reading.request import Query
 from pqext.spark.sources.parquet import Reader
 
@@ -181,6 +183,16 @@ def test_a_plan_tells_what_a_read_will_touch(quakes: Path, quakes_file: Path) ->
     slices = plan.slices(1 << 20)
     read = [group.index for part in slices for task in part.tasks for group in task.row_groups]
     assert read == list(plan.tasks[0].kept)
+
+
+@pytest.mark.parametrize("sizes", [[300 << 10] * 5, [5 << 18] * 7, [10, 3 << 20, 10, 10], [0, 0, 0]])
+def test_tasks_read_nearly_equal_bytes(sizes: list[int]) -> None:
+    groups = [RowGroupPlan(index, 1, size, None) for index, size in enumerate(sizes)]
+    plan = ReadPlan(tuple(Task("a.parquet", (group,)) for group in groups))
+    slices = [[group.bytes_read for task in part.tasks for group in task.row_groups] for part in plan.slices(64 << 20)]
+    assert [size for part in slices for size in part] == sizes
+    share = sum(sizes) / len(slices)
+    assert all(abs(sum(part) - share) < max(1 << 20, *sizes) for part in slices)
 
 
 @pytest.mark.slow

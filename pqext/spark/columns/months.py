@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark.functions.udf import quoted
+from pqext.spark.columns.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,6 +18,11 @@ from pqext.spark.base.settings import CASE_SENSITIVE, is_case_sensitive, session
 Node = TypeVar("Node")
 
 
+def quoted(name: str) -> str:
+    """The name of a column in backquotes, so that Spark takes all of it for the name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 class Names:
     """The columns of a schema, and the fields of their structs, by name.
 

@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.errors import VariantError
 from pqext.core.base.suggestions import around
-from pqext.spark.functions.udf import quoted
+from pqext.spark.columns.names import quoted
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import Untyped
 

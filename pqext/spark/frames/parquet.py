@@ -27,9 +27,8 @@ from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import session_setting, with_settings
 from pqext.spark.base.timezones import filter_in_timezone, session_timezone
 from pqext.spark.columns.months import cast_to_intervals, has_months
-from pqext.spark.columns.names import resolve_case
+from pqext.spark.columns.names import quoted, resolve_case
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
-from pqext.spark.functions.udf import quoted
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition

@@ -133,11 +133,6 @@ def of_arrays(evaluate: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
     return call
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark reads it whatever it holds."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def arrow_udf(
     function: Callable[..., Any], type: T.DataType, name: str, returns: Any = pa.Array
 ) -> Callable[..., Column]:

@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import did_you_mean
 from pqext.geo.predicates.boxes import Operation
+from pqext.spark.columns.names import quoted
 from pqext.spark.frames.parquet import read_here
-from pqext.spark.functions.udf import quoted
 from pqext.spark.joins import partitioned
 from pqext.spark.joins.broadcasting import How, NearestTask, SpatialTask, Whole
 from pqext.spark.joins.matching import TURNED, Condition

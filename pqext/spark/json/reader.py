@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pqext.core.base.errors import ChangedFileError, VariantError
 from pqext.spark.base.arrays import conform
 from pqext.spark.base.errors import brief
-from pqext.spark.base.stopped_readers import end_quietly
+from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.json.text_parts import (
     READ_BYTES,
     Part,
@@ -67,7 +67,7 @@ class JsonLinesReader(DataSourceReader):
         """The lines of the ranges of a task."""
         if not isinstance(partition, Ranges):
             return  # Spark makes one partition of no partitions
-        end_quietly()
+        prepare_worker()
         # Faults are told rather than raised, so that they can be placed in their files.
         how = parsing(
             "decimal", "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, min(self.max_line_bytes, LARGEST_BYTES), None

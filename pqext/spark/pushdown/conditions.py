@@ -45,9 +45,10 @@ from pqext.spark.base.types import (
     parse_type,
     spark_type,
 )
+from pqext.spark.columns.names import quoted
 from pqext.spark.columns.schema_note import holds_collated, is_collated
 from pqext.spark.functions.geometry_predicates import st_relates
-from pqext.spark.functions.udf import arrow_udf, quoted
+from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.functions.variant_arrays import normal_variant
 from pqext.spark.functions.variant_paths import get_in_timezone, group_get
 from pqext.spark.pushdown.guards import MAX_LISTED, plain_guard

@@ -21,7 +21,7 @@ from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import Computed
 from pqext.spark.base.types import marked_struct
-from pqext.spark.functions.udf import quoted
+from pqext.spark.columns.names import quoted
 from pqext.spark.functions.variant_paths import get_in_timezone
 from pqext.spark.pushdown.conditions import condition, type_of_field, variant
 from pqext.spark.pushdown.guards import is_widened

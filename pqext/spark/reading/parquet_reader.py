@@ -18,8 +18,8 @@ from pqext.dataset.planning.plan import Task
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.errors import brief, spark_words
 from pqext.spark.base.settings import check_assumed
-from pqext.spark.base.stopped_readers import end_quietly
 from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.months import in_months, refuse_months
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
@@ -85,7 +85,7 @@ class Reader(DataSourceReader):
         """The matching rows of one slice."""
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
-        end_quietly()
+        prepare_worker()
         check_assumed(self.query.assumed)
         with spark_words():
             yield from self.rows(partition)

@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
@@ -85,17 +86,19 @@ class ReadPlan:
 
     def slices(self, upper: int) -> list[Slice]:
         """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much."""
-        target = slice_bytes(self.bytes, upper)
+        total = max(1, self.bytes)
+        share = total / ceil(total / slice_bytes(total, upper))
         slices: list[Slice] = []
         runs: list[tuple[Task, list[RowGroupPlan]]] = []
-        size = 0
+        size = number = 0
         for task in self.tasks:
             for group in task.row_groups:
                 if group.refusal is not None or group.rows == []:
                     continue
-                if runs and size + group.bytes_read > target:
+                center = size + group.bytes_read / 2
+                if runs and center >= (number + 1) * share:
                     slices.append(_slice(runs))
-                    runs, size = [], 0
+                    runs, number = [], int(center // share)
                 if not runs or runs[-1][0] is not task:
                     runs.append((task, []))
                 runs[-1][1].append(group)

@@ -34,7 +34,7 @@ from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.table import Table
 from pqext.spark.base.progress import ShowProgress
 from pqext.spark.base.types import exchange_type
-from pqext.spark.functions.udf import quoted
+from pqext.spark.columns.names import quoted
 from pqext.spark.skipping.tasks import REPORT, Parts, Place, Report, parallelism
 
 if TYPE_CHECKING:

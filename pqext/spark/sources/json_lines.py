@@ -12,6 +12,7 @@ from pqext.spark.base.errors import brief
 from pqext.spark.base.files import option_paths
 from pqext.spark.base.hadoop_files import with_settings_of_cluster
 from pqext.spark.base.types import exchange_schema
+from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.json.reader import JsonLinesReader
 from pqext.spark.options.save import storage_options
 from pqext.spark.streams.files import stream_options
@@ -37,6 +38,7 @@ class JsonLinesSource(DataSource):
     def schema(self) -> T.StructType:
         """One VARIANT column, and the column of errors when it is asked for."""
         _check_options(stream_options(self.options)[1])
+        prepare_worker()
         schema = T.StructType([T.StructField(self.options.get("column", "value"), T.VariantType())])
         if "error_column" in self.options:
             schema = schema.add(self.options["error_column"], T.StringType())
@@ -45,6 +47,7 @@ class JsonLinesSource(DataSource):
     @brief
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """A reader with these options; a ``schema`` of the user's may name the columns, and leave one out."""
+        prepare_worker()
         return self._reader(with_settings_of_cluster(self.options), schema)
 
     @brief

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from pqext.core.base.errors import UnsupportedError
 from pqext.spark.base.errors import brief
 from pqext.spark.base.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.reading.parquet_reader import Reader, check_given
 from pqext.spark.reading.request import Query
 
@@ -44,6 +45,7 @@ class PqextSource(DataSource):
         """The schema of the files, by Spark's types."""
         from pqext.spark.streams.files import stream_options
 
+        prepare_worker()
         self._has_user_schema = False  # Spark asks only where the user gives none, and pickles this object afterwards
         return Query.from_options(stream_options(self._options())[1]).resolved().schema()
 
@@ -53,6 +55,7 @@ class PqextSource(DataSource):
 
         Raises ``ValueError`` for a column that the files have not, or have of another type.
         """
+        prepare_worker()
         query = replace(Query.from_options(self._options()).resolved(), has_user_schema=self._has_user_schema)
         check_given(schema, query.schema(), has_all=not self._has_user_schema)
         return Reader(query, schema)

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.suggestions import did_you_mean
+from pqext.spark.columns.names import quoted
 from pqext.spark.functions.geometry_keys import WORLD, st_hilbert
-from pqext.spark.functions.udf import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,8 +13,9 @@ from pyspark.sql import types as T
 
 from pqext.spark.base.arrays import conform
 from pqext.spark.base.types import exchange_type, is_marked_struct, marked_struct, without_metadata
+from pqext.spark.columns.names import quoted
 from pqext.spark.columns.shredding_choice import ELEMENT, VALUE, Place, carries, carry, drop, variants
-from pqext.spark.functions.udf import arrow_udf, quoted
+from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.functions.variant_arrays import normal_variant
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import ShreddingSchema, storage_struct

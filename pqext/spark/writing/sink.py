@@ -27,6 +27,7 @@ from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.files import is_remote, option_paths
 from pqext.spark.base.settings import save_settings, task_setting
 from pqext.spark.base.types import file_schema
+from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.columns.months import AS_INT, refuse_months, with_intervals
 from pqext.spark.columns.schema_note import with_note
 from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
@@ -127,6 +128,7 @@ class Sink(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's batches; what it has written is deleted when anything fails."""
+        prepare_worker()
         files = self.work.write(lambda: self.staged, self.job, iterator)
         return Written(files, self.work.task_choices().partition_overwrite)
 
