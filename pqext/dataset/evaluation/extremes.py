@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.format.predicate import Value
-from pqext.core.schema.types.plain_arrays import dictionary_decoded
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.dataset.expressions.literals import NANOSECONDS
 
 _COMPARED = {

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import MemoryLimitError
-from pqext.core.schema.types.plain_arrays import is_view
-from pqext.core.schema.types.views import taken
+from pqext.core.schema.types.arrow_compute import is_view, taken
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.extremes import sortable
 from pqext.dataset.expressions import Column, Expression, Value
