@@ -25,12 +25,12 @@ import pyarrow as pa
 from pqext import col, skipping
 from pqext.dataset.expressions import Expression
 from pqext.geo.types import GeospatialType
-from pqext.skipping.clauses import refusals
 from pqext.skipping.format.identifiers import object_name
-from pqext.skipping.indexing import Indexed
-from pqext.skipping.layout import Layout, part_name, put
-from pqext.skipping.objects import Objects
-from pqext.skipping.versions import TYPE, VERSION
+from pqext.skipping.store.clauses import refusals
+from pqext.skipping.store.folders import TYPE, VERSION
+from pqext.skipping.store.objects import Objects
+from pqext.skipping.upkeep.object_cells import Indexed
+from pqext.skipping.upkeep.part_layout import Layout, part_name, put
 
 PART = 50_000
 AT = 1_700_000_000_000

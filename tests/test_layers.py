@@ -43,14 +43,20 @@ ROOMS = {
 }
 """Folders of ``pqext.dataset``, and those of them that each may import."""
 DATASET = BELOW | {"pqext.dataset", *ROOMS}
+RECOVERY_LAYERS = ("fragments", "claims", "row_groups", "schemas", "output")
+"""Folders of ``pqext.recovery``, each of which may import those before it."""
+RECOVERY = {"pqext.recovery", *(f"pqext.recovery.{name}" for name in RECOVERY_LAYERS)}
+SKIPPING_LAYERS = ("kernels", "format", "indexes", "store", "upkeep")
+"""Folders of ``pqext.skipping``, each of which may import those before it."""
+SKIPPING = {"pqext.skipping", *(f"pqext.skipping.{name}" for name in SKIPPING_LAYERS)}
 SPARK_LAYERS = (
     "base", "functions", "columns", "pushdown", "options", "reading", "writing", "json", "streams", "sources", "frames",
     "skipping", "joins", "ingest",
 )
 """Folders of ``pqext.spark``, each of which may import those before it."""
-BELOW_SPARK = DATASET | {"pqext.skipping"}
+BELOW_SPARK = DATASET | SKIPPING
 SPARK = {"pqext.spark", *(f"pqext.spark.{name}" for name in SPARK_LAYERS)}
-TOOLS = {"pqext.inspection", "pqext.recovery", "pqext.verification", "pqext.report", "pqext.examples"}
+TOOLS = RECOVERY | {"pqext.inspection", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.base.text": set(),
     "pqext.core.base.errors": {"pqext.core.base.text"},
@@ -71,14 +77,23 @@ ALLOWED: dict[str, set[str]] = {
         f"pqext.spark.{name}": BELOW_SPARK | {f"pqext.spark.{below}" for below in SPARK_LAYERS[:position]}
         for position, name in enumerate(SPARK_LAYERS)
     },
-    "pqext.skipping": DATASET | {"pqext.metrics"},
+    "pqext.skipping": DATASET | SKIPPING | {"pqext.metrics"},
+    **{
+        f"pqext.skipping.{name}": DATASET | {f"pqext.skipping.{below}" for below in SKIPPING_LAYERS[:position]}
+        for position, name in enumerate(SKIPPING_LAYERS)
+    },
     "pqext.examples": set(),
     "pqext.report": {"pqext.core.base.text"},
     "pqext.inspection": CORE | {"pqext.report"},
     "pqext.verification": BELOW,
-    "pqext.recovery": BELOW | {"pqext.verification"},
+    "pqext.recovery": BELOW | RECOVERY | {"pqext.verification"},
+    **{
+        f"pqext.recovery.{name}": BELOW
+        | {"pqext.verification", *(f"pqext.recovery.{below}" for below in RECOVERY_LAYERS[:position])}
+        for position, name in enumerate(RECOVERY_LAYERS)
+    },
     "pqext.demo": DATASET | TOOLS | SPARK,
-    "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.skipping", "pqext.demo"} | SPARK,
+    "pqext.cli": DATASET | TOOLS | SKIPPING | {"pqext.metrics", "pqext.demo"} | SPARK,
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
     "pqext": DATASET
@@ -155,10 +170,18 @@ def test_modules_import_only_what_lies_below_them() -> None:
     assert upward == set()
 
 
-@pytest.mark.parametrize(("package", "layers"), [("core", (*CORE_LAYERS, "kernels")), ("spark", SPARK_LAYERS)])
-def test_every_folder_has_its_layer(package: str, layers: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("package", "layers", "modules"),
+    [
+        ("core", (*CORE_LAYERS, "kernels"), set()),
+        ("spark", SPARK_LAYERS, set()),
+        ("recovery", RECOVERY_LAYERS, {"evidence", "run"}),
+        ("skipping", SKIPPING_LAYERS, {"data_skipping", "description"}),
+    ],
+)
+def test_every_folder_has_its_layer(package: str, layers: tuple[str, ...], modules: set[str]) -> None:
     assert {path.parent.name for path in PACKAGE.glob(f"{package}/*/__init__.py")} == set(layers)
-    assert [path.name for path in PACKAGE.glob(f"{package}/*.py")] == ["__init__.py"]
+    assert {path.stem for path in PACKAGE.glob(f"{package}/*.py")} == {"__init__", *modules}
 
 
 def test_every_folder_of_dataset_has_its_layer() -> None:

@@ -74,7 +74,7 @@ def command(
     from dataclasses import replace
 
     from pqext.recovery import recover
-    from pqext.recovery.places import refuse_same
+    from pqext.recovery.output.files import refuse_same
 
     with refusals():
         read, out, *sibling = placed([source, dest, *([] if schema is None else [schema])], storage, anonymous)

@@ -35,7 +35,7 @@ def skipping_of(given: Any, filesystem: Any, storage_options: Mapping[str, Any] 
         return given
     if not isinstance(given, str | os.PathLike):
         raise TypeError(f"skipping is a data-skipping store or its path, not {type(given).__name__}")
-    opened = import_module("pqext.skipping.store").open_store  # which stands above this room
+    opened = import_module("pqext.skipping.store.store").open_store  # which stands above this room
     store: Skipping = opened(given, filesystem=filesystem, storage_options=storage_options)
     return store
 

@@ -17,10 +17,9 @@ from pqext.core.options.encryption import FileDecryption
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.orders import is_float
 from pqext.metrics.columns import ColumnSummary, stored_bytes
+from pqext.metrics.file_columns import Known, open_file
 from pqext.metrics.geo_bounds import corner
 from pqext.metrics.iceberg_fields import TableField, fields_of
-from pqext.metrics.known import Known
-from pqext.metrics.opening import open_file
 from pqext.metrics.single_values import Mode, mode_of, serialize, suits, uuid_bounds
 from pqext.metrics.variant_bounds import encode
 

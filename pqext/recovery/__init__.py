@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.recovery.report import Loss, Recovered, Recovery
+from pqext.recovery.claims.report import Loss, Recovered, Recovery
 from pqext.recovery.run import recover
 
 __all__ = ["Loss", "Recovered", "Recovery", "recover"]

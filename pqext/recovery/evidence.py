@@ -31,18 +31,34 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.serialization import KEY as ARROW_SCHEMA
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import SchemaNode
-from pqext.recovery import grouping, placing
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, end_of, file_metadata, first_of_each
-from pqext.recovery.codecs import CODECS, Codecs
-from pqext.recovery.corrections import correct_path, correct_schema, correct_values, rows_of
-from pqext.recovery.doubting import LOOKED_AT, are_others, doubt
-from pqext.recovery.footers import FoundFooter
-from pqext.recovery.leaves import Chunks, metadata_of
-from pqext.recovery.pages import Page, Segment, page_at, walk
-from pqext.recovery.placing import pages_of
-from pqext.recovery.report import Loss
-from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, PageGroup, Unplaced
-from pqext.recovery.writing import moved, true_pairs
+from pqext.recovery.claims import chunk_locations
+from pqext.recovery.claims.chunk_locations import pages_of
+from pqext.recovery.claims.claims import (
+    ClaimedGroup,
+    ClaimedSource,
+    Claims,
+    end_of,
+    file_metadata,
+    first_of_each,
+    moved,
+    true_pairs,
+)
+from pqext.recovery.claims.inconsistencies import (
+    LOOKED_AT,
+    are_others,
+    correct_path,
+    correct_schema,
+    correct_values,
+    doubt,
+    rows_of,
+)
+from pqext.recovery.claims.report import Loss
+from pqext.recovery.fragments.codecs import CODECS, Codecs
+from pqext.recovery.fragments.footers import FoundFooter
+from pqext.recovery.fragments.leaves import Chunks, metadata_of
+from pqext.recovery.fragments.pages import Page, Segment, page_at, walk
+from pqext.recovery.row_groups import assignment
+from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, PageGroup, Unplaced
 from pqext.verification.annotations import implausible, without_implausible
 
 _FIRST = 8
@@ -180,7 +196,7 @@ def _tell_apart(
     source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup], distances: Sequence[int], limits: Limits
 ) -> None:
     """Give chunks their places in a file that lost bytes before its footer."""
-    paths = placing.paths(metadata.schema)
+    paths = chunk_locations.paths(metadata.schema)
     where, found = [], []
     for group in groups:
         assert group.number is not None
@@ -190,8 +206,8 @@ def _tell_apart(
             if sound:
                 assert chunk.meta_data is not None
                 where.append((group, leaf))
-                found.append(placing.Moved(chunk.meta_data, group.rows, leaf, paths[leaf], sound))
-    for (group, leaf), place in zip(where, placing.settle(source, metadata, found, limits), strict=True):
+                found.append(chunk_locations.Moved(chunk.meta_data, group.rows, leaf, paths[leaf], sound))
+    for (group, leaf), place in zip(where, chunk_locations.settle(source, metadata, found, limits), strict=True):
         group.chunks[leaf] = place
 
 
@@ -247,7 +263,7 @@ def of_pages(source: Source, start: int, stop: int, schema: Claims, hints: Hints
         at = segment.stop
     if at < stop and not (segments and segments[-1].at_end):
         losses.append(Loss("no pages are recognised there", at, stop))
-    groups, unplaced = grouping.group(segments, leaves, chunks, hints.row_group_rows)
+    groups, unplaced = assignment.group(segments, leaves, chunks, hints.row_group_rows)
     losses += [Loss(_reason(one.reason, hints), one.start, one.stop) for one in unplaced]
     others = {
         number
@@ -287,7 +303,7 @@ def _doubts(groups: Sequence[PageGroup], unplaced: Sequence[Unplaced], chunks: C
         return []
     if len({*chunks.kinds}) == 1:
         return ["all columns of the schema are of one type: where it has too many or too few, values are mixed"]
-    if sum(one.reason == grouping.MISFIT for one in unplaced) >= len(groups):
+    if sum(one.reason == assignment.MISFIT for one in unplaced) >= len(groups):
         return ["as many pages fit no column as there are row groups: where the schema lacks columns, values are mixed"]
     return []
 

@@ -19,11 +19,11 @@ from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource, Source
 from pqext.core.io.sources.source_factory import open_source
 from pqext.core.schema.lazy_tree import from_elements
-from pqext.recovery import footers, forms, schemas, settling
-from pqext.recovery.checking import Verdict, judge, quiet, without
-from pqext.recovery.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
-from pqext.recovery.codecs import CODECS, Codecs
-from pqext.recovery.doubting import doubt
+from pqext.recovery.claims.chunk_locations import pages_of
+from pqext.recovery.claims.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
+from pqext.recovery.claims.inconsistencies import doubt
+from pqext.recovery.claims.report import Loss, Recovered, Recovery
+from pqext.recovery.claims.verdicts import Verdict, judge, quiet, without
 from pqext.recovery.evidence import (
     Evidence,
     Hints,
@@ -35,15 +35,15 @@ from pqext.recovery.evidence import (
     of_pages,
     worth,
 )
-from pqext.recovery.losses import loss_of, losses_of, misstated, ordered
-from pqext.recovery.misfits import blame, explained
-from pqext.recovery.nulls import Filling
-from pqext.recovery.places import refuse_same
-from pqext.recovery.placing import pages_of
-from pqext.recovery.report import Loss, Recovered, Recovery
-from pqext.recovery.searching import AMBIGUOUS, GIVEN_UP, UNPLACED
-from pqext.recovery.temporary import TemporaryFiles
-from pqext.recovery.writing import write
+from pqext.recovery.fragments import footers
+from pqext.recovery.fragments.codecs import CODECS, Codecs
+from pqext.recovery.output.files import TemporaryFiles, refuse_same
+from pqext.recovery.output.losses import loss_of, losses_of, misstated, ordered
+from pqext.recovery.output.new_file import write
+from pqext.recovery.output.nulls import Filling
+from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, UNPLACED
+from pqext.recovery.schemas import physical_forms, schema_sources
+from pqext.recovery.schemas.mismatches import blame, explained
 from pqext.variant.rewriting import repair
 from pqext.verification import verify
 
@@ -122,7 +122,7 @@ def recover(
                 feature="recovering encrypted files",
                 path=read.path,
             )
-        told = None if schema is None else schemas.given(schema, limits)
+        told = None if schema is None else schema_sources.given(schema, limits)
         is_logical = told is not None and told[2]
         known = [] if told is None or codec is not None else told[1]
         if read.is_remote:
@@ -232,7 +232,7 @@ class _Recovery:
         claims, hints, rows = evidence.claims, self._hints, sum(one.rows_left for one in verdicts)
         if hints.is_logical:
             known = next((one.group.offset for one in verdicts if one.rows_left), None)
-            likely = forms.likely(
+            likely = physical_forms.likely(
                 self._source, evidence.segments, replace(claims, groups=[]), hints.codecs, self._limits, known,
                 may_fit=bool(rows) or _is_ambiguous(evidence),
             )  # fmt: skip
@@ -254,10 +254,10 @@ class _Recovery:
     def _settled(self, evidence: Evidence, verdicts: list[Verdict]) -> tuple[Evidence, list[Verdict]]:
         """The evidence with decimals in the byte order that fits those of all row groups, and with what is a guess."""
         claims, limits = evidence.claims, self._limits
-        changed, unsure = settling.decimals(self._source, claims, limits)
+        changed, unsure = physical_forms.decimals(self._source, claims, limits)
         if changed:
-            other = self._all_pages(forms.with_elements(replace(claims, groups=[]), changed))
-            other.notes += evidence.notes + forms.told(claims.elements, changed)
+            other = self._all_pages(physical_forms.with_elements(replace(claims, groups=[]), changed))
+            other.notes += evidence.notes + physical_forms.told(claims.elements, changed)
             evidence, verdicts = other, judge(self._source, other.claims, limits)
         evidence.notes += [
             f"column {name}: its values fit in either order of their bytes, and that of the schema was taken"
@@ -266,7 +266,7 @@ class _Recovery:
         evidence.notes += [
             f"column {name}: which of its levels may be null is a guess of several that fit, "
             "so that an empty list and NULL may stand for one another"
-            for name in settling.undecided(evidence.claims.elements)
+            for name in physical_forms.undecided(evidence.claims.elements)
         ]
         return evidence, verdicts
 

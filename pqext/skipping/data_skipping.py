@@ -12,10 +12,8 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.expressions import Base, col
 from pqext.dataset.reading import scan
 from pqext.dataset.scan import Scan
-from pqext.skipping import building, describing, upkeep
-from pqext.skipping.building import Progress, Summary
-from pqext.skipping.describing import StoreDescription
-from pqext.skipping.folders import within
+from pqext.skipping import description
+from pqext.skipping.description import StoreDescription
 from pqext.skipping.format.identifiers import default_location
 from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.box import Box
@@ -25,10 +23,13 @@ from pqext.skipping.indexes.minmax import MinMax
 from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
 from pqext.skipping.indexes.variant_paths import VariantPaths
-from pqext.skipping.keys import StoreKeys
-from pqext.skipping.statistics import SkippingStatistics
-from pqext.skipping.store import OnForeign, Store, open_store
-from pqext.skipping.table import root_of
+from pqext.skipping.store.folders import within
+from pqext.skipping.store.keys import StoreKeys
+from pqext.skipping.store.objects import SkippingStatistics
+from pqext.skipping.store.store import OnForeign, Store, open_store
+from pqext.skipping.store.table import root_of
+from pqext.skipping.upkeep import construction, maintenance
+from pqext.skipping.upkeep.construction import Progress, Summary
 
 IN_TABLE = "_skipping"
 """The folder of a store within its table, which readers of the table pass over."""
@@ -117,7 +118,7 @@ class DataSkipping:
     def refresh_index(self, *, data: bool = True, threads: int = 0, progress: Progress | None = None) -> Summary:
         """Index what is new or has changed; as :func:`pqext.skipping.refresh`."""
         try:
-            return building.refresh(
+            return construction.refresh(
                 self._sources, self.location, data=data, options=self._options, limits=self._limits,
                 decryption=self._decryption, threads=threads, progress=progress,
             )  # fmt: skip
@@ -127,17 +128,17 @@ class DataSkipping:
     def compact(self) -> int:
         """Merge the parts of the store, without what is out of date; as :func:`pqext.skipping.compact`."""
         try:
-            return upkeep.compact(self.location, self._sources, decryption=self._decryption, limits=self._limits)
+            return maintenance.compact(self.location, self._sources, decryption=self._decryption, limits=self._limits)
         finally:
             self.store.forget()
 
     def is_indexed(self) -> bool:
         """Is there a store?"""
-        return upkeep.is_indexed(self.location)
+        return maintenance.is_indexed(self.location)
 
     def describe_index(self) -> StoreDescription:
         """What the store holds, and what of the table is out of date; as :func:`pqext.skipping.describe`."""
-        return describing.describe(self.location, self._sources, decryption=self._decryption, limits=self._limits)
+        return description.describe(self.location, self._sources, decryption=self._decryption, limits=self._limits)
 
     def list_indexes(self) -> list[Index]:
         """The indexes of the store that are understood; none where there is no store."""
@@ -146,7 +147,7 @@ class DataSkipping:
     def drop_index(self, *indexes: Index) -> None:
         """Drop ``indexes``, or the whole store where none is named."""
         try:
-            upkeep.drop(self.location, indexes or None, decryption=self._decryption, limits=self._limits)
+            maintenance.drop(self.location, indexes or None, decryption=self._decryption, limits=self._limits)
         finally:
             self.store.forget()
 
@@ -231,7 +232,7 @@ class IndexBuilder:
         """Index the table and write the store; as :func:`pqext.skipping.build`."""
         table = self._table
         try:
-            return building.build(
+            return construction.build(
                 table._sources, self.indexes, table.location, data=data, overwrite=overwrite,
                 encryption=table._encryption, options=table._options, limits=table._limits, threads=threads,
                 progress=progress,

@@ -141,7 +141,7 @@ def test_an_unshredded_variant_of_other_writers_has_bounds_by_its_values(order: 
 def test_a_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pqext.metrics.variant_values.BATCH_ROWS", 2)
+    monkeypatch.setattr("pqext.metrics.variant_bounds.BATCH_ROWS", 2)
     rows = [None, None, {"a": 3, "b": 1}, {"a": 4}, {"a": 5, "b": 2}, {"a": 1}, {"b": "x", "a": 9}]
     assert bounds(column(*rows), exact=True) == ({"$['a']": 1}, {"$['a']": 9})
 

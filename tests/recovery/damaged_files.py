@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import pqext
 from pqext.recovery import Recovery
-from pqext.recovery.searching import AMBIGUOUS
+from pqext.recovery.row_groups.search import AMBIGUOUS
 
 CODECS = ("none", "snappy", "zstd", "gzip", "lz4_raw")
 

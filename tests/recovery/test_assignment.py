@@ -15,7 +15,7 @@ import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.options.footer import FooterForm
-from pqext.recovery.searching import AMBIGUOUS
+from pqext.recovery.row_groups.search import AMBIGUOUS
 
 
 @pytest.mark.spec("recovery.ambiguous")

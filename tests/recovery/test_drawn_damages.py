@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recovery.drawn_damages import DrawnFile, damages, files
 
 import pqext
-from pqext.recovery.searching import AMBIGUOUS
+from pqext.recovery.row_groups.search import AMBIGUOUS
 from reference import left_over
 from reference.effort import share
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from recovery.cut_files import by_pyarrow, without_footer
 
 from pqext.cli.schema import ddl_type
-from pqext.recovery.searching import AMBIGUOUS
+from pqext.recovery.row_groups.search import AMBIGUOUS
 from reference.effort import share
 
 Drawn = tuple[pa.DataType, Callable[[], Any]]

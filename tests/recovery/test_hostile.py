@@ -12,7 +12,8 @@ from recovery import damaged_files
 
 import pqext
 from pqext.core.base.leb128 import uleb
-from pqext.recovery import forms, grouping, misfits
+from pqext.recovery.row_groups import assignment
+from pqext.recovery.schemas import mismatches, physical_forms
 
 SECONDS = 40
 """Of the processor, so that other work beside the tests does not count."""
@@ -55,7 +56,8 @@ def bombs(pages: int, size: int) -> bytes:
 @pytest.fixture
 def less_effort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sixteenth of the steps that searches may take."""
-    for module, name in ((forms, "_STEPS"), (grouping, "_STEPS"), (grouping, "_STEPS_OF_CHECKS"), (misfits, "_STEPS")):
+    steps = [(module, "_STEPS") for module in (physical_forms, assignment, mismatches)]
+    for module, name in (*steps, (assignment, "_STEPS_OF_CHECKS")):
         monkeypatch.setattr(module, name, getattr(module, name) // FEWER)
 
 

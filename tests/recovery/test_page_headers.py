@@ -13,7 +13,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import ColumnChunk, DataPageHeaderV2, Encoding, PageHeader, PageType
 from pqext.core.io.source import MemorySource
 from pqext.recovery.evidence import _placed
-from pqext.recovery.pages import _content
+from pqext.recovery.fragments.pages import _content
 
 SOUND: dict[str, int] = {
     "num_values": 10, "num_nulls": 4, "num_rows": 10, "definition_levels_byte_length": 3,

@@ -11,7 +11,8 @@ import pytest
 
 import pqext
 from pqext import skipping
-from pqext.skipping import DataSkipping, MinMax, indexing, open_store
+from pqext.skipping import DataSkipping, MinMax, open_store
+from pqext.skipping.upkeep import object_cells
 
 
 def data(number: int) -> pa.Table:
@@ -21,7 +22,7 @@ def data(number: int) -> pa.Table:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is written again within the second in these tests."""
-    monkeypatch.setattr(indexing, "_SETTLED_REMOTE_MS", 0)
+    monkeypatch.setattr(object_cells, "_SETTLED_REMOTE_MS", 0)
 
 
 @pytest.mark.parametrize("kind", ["url", pytest.param("pyarrow", marks=pytest.mark.slow), "obstore", "memory"])

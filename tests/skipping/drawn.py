@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.write.writer import write_table
-from pqext.skipping.building import as_stored
-from pqext.skipping.clauses import Evidence, refusals
 from pqext.skipping.indexes.bloomfilter import BloomFilter
 from pqext.skipping.indexes.counts import NullCount, RowCount
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexes.minmax import MinMax
 from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
-from pqext.skipping.indexing import Indexer, meet
+from pqext.skipping.store.clauses import Evidence, refusals
+from pqext.skipping.upkeep.construction import as_stored
+from pqext.skipping.upkeep.object_cells import Indexer, meet
 
 MOST = {"i8", "i32", "i64"}
 

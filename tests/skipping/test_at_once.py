@@ -17,7 +17,7 @@ import pytest
 import pqext
 from pqext import skipping
 from pqext.skipping import MinMax, Prefix, ValueList, open_store
-from pqext.skipping.building import Here
+from pqext.skipping.upkeep.construction import Here
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = 24

@@ -27,7 +27,7 @@ from pqext.skipping import (
     VariantPaths,
     register_index,
 )
-from pqext.skipping.clauses import Evidence, refusals
+from pqext.skipping.store.clauses import Evidence, refusals
 
 C = col("c")
 

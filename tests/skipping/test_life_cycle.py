@@ -15,10 +15,11 @@ import pqext
 from pqext import skipping
 from pqext.core.base.errors import EncryptionError, ParquetError
 from pqext.dataset.expressions import Expression
-from pqext.skipping import MinMax, NullCount, Prefix, StoreKeys, ValueList, folders, open_store
+from pqext.skipping import MinMax, NullCount, Prefix, StoreKeys, ValueList, open_store
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import index_column
 from pqext.skipping.format.writing import write_part
+from pqext.skipping.store import folders
 
 KEYS = {"k1": b"0123456789abcdef", "k2": b"fedcba9876543210"}
 

@@ -11,8 +11,8 @@ import pytest
 
 from pqext.dataset.expressions import col
 from pqext.dataset.expressions.visitors import normal
-from pqext.skipping.clauses import Evidence
 from pqext.skipping.indexes.minmax import MinMax
+from pqext.skipping.store.clauses import Evidence
 
 C = col("c")
 NAN = math.nan

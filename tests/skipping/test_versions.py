@@ -15,9 +15,11 @@ import pqext
 from pqext import skipping
 from pqext.core.io.sources import fsspec_files
 from pqext.core.io.sources.store import Listed
-from pqext.skipping import MinMax, Prefix, ValueList, folders, layout, open_store, upkeep
-from pqext.skipping.objects import Objects
-from pqext.skipping.store import fresh
+from pqext.skipping import MinMax, Prefix, ValueList, open_store
+from pqext.skipping.store import folders
+from pqext.skipping.store.objects import Objects
+from pqext.skipping.store.store import fresh
+from pqext.skipping.upkeep import maintenance, part_layout
 
 OWN_AND_SIDE = [MinMax("x"), Prefix("s")]
 
@@ -128,7 +130,7 @@ def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
     assert [object.found(number) for number in (1, 2)] == [0, 1]
 
     calls = {"count": 0}
-    original = layout.put
+    original = part_layout.put
 
     def failing(folder: Any, *arguments: Any) -> None:
         is_side = str(folder).rstrip("/").endswith("_pqext")
@@ -137,12 +139,12 @@ def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
             raise KeyboardInterrupt
         original(folder, *arguments)
 
-    monkeypatch.setattr(layout, "put", failing)
+    monkeypatch.setattr(part_layout, "put", failing)
     try:
         skipping.refresh("/versions/t", "/versions/store", **options)
     except KeyboardInterrupt:
         assert break_off != "nothing"
-    monkeypatch.setattr(layout, "put", original)
+    monkeypatch.setattr(part_layout, "put", original)
     assert calls["count"] > 0
     assert [object.found(number) for number in (1, 2)] == [0, 1]
     removals = {"left": 1}
@@ -154,12 +156,12 @@ def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
         removals["left"] -= 1
         remove(parts)
 
-    monkeypatch.setattr(upkeep, "remove", once)
+    monkeypatch.setattr(maintenance, "remove", once)
     try:
         skipping.compact("/versions/store", "/versions/t", **options)
     except KeyboardInterrupt:
         assert break_off == "compaction"
-    monkeypatch.setattr(upkeep, "remove", remove)
+    monkeypatch.setattr(maintenance, "remove", remove)
     assert [object.found(number) for number in (1, 2)] == [0, 1]
     skipping.refresh("/versions/t", "/versions/store", **options)
     assert [object.found(number) for number in (1, 2)] == [0, 1]

@@ -8,19 +8,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import (
+    And,
+    Arithmetic,
     Base,
+    Cast,
     Column,
     Expression,
     Not,
     OneOperand,
+    Or,
     Relation,
     Spatial,
     VariantField,
@@ -28,7 +32,7 @@ from pqext.dataset.expressions import (
     col,
 )
 from pqext.skipping.format.names import dotted, path_of
-from pqext.skipping.spelling import one_spelling
+from pqext.variant.access.targets import target_type, type_name
 
 
 class Collector(Protocol):
@@ -200,3 +204,30 @@ def restored(name: str, columns: Sequence[str], params: Mapping[str, str]) -> In
         return kind.restore(col(path_of(column)), params)
     except (TypeError, ValueError):
         return None
+
+
+def one_spelling(node: Any) -> Any:
+    """An operand or a condition with every type of a value within a VARIANT as :func:`pqext.variant.get` names it.
+
+    >>> from pqext import col
+    >>> print(one_spelling(col("event").variant("$.mag", "float64") > 5))
+    event[$.mag: DOUBLE] > 5
+    """
+    match node:
+        case VariantField():
+            name = type_name(target_type(node.type))
+            return node if name == node.type else replace(node, type=name)
+        case And() | Or() | Arithmetic():
+            changed: Any = {"operands": tuple(map(one_spelling, node.operands))}
+            return replace(node, **changed)
+        case Relation():
+            return replace(node, left=one_spelling(node.left), right=one_spelling(node.right))
+        case Not() | Cast() | OneOperand():
+            return replace(node, operand=one_spelling(node.operand))
+    return node
+
+
+def spelled(filter: Expression) -> Expression:
+    """A filter in this spelling."""
+    found: Expression = one_spelling(filter)
+    return found

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.io.sources.locations import Location
-from pqext.skipping.store import OnForeign, Store, open_store
+from pqext.skipping.store.store import OnForeign, Store, open_store
 from pqext.spark.base.files import is_remote, local_path
 
 _NAMES = {"path", "on_foreign", "keys"}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.io.sources.locations import locate
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.building import Indexing, Summary, as_stored, make, renew
 from pqext.skipping.format.names import path_of
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.indexing import Indexer
-from pqext.skipping.keys import StoreKeys
-from pqext.skipping.store import Store
-from pqext.skipping.table import Table
+from pqext.skipping.store.keys import StoreKeys
+from pqext.skipping.store.store import Store
+from pqext.skipping.store.table import Table
+from pqext.skipping.upkeep.construction import Indexing, Summary, as_stored, make, renew
+from pqext.skipping.upkeep.object_cells import Indexer
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.progress import ShowProgress
 from pqext.spark.skipping.foreign import READ_AS, ByFrames, Files, type_at

@@ -26,12 +26,12 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import visible
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.building import Summary
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.indexing import Indexed, Row
-from pqext.skipping.layout import Layout, PartWriter
-from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
-from pqext.skipping.table import Table
+from pqext.skipping.store.objects import UNKNOWN, Objects, canonical, objects_of
+from pqext.skipping.store.table import Table
+from pqext.skipping.upkeep.construction import Summary
+from pqext.skipping.upkeep.object_cells import Indexed, Row
+from pqext.skipping.upkeep.part_layout import Layout, PartWriter
 from pqext.spark.base.progress import ShowProgress
 from pqext.spark.base.types import exchange_type
 from pqext.spark.columns.names import quoted

@@ -13,8 +13,8 @@ from pqext.dataset.expressions import Column
 from pqext.dataset.expressions.dotted_names import exact, replace_columns
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.notations.dnf import as_expression
-from pqext.skipping.clauses import Evidence
-from pqext.skipping.objects import objects_of
+from pqext.skipping.store.clauses import Evidence
+from pqext.skipping.store.objects import objects_of
 from pqext.spark.base.files import is_remote
 from pqext.spark.frames.parquet import where
 from pqext.spark.options.skipping_store import StoreGiven

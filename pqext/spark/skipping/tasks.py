@@ -13,12 +13,12 @@ import pyarrow as pa
 from pqext.core.io.sources.locations import Location, locate
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.partitions import Partitions
-from pqext.skipping.building import Summary
-from pqext.skipping.folders import all_parts, remove
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.indexing import Indexed, Indexer, Row, meet
-from pqext.skipping.layout import Layout, PartWriter
-from pqext.skipping.table import Table
+from pqext.skipping.store.folders import all_parts, remove
+from pqext.skipping.store.table import Table
+from pqext.skipping.upkeep.construction import Summary
+from pqext.skipping.upkeep.object_cells import Indexed, Indexer, Row, meet
+from pqext.skipping.upkeep.part_layout import Layout, PartWriter
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.progress import ShowProgress, described, told

@@ -11,7 +11,7 @@ import pytest
 import pqext
 from pqext import Limits, UnsupportedError, col, skipping
 from pqext.skipping import MinMax, open_store
-from pqext.skipping.keys import StoreKeys
+from pqext.skipping.store.keys import StoreKeys
 from pqext.spark import build_skipping, read
 from pqext.spark.options.skipping_store import StoreGiven
 

@@ -24,9 +24,9 @@ from pqext import filters
 from pqext.dataset.expressions import Expression
 from pqext.dataset.expressions.dotted_names import replace_columns
 from pqext.skipping import BloomFilter, MinMax, ValueList, open_store
-from pqext.skipping.clauses import Evidence, refusals
 from pqext.skipping.format.identifiers import split_object_names
-from pqext.skipping.objects import Objects
+from pqext.skipping.store.clauses import Evidence, refusals
+from pqext.skipping.store.objects import Objects
 from pqext.spark import build_skipping, read_with_skipping
 from reference import skipping_store
 

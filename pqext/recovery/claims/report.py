@@ -1,0 +1,160 @@
+"""What :func:`pqext.recover` found, wrote and gave up, as plain data that prints itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pqext.core.base.text import counted, visible
+from pqext.core.read.damage import told_rows
+from pqext.recovery.claims.claims import Assigned
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A row group of the new file.
+
+    ``source_row_group`` is its number in the footer that was found, ``None`` where pages told of it, and ``offset``
+    where its first page begins in the damaged file. ``evidence`` says what told its place. ``checksums``: every page
+    has one, so that the bytes of those that were kept are those that were written.
+
+    ``assigned`` is what told to which columns the pages belong: a ``"footer"``, one that does not stand where it says
+    that the file ends (``"moved"``), or one that the values ``"contradicted"``, by its statistics or by bytes behind
+    them. Otherwise the schema did, in the ``"only"`` way in which the pages fit it, in the only ``"regular"`` one, with
+    pages of one size, or where ``"told"`` rows of a row group decided.
+    ``null_columns`` names the top-level columns that hold nulls in the place of lost chunks. ``certified``: every
+    page that was kept has a checksum that fits, a footer assigned the pages, and no nulls stand for lost values.
+    """
+
+    rows: int
+    offset: int
+    source_row_group: int | None
+    evidence: str
+    checksums: bool
+    assigned: Assigned
+    certified: bool
+    null_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What was given up: bytes ``start`` to ``stop`` of the damaged file, what they held as far as is known, and why.
+
+    ``rows`` is ``None`` where nothing tells how many rows they were. ``column`` is a dotted path.
+    """
+
+    reason: str
+    start: int | None = None
+    stop: int | None = None
+    source_row_group: int | None = None
+    column: str | None = None
+    rows: int | None = None
+
+    def __str__(self) -> str:
+        place = []
+        if self.source_row_group is not None:
+            place.append(f"row group {self.source_row_group}")
+        if self.column is not None:
+            place.append(f"column {self.column}")
+        if self.start is not None and self.stop is not None:
+            place.append(f"bytes {self.start} to {self.stop}")
+        if self.rows is not None:
+            place.append(counted(self.rows, "row"))
+        return visible(f"{', '.join(place) or 'file'}: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What became of a damaged file. ``print`` it for people, :meth:`to_dict` it for programs.
+
+    ``written`` is false where nothing could be had: there is no new file then. ``evidence`` says how the layout was
+    known, ``schema_from`` where the schema came from. ``dropped_columns`` names the top-level columns that were left
+    out. ``notes`` say what was found otherwise than it was told.
+    """
+
+    path: str | None
+    size: int
+    written: bool
+    evidence: str
+    schema_from: str
+    footers: tuple[str, ...]
+    row_groups: tuple[Recovered, ...]
+    losses: tuple[Loss, ...]
+    dropped_columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the new file."""
+        return sum(group.rows for group in self.row_groups)
+
+    @property
+    def certified(self) -> bool:
+        """Are all values those of their columns? Checksums fit, and footers told which columns and types pages have."""
+        return self.written and all(group.certified for group in self.row_groups)
+
+    @property
+    def checksums(self) -> bool:
+        """Has every page that was kept a checksum that fits? Without, values cannot be told from damage."""
+        return self.written and all(group.checksums for group in self.row_groups)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as dictionaries, lists, strings, numbers, booleans and None, fit for JSON."""
+        return {"rows": self.rows, "certified": self.certified, "checksums": self.checksums, **asdict(self)}
+
+    def _assigned(self) -> list[str]:
+        """How pages were assigned to columns, a line for each way."""
+        is_type_list = self.schema_from.startswith(("the DDL ", "the Arrow schema "))
+        by = self.schema_from if is_type_list else f"the schema of {self.schema_from}"
+        if is_type_list or self.schema_from.startswith("the file "):
+            by += ", whose names and types no footer confirms"
+        schema = f"assigned by {by}, in the only way"
+        ways = {
+            "footer": ("certain", "as the footer says"),
+            "moved": ("not certain", "as the footer says, before which bytes are missing or were added"),
+            "contradicted": ("not certain", "as the footer says, but values contradict it"),
+            "only": ("not certain", f"{schema} that fits"),
+            "regular": ("not certain", f"{schema} with pages of one size; others fit too"),
+            "told": ("not certain", f"assigned by {by}, and by the rows of row groups that were given; others fit too"),
+        }
+        found = [group.assigned for group in self.row_groups]
+        lines = []
+        for way, (certain, why) in ways.items():
+            count = sum(one == way for one in found)
+            if count:
+                where = f" in {counted(count, 'row group')}" if count < len(found) else ""
+                lines.append(f"{certain}{where}: {why}")
+        return lines
+
+    def _nulls(self) -> list[str]:
+        """Which columns hold nulls in the place of lost values, a line for each row group."""
+        first, lines = 0, []
+        for number, group in enumerate(self.row_groups):
+            if group.null_columns:
+                rows = told_rows(first, first + group.rows)
+                lines.append(f"{', '.join(group.null_columns)} in row group {number} of the new file, {rows}")
+            first += group.rows
+        return lines
+
+    def __str__(self) -> str:
+        lines = [
+            f"file       {visible(self.path) if self.path else 'in memory'}, {self.size:,} bytes",
+            f"layout     {self.evidence}",
+            f"schema     {'from ' * self.schema_from.startswith('the ')}{self.schema_from}",
+            *(f"found      {visible(footer)}" for footer in self.footers),
+            f"recovered  {counted(self.rows, 'row')} in {counted(len(self.row_groups), 'row group')}"
+            if self.written
+            else "recovered  nothing: no file was written",
+        ]
+        if self.written:
+            unsure = sum(not group.checksums for group in self.row_groups)
+            certain = "certain: every page that is kept has a checksum that fits"
+            guess = f"not certain in {counted(unsure, 'row group')}: pages without checksums were only decoded"
+            lines.append(f"bytes      {guess if unsure else certain}")
+            lines += [f"columns    {visible(line)}" for line in self._assigned()]
+        lines += [f"note       {visible(note)}" for note in self.notes]
+        if self.dropped_columns:
+            lines.append(f"left out   {visible(', '.join(self.dropped_columns))}")
+        lines += [f"nulls      {visible(line)}" for line in self._nulls()]
+        lines += [f"lost       {loss}" for loss in self.losses]
+        return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The recovered file, and a record of what it does not contain."""

@@ -1,0 +1,1 @@
+"""Row groups assembled from pages by a schema."""

@@ -1,0 +1,184 @@
+"""The schema of a file that has lost its own: from a sibling, an Arrow schema, or DDL with the types of Spark."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.limits import Limits
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.format.metadata import KeyValue, SchemaElement
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import write_table
+from pqext.geo.crs import UNKNOWN
+from pqext.geo.types import Edges, geometry_field
+from pqext.recovery.claims.claims import Claims, true_pairs
+from pqext.variant.access.targets import target_type
+from pqext.variant.shredding.ddl import DdlType, parse_ddl
+from pqext.variant.types import variant_type
+
+_MOST_TEXT = 1 << 20
+_SUFFIXES = (".parquet", ".parq", ".ddl", ".sql", ".txt")
+Given = tuple[Claims, list[int | None], bool]
+"""A schema, the codec of each leaf where it is known, and are its physical types our own guess?"""
+_SPATIAL = ("GEOMETRY", "GEOGRAPHY")
+_UNITS = {3: "ms", 6: "us", 9: "ns"}
+_PRECISE: dict[str, dict[int, pa.DataType]] = {
+    "TIMESTAMP": {digits: pa.timestamp(unit, "UTC") for digits, unit in _UNITS.items()},
+    "TIMESTAMP_NTZ": {digits: pa.timestamp(unit) for digits, unit in _UNITS.items()},
+    "TIME": {0: pa.time32("ms"), 3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")},
+}
+_OTHERS = (
+    "ARRAY<type>, BINARY(bytes), FLOAT16, GEOGRAPHY, GEOMETRY, MAP<type, type>, STRUCT<name: type>, UINT8 to UINT64, "
+    "VARIANT"
+)
+_SHORT, _LONG = 38, 76
+"""Digits of decimals at most that Spark and Arrow have."""
+_CRS84 = 4326
+"""Spark's number of OGC:CRS84, which pqext writes as the default of the format."""
+
+
+def given(schema: Any, limits: Limits) -> Given:
+    """The schema that ``schema`` tells, and the codec of each of its leaves where it tells that too.
+
+    ``schema`` is a Parquet file, an Arrow schema, or DDL, which may be in a file. Raises ``ValueError`` for text that
+    is neither a file nor DDL.
+    """
+    if isinstance(schema, pa.Schema):
+        return _of_arrow(schema, "the Arrow schema given")
+    if isinstance(schema, str) and not _names_a_file(schema):
+        try:
+            named = columns(schema)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"schema is neither a file that is there nor DDL: {error}") from None
+        return _of_arrow(named, "the DDL given")
+    if (text := _text_of(schema)) is not None:
+        try:
+            return _of_arrow(columns(text), f"the DDL in {os.fspath(schema)}")
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"schema is a text file, and its text is no DDL: {error}") from None
+    if isinstance(schema, Mapping | list | tuple | set | int | float):
+        raise TypeError(f"schema is a Parquet file, an Arrow schema or the text of DDL, not a {type(schema).__name__}")
+    try:
+        file = ParquetFile(schema, limits=limits)
+    except CorruptFileError as error:
+        message = f"the file given as schema cannot be read: {error.message.partition(': ')[0]}"
+        raise CorruptFileError(message, path=error.path) from None
+    with file:
+        metadata = file.metadata
+        codecs: list[int | None] = [None] * len(file.schema.leaves)
+        for group in file.row_groups:
+            codecs = [int(chunk.codec) for chunk in group.chunks()]
+            break
+        elements: Sequence[SchemaElement] = list(metadata.schema)
+        pairs: list[KeyValue] | None = true_pairs(metadata.key_value_metadata)
+        return Claims(elements, f"the file {file.path or 'given'}", [], pairs, None), codecs, False
+
+
+def _names_a_file(text: str) -> bool:
+    return os.path.exists(text) or scheme_of(text) is not None or text.endswith(_SUFFIXES)
+
+
+def _text_of(schema: Any) -> str | None:
+    """The text of a short local file that is none of Parquet."""
+    if not isinstance(schema, str | os.PathLike) or scheme_of(os.fspath(schema)) is not None:
+        return None
+    try:
+        with open(schema, "rb") as file:
+            data = file.read(_MOST_TEXT + 1)
+        if len(data) > _MOST_TEXT or data[:3] == b"PAR" or b"\0" in data:
+            return None
+        return data.decode()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _of_arrow(schema: pa.Schema, told: str) -> Given:
+    if not schema.names:
+        raise ValueError("schema has no columns")
+    made = io.BytesIO()
+    try:
+        write_table(schema.empty_table(), made)
+    except pa.ArrowNotImplementedError as error:
+        raise ValueError(f"schema has a column that Parquet cannot hold: {error}") from None
+    with ParquetFile(made.getvalue()) as file:
+        leaves = len(file.schema.leaves)
+        claims = Claims(list(file.metadata.schema), told, [], file.metadata.key_value_metadata)
+    return claims, [None] * leaves, True
+
+
+def columns(text: str) -> pa.Schema:
+    """The Arrow schema of DDL. Columns and fields with NOT NULL are required, others may be null.
+
+    Beyond the types of variants there are ``GEOMETRY(srid)`` and ``GEOGRAPHY(srid)``, in which ``ANY`` is an unknown
+    CRS, ``TIMESTAMP(3)``, ``(6)`` and ``(9)``, ``BINARY(n)`` for values of n bytes each, ``VOID``, decimals of up to 76
+    digits, maps with keys of any type, and Arrow's names of types, like ``UINT32``. Raises ``ValueError`` for text that
+    is no list of columns.
+    """
+    text = text.removeprefix("\ufeff").strip().removesuffix(";")
+    parsed = parse_ddl(text, "schema", maps=True, words=_SPATIAL)
+    if parsed.name != "STRUCT" or not parsed.fields:
+        raise ValueError("schema needs the columns of the file, like 'id BIGINT, name STRING'")
+    return pa.schema(_fields(parsed, text))
+
+
+def _fields(parsed: DdlType, text: str) -> list[pa.Field]:
+    names = [name for name, _ in parsed.fields]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two fields of {text!r} have the same name")
+    return [_field(name, kind, text) for name, kind in parsed.fields]
+
+
+def _field(name: str, parsed: DdlType, text: str) -> pa.Field:
+    if parsed.name in _SPATIAL:
+        edges: Edges = "planar" if parsed.name == "GEOMETRY" else "spherical"
+        return geometry_field(name, _crs(parsed), edges, nullable=not parsed.required)
+    return pa.field(name, _type(parsed, text), nullable=not parsed.required)
+
+
+def _crs(parsed: DdlType) -> str | None:
+    if (parsed.word is not None and parsed.word.upper() != "ANY") or len(parsed.arguments) > 1:
+        raise ValueError(f"{parsed.name} takes the number of a CRS, like {parsed.name}(4326), or ANY")
+    if parsed.word is not None or parsed.arguments == (0,):
+        return UNKNOWN
+    srid = parsed.arguments[0] if parsed.arguments else _CRS84
+    return None if srid == _CRS84 else f"EPSG:{srid}"
+
+
+def _type(parsed: DdlType, text: str) -> pa.DataType:
+    name, arguments = parsed.name, parsed.arguments
+    if name == "STRUCT":
+        return pa.struct(_fields(parsed, text))
+    if parsed.element is not None and parsed.key is not None:
+        item = _field("value", parsed.element, text)
+        return pa.map_(_field("key", parsed.key, text).with_nullable(False), item)
+    if parsed.element is not None:
+        return pa.list_(_field("element", parsed.element, text))
+    if name == "VARIANT" and not arguments:
+        return variant_type()
+    if name == "VOID" and not arguments:
+        return pa.null()
+    if name in _PRECISE and len(arguments) == 1:
+        return _precise(name, arguments[0], _PRECISE[name])
+    if name == "BINARY" and len(arguments) == 1 and arguments[0]:
+        return pa.binary(arguments[0])
+    if name == "DECIMAL" and len(arguments) == 2 and arguments[1] <= arguments[0] and _SHORT < arguments[0] <= _LONG:
+        return pa.decimal256(*arguments)
+    if name in ("CHAR", "VARCHAR") and len(arguments) == 1:
+        return pa.string()
+    try:
+        return target_type(f"{name}({','.join(map(str, arguments))})" if arguments else name)
+    except ValueError as error:
+        told = str(error).replace("is not a type of the variant encoding", "is no type of a column")
+        raise ValueError(told.replace("types are ", f"types are {_OTHERS}, ")) from None
+
+
+def _precise(name: str, digits: int, kinds: dict[int, pa.DataType]) -> pa.DataType:
+    if digits not in kinds:
+        raise ValueError(f"{name}({digits}): the digits after the second are one of {', '.join(map(str, kinds))}")
+    return kinds[digits]

@@ -1,0 +1,1 @@
+"""Stores built, refreshed, compacted and upgraded."""
