@@ -39,6 +39,7 @@ ROOMS = {
         "planning": "expressions evaluation notations pruning",
         "execution": "expressions evaluation planning",
         "one_table": "expressions evaluation files pruning planning",
+        "writing": "files one_table",
     }.items()
 }
 """Folders of ``pqext.dataset``, and those of them that each may import."""

@@ -24,8 +24,8 @@ from pqext.core.base import local_paths
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io import sink, source
 from pqext.dataset.files import folders, notes, sources
+from pqext.dataset.writing import commit
 from pqext.spark.base import files
-from pqext.spark.writing import commit
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -16,7 +16,6 @@ from .sources.registration import register as register
 from .sources.session import local_session as local_session
 from .writing.cleaning import clean as clean
 from .writing.layouts import layout as layout
-from .writing.part_files import WrittenFile as WrittenFile
 from .writing.shredding import shred_variant as shred_variant, unshred_variant as unshred_variant
-from .writing.summary import Saved as Saved
+from .writing.summary import Saved as Saved, WrittenFile as WrittenFile
 from .writing.write_plan import VariantPlan as VariantPlan, WritePlan as WritePlan, explain_write as explain_write

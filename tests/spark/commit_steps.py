@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pqext.dataset.files.folders import files_below
-from pqext.spark.writing import commit
+from pqext.dataset.writing import commit
 
 JOB = "a" * 32
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir"}

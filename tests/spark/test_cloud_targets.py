@@ -17,11 +17,10 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.container import Container
 from pqext.core.io.sources.store import Location, forget_stores
 from pqext.dataset.files.store_journal import NOTE
+from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, Staging
+from pqext.dataset.writing.store_target import StoreTarget
 from pqext.spark import clean
-from pqext.spark.options.save import UNDIVIDED
-from pqext.spark.writing.part_files import PartFiles, Staging
-from pqext.spark.writing.store_target import StoreTarget
-from pqext.spark.writing.targets import target_of
+from pqext.spark.base.files import target_of
 
 SECRET = base64.b64encode(b"a key of 64 bytes, which no message may show" + bytes(20)).decode()
 JOB, OTHER, THIRD = "a" * 32, "b" * 32, "c" * 32

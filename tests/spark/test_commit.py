@@ -20,8 +20,8 @@ from pyspark.sql import types as T
 import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.folders import COMMIT, JOURNAL
+from pqext.dataset.writing import commit
 from pqext.spark import clean
-from pqext.spark.writing import commit
 from pqext.spark.writing.sink import Sink
 
 JOB = "a" * 32

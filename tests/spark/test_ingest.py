@@ -18,8 +18,8 @@ from spark.sessions import SPARK_4_1
 import pqext
 from pqext import variant
 from pqext.core.base.errors import CorruptFileError, GeometryError, VariantError
+from pqext.dataset.writing import commit
 from pqext.spark import ingest_json, read
-from pqext.spark.writing import commit
 
 
 def lines(path: Path, documents: list[Any]) -> Path:

@@ -14,9 +14,9 @@ import pytest
 from remote.conftest import S3, s3, server
 
 import pqext
+from pqext.dataset.writing.store_target import StoreTarget
+from pqext.dataset.writing.targets import FolderTarget
 from pqext.spark import ingest_json
-from pqext.spark.writing.store_target import StoreTarget
-from pqext.spark.writing.targets import FolderTarget
 
 __all__ = ["s3", "server"]
 

@@ -13,10 +13,11 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.spark.options.save import Division
-from pqext.spark.writing.appending import check_target, empty_file
-from pqext.spark.writing.part_files import PartFiles, Staging, check_division
-from pqext.spark.writing.staging import StagedFolder
+from pqext.dataset.writing.appending import empty_file
+from pqext.dataset.writing.part_files import Division, PartFiles, Staging, check_division
+from pqext.dataset.writing.staging import StagedFolder
+from pqext.dataset.writing.targets import check_folder
+from pqext.spark.writing.appending import comparison
 from pqext.variant.types import variant_field
 
 
@@ -79,8 +80,8 @@ def test_each_file_of_a_partition_infers_its_own_shredding_and_tells_it(tmp_path
 def test_more_partitions_than_files_may_be_open_are_written_in_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqext.spark.writing.part_files._OPEN_FILES", 3)
-    monkeypatch.setattr("pqext.spark.writing.part_files._HELD_BYTES", 200)
+    monkeypatch.setattr("pqext.dataset.writing.part_files._OPEN_FILES", 3)
+    monkeypatch.setattr("pqext.dataset.writing.part_files._HELD_BYTES", 200)
     table = pa.table({"k": [n % 5 for n in range(50)], "n": range(50)})
     done = write(tmp_path, table, Division(("k",)), rows=20)
     assert len({one.file.name for one in done}) == len(done) > 5
@@ -135,9 +136,9 @@ def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, 
 def test_files_that_hold_the_columns_of_folders_are_not_put_beside_these(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 2], "n": [1, 2]})
     write(tmp_path, table, Division(("k",)))
-    check_target(tmp_path, False, lambda: empty_file(table.select(["n"]).schema, {}), ("k",))
+    check_folder(tmp_path, False, comparison(lambda: empty_file(table.select(["n"]).schema, {}), ("k",)))
     with pytest.raises(ValueError, match=r"has folders by k, and files with k in them .* name the columns of"):
-        check_target(tmp_path, False, lambda: empty_file(table.schema, {}))
+        check_folder(tmp_path, False, comparison(lambda: empty_file(table.schema, {})))
     pq.write_table(table, tmp_path / "beside.parquet")
     with pytest.raises(pqext.UnsupportedError, match="column k is in the file, while the folders of other files name"):
         pqext.read_table(tmp_path)

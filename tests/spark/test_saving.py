@@ -15,8 +15,9 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext.dataset.files.folders import COMMIT, files_below
+from pqext.dataset.writing import commit
 from pqext.spark import explain_read, functions, layout, shred_variant, write
-from pqext.spark.writing import commit, summary
+from pqext.spark.writing import summary
 from pqext.spark.writing.sink import Sink
 
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])
@@ -88,7 +89,7 @@ def test_dynamic_overwrite_by_the_session_is_killed_before_or_after_it_is_decide
 
     with monkeypatch.context() as changed:
         changed.setattr(commit, step, killed)
-        changed.setattr("pqext.spark.writing.targets.commit.abort", lambda *_: None)  # the process is gone
+        changed.setattr("pqext.dataset.writing.targets.commit.abort", lambda *_: None)  # the process is gone
         with pytest.raises(KeyboardInterrupt):
             save(tmp_path, {"k": ["a", "c"], "n": [3, 4]}, True, partition_by="k")
     before, after = {1: "a", 2: "b"}, {3: "a", 2: "b", 4: "c"}

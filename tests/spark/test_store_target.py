@@ -23,14 +23,14 @@ from pqext.core.io.sources import multipart, pending_files
 from pqext.core.io.sources.pending_files import Pending
 from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
+from pqext.dataset.writing.commit import Cleaned
+from pqext.dataset.writing.ingest_notes import note_of
+from pqext.dataset.writing.part_files import Division, PartFiles, Staging
+from pqext.dataset.writing.store_target import StoreTarget
+from pqext.dataset.writing.streamed_notes import Batch
+from pqext.dataset.writing.targets import FolderTarget
 from pqext.spark import clean, ingest_json, write
-from pqext.spark.options.save import Division
-from pqext.spark.writing.commit import Cleaned
-from pqext.spark.writing.ingest_notes import note_of
-from pqext.spark.writing.part_files import PartFiles, Staging
-from pqext.spark.writing.store_target import StoreTarget
-from pqext.spark.writing.streamed_notes import Batch
-from pqext.spark.writing.targets import FolderTarget
+from pqext.spark.writing.appending import comparison
 
 __all__ = ["s3", "server"]
 
@@ -338,12 +338,12 @@ def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> No
     empty = pa.BufferOutputStream()
     pqext.write_table(pa.table({"y": [1]}), empty)
     with pytest.raises(ValueError, match=r"the data frame.* nothing was written"):
-        target.check(False, lambda: empty.getvalue().to_pybytes(), ("k",))
+        target.check(False, comparison(lambda: empty.getvalue().to_pybytes(), ("k",)))
     with pytest.raises(ValueError, match="has folders by k, and partition_by names j"):
-        target.check(False, lambda: b"", ("j",))
+        target.check(False, comparison(empty.getvalue().to_pybytes, ("j",)))
     target._bucket.put("data/out/notes.txt", b"mine")
     with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt is not named as a Parquet file"):
-        target.check(True, lambda: b"", ())
+        target.check(True, comparison(lambda: b""))
     target._bucket.put(f"data/out/{NOTE}", b"{")
     with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
         clean(URL, storage_options=options)

@@ -105,7 +105,7 @@ def test_writers_refuse_the_folder_of_a_table_and_change_nothing_in_it(
 
 @pytest.mark.spec("spark.tables.refused")
 def test_a_table_in_a_store_is_refused(s3: S3) -> None:
-    from pqext.spark.writing.store_target import StoreTarget
+    from pqext.dataset.writing.store_target import StoreTarget
 
     bucket = StoreTarget("s3://bucket/t", s3.options)._bucket
     pqext.write_table(pa.table({"id": [1]}), "s3://bucket/t/day=1/a.parquet", storage_options=s3.options)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pqext
+from pqext.dataset.writing.targets import FolderTarget
 from pqext.spark import ingest_json, local_session
-from pqext.spark.writing.targets import FolderTarget
 
 ROWS = 20_000
 

@@ -3,8 +3,8 @@
 pqext's sink for Spark collects a job's files in a hidden folder. One rename of it, to ``_pqext_commit-<job>``, decides:
 from then on the files that its ``journal.json`` calls new belong to the dataset, wherever they are, and those that it
 calls old do not. Moving the former and deleting the latter comes afterwards and can be done by anyone who finds the
-folder (:mod:`pqext.spark.writing.commit`). Folders without it are taken as they are, but for those of a streaming sink
-of Spark, in which the files count that its log names (:mod:`pqext.dataset.files.spark_metadata`).
+folder (:mod:`pqext.dataset.writing.commit`). Folders without it are taken as they are, but for those of a streaming
+sink of Spark, in which the files count that its log names (:mod:`pqext.dataset.files.spark_metadata`).
 
 A listing takes time, in which a whole save may pass. A walk therefore counts if no folder changed since it began; if
 one did, or changed so recently that its time stamp cannot tell, the walk counts once a second one finds the same files.

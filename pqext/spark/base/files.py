@@ -15,6 +15,7 @@ from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.secrets import shown
 from pqext.dataset.files.sources import find_sources
+from pqext.dataset.writing.targets import Target, target_at
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")
@@ -72,6 +73,11 @@ def local_path(path: str) -> str:
             "mount it and give the path where it is mounted, or copy the files",
         )
     raise UnsupportedError(f"{shown(path)} is {reason}: {advice}", feature=f"{scheme} paths")
+
+
+def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
+    """The folder that a save writes to. Raises ``UnsupportedError`` for a store that jobs cannot be committed to."""
+    return target_at(path if is_remote(path) else local_path(path), storage_options)
 
 
 def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> list[str]:

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pqext.core.base.suggestions import did_you_mean
-from pqext.spark.base.files import is_remote
+from pqext.dataset.writing.saved import Saved
+from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
 from pqext.spark.options.save import PartitionOverwrite, as_text
 from pqext.spark.sources.registration import ensure_registered
 from pqext.spark.writing import summary
-from pqext.spark.writing.summary import Saved
-from pqext.spark.writing.targets import target_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pqext.core.base.suggestions import around
 from pqext.core.base.text import counted, visible
 from pqext.core.options.read_write import WriteOptions
+from pqext.dataset.writing.ingest_notes import Digest, Note, Noted
+from pqext.dataset.writing.targets import Target
 from pqext.spark.ingest.plan import Ingestion
 from pqext.spark.json.text_parts import Part, digest_of
-from pqext.spark.writing.ingest_notes import Digest, Note, Noted
-from pqext.spark.writing.targets import Target
 
 OnChangedArguments = Literal["raise", "skip"]
 WRITER_DEFAULTS: Mapping[str, Any] = {"threads": 1, "encodings": "auto"}

@@ -13,7 +13,12 @@ from zlib import decompress
 import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions, from_keywords
-from pqext.spark.base.files import is_remote
+from pqext.dataset.writing import commit
+from pqext.dataset.writing.appending import empty_file, without
+from pqext.dataset.writing.ingest_notes import Digest, note_of
+from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
+from pqext.dataset.writing.targets import Target
+from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.progress import ShowProgress, described, told
 from pqext.spark.base.settings import codec_of, save_settings, session_setting
@@ -30,12 +35,8 @@ from pqext.spark.ingest.plan import Ingestion, made_columns, partition_columns
 from pqext.spark.ingest.task import Attempt, IngestTask, Stopped
 from pqext.spark.json.csv_documents import CsvForm
 from pqext.spark.json.text_parts import Part, find_parts, share_out
-from pqext.spark.options.save import Division, with_profile
-from pqext.spark.writing import commit
-from pqext.spark.writing.appending import empty_file, without
-from pqext.spark.writing.ingest_notes import Digest, note_of
-from pqext.spark.writing.part_files import WrittenFile, check_division
-from pqext.spark.writing.targets import Target, target_of
+from pqext.spark.options.save import with_profile
+from pqext.spark.writing.appending import comparison
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
 from pqext.variant.shredding.choice import shredding
@@ -288,7 +289,7 @@ class Job:
         division = self.how.division
         schema = without(self.how.schema(self.how.parsing()), division.partition_by)
         empty = empty_file(schema, self.how.options)  # which tells options that do not suit the columns
-        self.target.check(self.overwrite, lambda: empty, division.partition_by, self.merge_schema)
+        self.target.check(self.overwrite, comparison(lambda: empty, division.partition_by, self.merge_schema))
         job = uuid.uuid4().hex
         staged = self.target.begin(job, os.getpid())
         try:

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pqext.dataset.made_columns import Made, path_within
+from pqext.dataset.writing.part_files import Division
 from pqext.geo.types import geometry_field
 from pqext.spark.json.csv_documents import CsvForm, CsvPiece, csv_pieces
 from pqext.spark.json.text_parts import READ_BYTES, Part, place_of
-from pqext.spark.options.save import Division
 from pqext.variant.access.path import as_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.files import Piece, pieces_at

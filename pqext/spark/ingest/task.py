@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
 from pqext.dataset.made_columns import make, maker
+from pqext.dataset.writing.part_files import PartFiles, Staging
+from pqext.dataset.writing.staging import Staged
 from pqext.spark.ingest.bad_lines import documents, told_of
 from pqext.spark.ingest.plan import Ingestion
 from pqext.spark.json.csv_documents import CsvPiece
 from pqext.spark.json.text_parts import Part, digest_of, form_hint, lines_before, stamp_of
-from pqext.spark.writing.part_files import PartFiles, Staging
-from pqext.spark.writing.staging import Staged
 from pqext.variant.access.cast import extract
 from pqext.variant.access.path import as_path
 from pqext.variant.json.faults import line_fault, placed

@@ -13,6 +13,8 @@ from pyspark.sql.types import StructType
 from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import WriteOptions
+from pqext.dataset.writing.part_files import UNDIVIDED
+from pqext.dataset.writing.part_files import Division as Division
 from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.shredding_choice import carried
@@ -31,18 +33,6 @@ _SPARKS = {
     "partitionoverwritemode": "partition_overwrite",
 }
 """Options of Spark's own sources that mean the same."""
-
-
-@dataclass(frozen=True)
-class Division:
-    """How rows are divided into files: by the values of columns, which name folders, and by size."""
-
-    partition_by: tuple[str, ...] = ()
-    max_records_per_file: int | None = None
-    target_file_bytes: int | None = None
-
-
-UNDIVIDED = Division()
 
 
 @dataclass(frozen=True)

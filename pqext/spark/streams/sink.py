@@ -1,9 +1,9 @@
 """Streams into a folder or a store, each batch of them once.
 
 A batch is a save: its files wait, and become the target's together. With them comes a note of the query's last batch
-(:mod:`pqext.spark.writing.streamed_notes`), so that a batch that Spark runs again, because it does not know that it was
-committed, adds nothing. Spark makes a writer for the tasks and another one for the commit, which learns from the tasks'
-messages what they did.
+(:mod:`pqext.dataset.writing.streamed_notes`), so that a batch that Spark runs again, because it does not know that it
+was committed, adds nothing. Spark makes a writer for the tasks and another one for the commit, which learns from the
+tasks' messages what they did.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pqext.spark.writing.part_files import Staging
+from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.streamed_notes import Batch
 from pqext.spark.writing.sink import Work
-from pqext.spark.writing.streamed_notes import Batch
 
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode"})
 _OF_SAVES = ("partition_overwrite", "partitionOverwriteMode", "summary_path")

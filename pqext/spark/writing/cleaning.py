@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from pqext.spark.base.files import is_remote
+from pqext.dataset.writing import commit
+from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
+from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.writing import commit
-from pqext.spark.writing.commit import ABANDONED_AFTER, Cleaned
-from pqext.spark.writing.targets import target_of
 
 
 def clean(

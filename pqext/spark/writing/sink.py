@@ -1,8 +1,8 @@
 """The writing half of data source ``pqext``: every task its files, all visible at once or none.
 
-Tasks write files that wait, in a hidden folder of the target or in its store. :mod:`pqext.spark.writing.commit` and
-:mod:`pqext.spark.writing.store_target` tell how they become the target's, what is seen of a save that is killed, and by
-whom. Overwriting removes the Parquet files that reading the target would show, or those of the partitions that are
+Tasks write files that wait, in a hidden folder of the target or in its store. :mod:`pqext.dataset.writing.commit` and
+:mod:`pqext.dataset.writing.store_target` tell how they become the target's, what is seen of a save that is killed, and
+by whom. Overwriting removes the Parquet files that reading the target would show, or those of the partitions that are
 written, and nothing else; a target that shows other files is refused.
 
 With ``geometry={"g": {"order": "hilbert"}}`` each task orders all its rows, ``row_group_bytes`` of them at a time. It
@@ -23,8 +23,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pqext.dataset.writing.appending import empty_file, without
+from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
+from pqext.dataset.writing.staging import Staged
+from pqext.dataset.writing.targets import Target
 from pqext.spark.base.arrays import conform_batch
-from pqext.spark.base.files import is_remote, option_paths
+from pqext.spark.base.files import is_remote, option_paths, target_of
 from pqext.spark.base.settings import save_settings, task_setting
 from pqext.spark.base.types import file_schema
 from pqext.spark.base.worker_process import prepare_worker
@@ -32,10 +36,7 @@ from pqext.spark.columns.months import AS_INT, refuse_months, with_intervals
 from pqext.spark.columns.schema_note import with_note
 from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
 from pqext.spark.writing import summary
-from pqext.spark.writing.appending import empty_file, without
-from pqext.spark.writing.part_files import PartFiles, Staging, check_division
-from pqext.spark.writing.staging import Staged
-from pqext.spark.writing.targets import Target, target_of
+from pqext.spark.writing.appending import comparison
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Work:
 
     def check(self, overwrite: bool) -> None:
         """Raise ``ValueError`` for a target that these files do not suit."""
-        self.target.check(overwrite, lambda: self.empty, self.partition_by, self.choices.merge_schema)
+        self.target.check(overwrite, comparison(lambda: self.empty, self.partition_by, self.choices.merge_schema))
 
     def write(self, begin: Callable[[], Staged], job: str, iterator: Iterator[pa.RecordBatch]) -> tuple[Staging, ...]:
         """Write one task's batches, where ``begin`` tells; what is written is deleted when anything fails."""
@@ -133,7 +134,7 @@ class Sink(DataSourceArrowWriter):
         return Written(files, self.work.task_choices().partition_overwrite)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the files of all tasks the target's: see :class:`pqext.spark.writing.targets.Target`."""
+        """Make the files of all tasks the target's: see :class:`pqext.dataset.writing.targets.Target`."""
         target = self.work.target
         try:
             written = [message for message in messages if isinstance(message, Written)]

@@ -4,57 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from pqext.spark.writing.part_files import WrittenFile
-from pqext.variant.shredding.residual import residual_shares
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What a save wrote: its folder and its files."""
-
-    path: str
-    files: tuple[WrittenFile, ...]
-
-    @property
-    def rows(self) -> int:
-        """Rows that were written."""
-        return sum(file.rows for file in self.files)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all files."""
-        return sum(file.bytes for file in self.files)
-
-    @property
-    def shredded(self) -> dict[str, tuple[str, ...]]:
-        """The shredding schemas of each VARIANT, as DDL; files with schemas of their own give several."""
-        return shreddings(self.files)
-
-    @property
-    def residual(self) -> dict[str, float]:
-        """The share of the values that stay in the residual, by path (``event: $.user.id``); without zeros."""
-        return residual_shares(file.residual for file in self.files)
-
-    def __str__(self) -> str:
-        lines = [f"{self.rows:,} rows, {self.bytes:,} bytes in {len(self.files):,} files in {self.path}"]
-        for path, found in self.shredded.items():
-            more = f", and {len(found) - 1} other schemas" if len(found) > 1 else ""
-            lines.append(f"  {path}: {found[0]}{more}")
-        lines += [f"  in the residual: {share:.1%} of {path}" for path, share in self.residual.items()]
-        return "\n".join(lines)
-
-
-def shreddings(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
-    """The different shredding schemas of each VARIANT in ``files``."""
-    found: dict[str, dict[str, None]] = {}
-    for file in files:
-        for path, schema in file.shredded.items():
-            found.setdefault(path, {})[schema] = None
-    return {path: tuple(schemas) for path, schemas in found.items()}
+from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
+from pqext.dataset.writing.saved import Saved as Saved
 
 
 def leave(path: str, target: str, files: Sequence[WrittenFile]) -> None:

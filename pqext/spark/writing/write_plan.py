@@ -9,12 +9,12 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.dataset.writing.appending import empty_file, without
+from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.base.types import file_schema, is_marked_struct
 from pqext.spark.columns.shredding_choice import walk
-from pqext.spark.options.save import UNDIVIDED, Division, as_text, save_options
-from pqext.spark.writing.appending import empty_file, without
-from pqext.spark.writing.part_files import check_division
+from pqext.spark.options.save import as_text, save_options
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.schema import schema_of_storage
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from pqext.spark.writing import commit
+from pqext.dataset.writing import commit
 
 Token = Any
 """What a commit must know of a file that waits, beside its name. It can be pickled."""
@@ -43,7 +43,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True)
 class StagedFolder:
-    """A hidden folder beside the files that are there; see :mod:`pqext.spark.writing.commit`."""
+    """A hidden folder beside the files that are there; see :mod:`pqext.dataset.writing.commit`."""
 
     folder: str
 

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.write.writer import ParquetWriter
-from pqext.spark.options.save import Division
-from pqext.spark.writing.partition_folders import folder_names, split
-from pqext.spark.writing.staging import Staged, Token
+from pqext.dataset.writing.partition_folders import folder_names, split
+from pqext.dataset.writing.staging import Staged, Token
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.residual import Counts, residual_counts
 from pqext.variant.shredding.schema import schema_of_storage
@@ -22,6 +21,18 @@ _OPEN_FILES = 64
 """Partitions that a task writes at once; beyond them, the file that waits longest for rows is closed."""
 _HELD_BYTES = 256 << 20
 """Rows that a task holds for all of its open files, as Arrow has them."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """How rows are divided into files: by the values of columns, which name folders, and by size."""
+
+    partition_by: tuple[str, ...] = ()
+    max_records_per_file: int | None = None
+    target_file_bytes: int | None = None
+
+
+UNDIVIDED = Division()
 
 
 @dataclass(frozen=True)

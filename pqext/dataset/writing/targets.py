@@ -8,17 +8,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from pqext.core.base.local_paths import scheme_of
+from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.table_formats import TableGuard, writing
-from pqext.spark.base.files import is_remote, local_path
-from pqext.spark.writing import commit
-from pqext.spark.writing.appending import check_target
-from pqext.spark.writing.commit import ABANDONED_AFTER, Cleaned
-from pqext.spark.writing.ingest_notes import Note, read_ingest_note
-from pqext.spark.writing.part_files import Staging
-from pqext.spark.writing.staging import Staged, StagedFolder
-from pqext.spark.writing.streamed_notes import Batch
+from pqext.dataset.writing import commit
+from pqext.dataset.writing.appending import Compare
+from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
+from pqext.dataset.writing.ingest_notes import Note, read_ingest_note
+from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.staging import Staged, StagedFolder
+from pqext.dataset.writing.streamed_notes import Batch
 
 
 class Target(Protocol):
@@ -35,10 +36,8 @@ class Target(Protocol):
     def check_no_table(self) -> None:
         """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""
 
-    def check(
-        self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
-    ) -> None:
-        """Raise ``ValueError`` if files like ``empty`` cannot be written here; ``merge_schema`` lets schemas differ."""
+    def check(self, overwrite: bool, compare: Compare) -> None:
+        """Raise ``ValueError`` if files cannot be written here, or not beside those that ``compare`` is called with."""
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
         """Make the place where files of a job wait, which process ``owner`` runs, by default Spark's driver."""
@@ -72,7 +71,7 @@ class Target(Protocol):
 
 
 class FolderTarget:
-    """A folder of a file system that driver and executors share; see :mod:`pqext.spark.writing.commit`."""
+    """A folder of a file system that driver and executors share; see :mod:`pqext.dataset.writing.commit`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -95,12 +94,10 @@ class FolderTarget:
         with writing():
             TableGuard().check_target(self.path)
 
-    def check(
-        self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
-    ) -> None:
+    def check(self, overwrite: bool, compare: Compare) -> None:
         self.check_no_table()
         with writing():  # of tables below the folder
-            check_target(self._folder, overwrite, empty, partition_by, merge_schema)
+            check_folder(self._folder, overwrite, compare)
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
         self._job, self._put = job, []
@@ -142,10 +139,29 @@ class FolderTarget:
         commit.abort(self._folder, self._job)
 
 
-def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
-    """Where ``path`` or a URL leads. Raises ``UnsupportedError`` for a store that jobs cannot be committed to."""
-    if is_remote(path):
-        from pqext.spark.writing.store_target import StoreTarget
+def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
+    """Raise ``ValueError`` for a folder that files cannot be written to."""
+    if target.is_file():
+        raise ValueError(f"{target} is a file; a save writes a folder")
+    if (target / spark_metadata.FOLDER).is_dir():
+        raise ValueError(
+            f"{target} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
+            "the new files from all readers: save to another folder"
+        )
+    if target.is_dir():
+        if overwrite:
+            commit.replaceable(target)
+        elif present := files_below(str(target)):
+            compare(str(target), str(target), present)
+
+
+def target_at(path: str, storage_options: Mapping[str, Any] | None) -> Target:
+    """The folder at an absolute local path, or at the URL of a store.
+
+    Raises ``UnsupportedError`` for a store in which files cannot become visible together.
+    """
+    if scheme_of(path) is not None:
+        from pqext.dataset.writing.store_target import StoreTarget
 
         return StoreTarget(path, storage_options)
-    return FolderTarget(str(Path(local_path(path)).absolute()))
+    return FolderTarget(str(Path(path).absolute()))

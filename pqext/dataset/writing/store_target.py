@@ -35,13 +35,13 @@ from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.files.table_formats import check_listing, check_parents, writing
-from pqext.spark.writing import commit
-from pqext.spark.writing.appending import check_append
-from pqext.spark.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
-from pqext.spark.writing.ingest_notes import Note, read_ingest_note
-from pqext.spark.writing.part_files import Staging
-from pqext.spark.writing.staging import Token
-from pqext.spark.writing.streamed_notes import Batch
+from pqext.dataset.writing import commit
+from pqext.dataset.writing.appending import Compare
+from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
+from pqext.dataset.writing.ingest_notes import Note, read_ingest_note
+from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.staging import Token
+from pqext.dataset.writing.streamed_notes import Batch
 
 _OURS = re.compile(r"part-\d+-([0-9a-f]{32})-[\w-]+\.parquet")
 _ATTEMPTS = 20
@@ -134,9 +134,7 @@ class StoreTarget:
         with writing():
             check_parents(self._bucket.place(self._bucket.prefix))
 
-    def check(
-        self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...], merge_schema: bool = False
-    ) -> None:
+    def check(self, overwrite: bool, compare: Compare) -> None:
         if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
             raise ValueError(
                 f"{self.path} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
@@ -153,7 +151,7 @@ class StoreTarget:
         if not overwrite and present:
             places = {self._bucket.url(key): self._bucket.place(key) for key in present}
             folder = self._bucket.place(self._bucket.prefix)
-            check_append(self.path, folder, places, empty(), partition_by, merge_schema)
+            compare(self.path, folder, places)
 
     def begin(self, job: str, owner: int | None = None) -> StagedStore:
         self._job = job

@@ -1,0 +1,89 @@
+"""Files that are written beside those of a folder: partitions and schemas must agree."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.base.errors import ParquetError, SchemaMismatchError
+from pqext.core.io.sources.store import Location
+from pqext.core.read.reader import ParquetFile
+from pqext.core.write.writer import ParquetWriter
+from pqext.dataset.one_table.agreement import check_agreement
+from pqext.dataset.one_table.partitions import Partitions, partitions_of
+
+_ADVICE = 'write to another folder or pass existing="overwrite"'
+
+
+Compare = Callable[[str, Any, Mapping[str, Any]], None]
+"""Called with a folder's path, what a reader of the folder names, and its files by their paths: raises ``ValueError``
+if others cannot be written beside them."""
+
+
+def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
+    """A file without rows, which holds the schema."""
+    sink = io.BytesIO()
+    with ParquetWriter(sink, schema, **options):
+        pass
+    return sink.getvalue()
+
+
+def without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """``schema`` without the columns ``names``."""
+    return pa.schema([field for field in schema if field.name not in names], schema.metadata)
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """``schema`` with columns that may be null."""
+    return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
+
+
+def partitions_beside(
+    target: str, sources: Any, present: Mapping[str, Any], partition_by: tuple[str, ...], names: Collection[str],
+    advice: str,
+) -> Partitions:
+    """The partitions of a folder, by its files ``present``.
+
+    Raises ``ValueError`` if files with columns ``names`` in folders by ``partition_by`` cannot be read beside those.
+    """
+    partitions = partitions_of(sources, [*present.values()] if isinstance(sources, Location) else [*present])
+    if partition_by and tuple(partitions.schema.names) != partition_by:
+        there = ", ".join(partitions.schema.names)
+        raise ValueError(
+            f"{target} has {f'folders by {there}' if there else 'no folders of partitions'}, and partition_by names "
+            f"{', '.join(partition_by)}; nothing was written: {advice}"
+        )
+    within = [name for name in partitions.schema.names if name in names]
+    if within:
+        raise ValueError(
+            f"{target} has folders by {', '.join(partitions.schema.names)}, and files with {', '.join(within)} in them "
+            "cannot be read beside those; nothing was written: name the columns of folders in partition_by, or "
+            f"{advice}"
+        )
+    return partitions
+
+
+def check_append(
+    target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...]
+) -> None:
+    """Raise ``SchemaMismatchError`` if a file like ``appended`` has another schema than those of a folder.
+
+    A file of the folder that cannot be read, such as an encrypted one, is compared with nothing.
+    """
+    with ParquetFile(appended) as file:
+        new = file.arrow_schema
+    partitions = partitions_beside(target, sources, present, partition_by, new.names, _ADVICE)
+    path, place = next(iter(present.items()))
+    try:
+        with ParquetFile(place) as file:
+            schema = file.arrow_schema
+    except ParquetError:
+        return
+    first, other = (nullable(partitions.complete_schema(one)) for one in (schema, new))
+    try:
+        check_agreement(first, other, path, "the data")
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(f"{error}; nothing was written: cast the columns, {_ADVICE}") from None
