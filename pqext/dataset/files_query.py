@@ -75,6 +75,9 @@ class FilesQuery(PickledByFields):
     """What refuses files that need not be opened then."""
     timezone: str = DEFAULT
     """The zone of local times in casts of the result and the filter."""
+    is_count: bool = False
+    """Whether the rows are only counted: batches have no columns, and of files that must agree on those of the result
+    only what the filter needs is planned and read."""
 
     def __post_init__(self) -> None:
         self.result = in_timezone(self.result, self.timezone)
@@ -90,7 +93,6 @@ class FilesQuery(PickledByFields):
         self._run = Run()
         self._was_run = False
         self._planner: tuple[Asked, FilePlanner] | None = None
-        self._counting: tuple[Asked, Asked] | None = None
 
     @property
     def sources(self) -> tuple[Any, ...]:
@@ -324,23 +326,15 @@ class FilesQuery(PickledByFields):
                     yield file.num_rows
                 else:
                     with run.planning():
-                        counted = self._to_count(asked)
-                        if self._refuses_all(counted, file):
+                        if self._refuses_all(asked.without_columns, file):
                             continue
                     file.check_rows()
-                    planner = self.planner(counted, file)
+                    planner = self.planner(asked.without_columns, file)
                     sure: list[int] = []
                     plans = run.plans(planner.row_groups(pages=True, places=False))
                     left = apart(plans, file, asked.filter, sure.append)
                     yield from (batch.num_rows for batch, _ in matching(file, left, (), _COUNTED_ROWS))
                     yield sum(sure)
-
-    def _to_count(self, asked: Asked) -> Asked:
-        """What is asked of a file of which no column is wanted, the same as long as the same is asked."""
-        known = self._counting
-        if known is None or known[0] is not asked:  # threads may share a scan
-            known = self._counting = asked, replace(asked, columns=(), computed=())
-        return known[1]
 
     def _refuses_all(self, asked: Asked, file: ParquetFile) -> bool:
         """Is it known of all row groups of a file that none has a row that is asked for?"""
@@ -424,7 +418,8 @@ class FilesQuery(PickledByFields):
         """What is asked of the file of a source, with a further ``condition`` on its own columns."""
         filter = self.exact.of(self._narrowed[row].filter)
         both = [part for part in (filter, condition) if part is not None]
-        return self._form.ask(row, file, all_of(both) if both else None)
+        asked = self._form.ask(row, file, all_of(both) if both else None)
+        return asked.without_columns if self.is_count else asked
 
     def planner(self, asked: Asked, file: ParquetFile) -> FilePlanner:
         """What plans the reading of a file; files of one schema share what follows from it."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -142,6 +143,11 @@ class Asked:
         """Rows of the result, out of a batch of the file, the computed columns and what its folders say."""
         named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
         return _project(batch, named, self.schema)
+
+    @cached_property
+    def without_columns(self) -> Asked:
+        """The same rows without columns."""
+        return replace(self, columns=(), computed=(), schema=pa.schema([]))
 
 
 class Form(ABC):

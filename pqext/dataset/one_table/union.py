@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -219,6 +219,13 @@ class Conformed(Asked):
             return given
         mask = evaluate(self.exact, self._conformed(batch, columns(self.exact)))
         return filtered(given, mask) if arrays else _without_columns(mask.true_count)
+
+    @cached_property
+    def without_columns(self) -> Conformed:
+        """The same rows without columns; those of ``exact`` are read to find the rows."""
+        compared = set() if self.exact is None else set(columns(self.exact))
+        names = tuple(name for name in self.columns or () if name in compared)
+        return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())
 
     def _conformed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
         """Whole columns of the files in their unified types."""

@@ -24,7 +24,7 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             raise ValueError(f"there is no column {field.name!r} among {', '.join(batch.schema.names)}, or several")
         columns.append(conform(batch.column(index), field.type, field.name))
     if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+        return batch.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

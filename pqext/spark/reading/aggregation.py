@@ -58,7 +58,7 @@ class Aggregation:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether rows are counted and nothing else is wanted, so that no value is needed."""
+        """Whether the result is a number of rows, so that no column is read."""
         return not self.by and all(one.place is None for one in self.wanted)
 
     def check(self, values: T.StructType) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from uuid import uuid4
 
 import pyarrow as pa
@@ -27,6 +26,8 @@ from pqext.spark.reading.request import Query
 BATCH_ROWS = 32_768
 GROUPED_ROWS = 1 << 19
 """Rows of which a task makes groups together."""
+OPEN_BYTES = 1 << 20
+"""Bytes that a task of a count reads in the time in which it opens a file."""
 BATCH_BYTES = 64 << 20
 """A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
 
@@ -70,16 +71,19 @@ class Reader(DataSourceReader):
     def __init__(self, query: Query, schema: StructType) -> None:
         self.query = query
         self.name = uuid4().hex
-        self.values = schema if query.aggregation is None else query.values_schema()
+        values = schema if query.aggregation is None else query.values_schema()
+        self.columns = values.names
+        """The columns on which the files agree."""
+        self.values = StructType() if query.is_count else values
+        """The columns that tasks read."""
         self.target = exchange_schema(in_months(self.values))
-        self.counts_rows = query.aggregation is not None and query.aggregation.counts_rows
         self.named = query.named()
 
     @brief
     def partitions(self) -> list[InputPartition]:
         """One slice a task, made of the row groups that may hold matching rows."""
-        plan = plan_read(self.query, self.target.names)
-        return [*plan.slices(self.query.partition_bytes)]
+        plan = plan_read(self.query, self.columns)
+        return [*plan.slices(self.query.partition_bytes, OPEN_BYTES if self.query.is_count else 0)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The matching rows of one slice."""
@@ -108,10 +112,8 @@ class Reader(DataSourceReader):
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                names = [] if self.counts_rows else self.target.names
-                query = self.query.query([self._file(task)], names, self.query.filter())
-                # The driver planned all columns, to reject files whose columns differ. A count reads fewer: plan again.
-                task = query.detailed(replace(task, is_outline=True) if self.counts_rows else task, file)
+                query = self.query.query([self._file(task)], self.target.names, self.query.filter())
+                task = query.detailed(task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:
                     told, plans = aggregation.from_metadata(query, task, file, self.values)
@@ -121,8 +123,7 @@ class Reader(DataSourceReader):
                     if aggregation is None:
                         yield from self._give(batch)
                     else:
-                        given = batch if self.counts_rows else conform_batch(batch, self.target)
-                        yield aggregation.partial(self.values, given)
+                        yield aggregation.partial(self.values, conform_batch(batch, self.target))
             finally:
                 if self.query.metrics_path is not None:
                     done = ReadMetrics(1, len(task.kept), task.rows_kept, rows, file.source.bytes_read)

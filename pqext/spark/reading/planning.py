@@ -84,25 +84,30 @@ class ReadPlan:
         """Stored bytes of the needed columns in all row groups."""
         return sum(task.bytes_total for task in self.tasks)
 
-    def slices(self, upper: int) -> list[Slice]:
-        """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much."""
-        total = max(1, self.bytes)
+    def slices(self, upper: int, open_bytes: int = 0) -> list[Slice]:
+        """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much.
+
+        Each file counts as ``open_bytes`` in addition to what is read of it.
+        """
+        total = max(1, self.bytes + self.files * open_bytes)
         share = total / ceil(total / slice_bytes(total, upper))
         slices: list[Slice] = []
         runs: list[tuple[Task, list[RowGroupPlan]]] = []
         size = number = 0
         for task in self.tasks:
+            opening = open_bytes
             for group in task.row_groups:
                 if group.refusal is not None or group.rows == []:
                     continue
-                center = size + group.bytes_read / 2
+                weight, opening = opening + group.bytes_read, 0
+                center = size + weight / 2
                 if runs and center >= (number + 1) * share:
                     slices.append(_slice(runs))
                     runs, number = [], int(center // share)
                 if not runs or runs[-1][0] is not task:
                     runs.append((task, []))
                 runs[-1][1].append(group)
-                size += group.bytes_read
+                size += weight
         return [*slices, _slice(runs)] if runs else slices
 
     def __str__(self) -> str:

@@ -241,9 +241,14 @@ class Query:
         places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
         return FilesQuery(places, result, filter, self.partitions, self.unified)
 
+    @property
+    def is_count(self) -> bool:
+        """Whether tasks count rows and give nothing else of them."""
+        return self.aggregation is not None and self.aggregation.counts_rows
+
     def to_plan(self, names: Sequence[str], filter: Expression | None) -> FilesQuery:
         """What is asked of all files, of which the store drops some before they are opened."""
-        query = self.query(self.files, names, filter)
+        query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema:
             query = replace(query, result=None)  # so that a column that only later files have is an error
         if self.skipping is None:
