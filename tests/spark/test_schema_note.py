@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -156,6 +157,24 @@ def test_a_note_counts_as_far_as_spark_reads_it(
         assert ours.schema[name].dataType == theirs.schema[name].dataType
     assert ours.select("id", "s").collect() == theirs.select("id", "s").collect()
     assert read(spark, path, schema="union").schema["s"] == theirs.schema["s"]
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_union_ignores_the_note_of_one_file_that_spark_does_not_read(
+    spark: Any, noted: tuple[str, Any], tmp_path: Path
+) -> None:
+    (file,) = Path(noted[0]).glob("*.parquet")
+    columns = pq.read_table(file, columns=["id"])
+    folder = tmp_path / "t"
+    folder.mkdir()
+    fields = [{"name": "id", "type": "unknown", "nullable": True, "metadata": {}}]
+    text = json.dumps({"type": "struct", "fields": fields})
+    pq.write_table(columns.replace_schema_metadata({KEY: text}), folder / "a.parquet")
+    (folder / "b.parquet").write_bytes(file.read_bytes())
+    ours = read(spark, str(folder), columns=["id", "s"], schema="union")
+    theirs = spark.read.option("mergeSchema", "true").parquet(str(folder)).select("id", "s")
+    assert ours.schema["s"].dataType == theirs.schema["s"].dataType != T.StringType()
+    assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
 
 
 @pytest.mark.spec("spark.schema-note")

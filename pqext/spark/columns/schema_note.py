@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +36,7 @@ class NotedField:
     foreign: tuple[str, ...] = ()
 
 
-def noted_fields(text: str | None) -> dict[str, NotedField]:
+def noted_fields(text: str | bytes | None) -> dict[str, NotedField]:
     """The top-level columns of a note by name; none if the text is not a schema that Spark reads."""
     try:
         found = {}
@@ -51,13 +50,11 @@ def noted_fields(text: str | None) -> dict[str, NotedField]:
 
 
 def merged(notes: Iterable[bytes]) -> str:
-    """A note of the columns of several files, each as the first file notes it that does."""
+    """A note of the columns of several files, each as the first note of it that Spark reads."""
     fields: dict[str, Any] = {}
     for text in notes:
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
-            noted = json.loads(text)["fields"]
-            _without_foreign(noted, [])  # Spark reads no part of a note with a fault
-            for field in noted:
+        if noted_fields(text):
+            for field in json.loads(text)["fields"]:
                 fields.setdefault(field["name"], field)
     return json.dumps({"type": "struct", "fields": [*fields.values()]})
 
