@@ -22,8 +22,7 @@ _SPARK = ("pqext.spark",) if importlib.util.find_spec("pyspark") else ()
 _ARRAYS = ("pa.Array", "pa.ChunkedArray", "pa.Table", "pa.RecordBatch", "VariantLike", "GeometryArray")
 _OF_ANY = {
     "pqext.write_table", "pqext.ParquetWriter", "pqext.filters.Column.isin", "pqext.variant.from_arrow",
-    "pqext.variant.from_python", "pqext.geo.from_points", "pqext.geo.from_shapely", "pqext.geo.hilbert_index",
-    "pqext.geo.zorder_index",
+    "pqext.geo.from_points", "pqext.geo.hilbert_index", "pqext.geo.zorder_index",
 }  # fmt: skip
 """Functions that take arrays among other things, so that their annotations do not name them."""
 

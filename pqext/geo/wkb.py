@@ -184,8 +184,9 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
     """
     import shapely
 
-    if isinstance(geometries, pa.Array | pa.ChunkedArray):
-        geometries = check_array(geometries)
+    if isinstance(geometries, pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch):
+        kind = type(geometries).__name__
+        raise TypeError(f"expected a sequence of shapely geometries, not an Arrow {kind}: pass a list of them")
     objects = np.asarray(geometries, dtype=object)
     if objects.ndim != 1:
         kind = type(geometries).__name__

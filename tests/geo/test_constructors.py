@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pyproj
 import pytest
 import shapely
+from invalid_arrays import WKB
 
 import pqext
 from pqext import geo
@@ -99,3 +100,15 @@ def test_coordinates_in_metres_without_a_crs_are_rejected_on_write() -> None:
         pqext.write_table(table, io.BytesIO())
     with pytest.raises(GeometryError, match="CRS 'nonsense' is not known"):
         geo.from_points([1.0], [2.0], crs="nonsense")
+
+
+@pytest.mark.parametrize("form", ["array", "table", "batch"])
+def test_from_shapely_reads_no_arrow_arrays(form: str) -> None:
+    invalid = WKB["an offset far beyond the data"]
+    given = {
+        "array": invalid,
+        "table": pa.table({"g": invalid}),
+        "batch": pa.record_batch({"g": invalid}),
+    }[form]
+    with pytest.raises(TypeError, match="shapely geometries, not an Arrow"):
+        geo.from_shapely(given)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from invalid_arrays import TEXT
 
 from pqext.core.base.errors import VariantError
-from pqext.variant import Variant
+from pqext.variant import Variant, from_python
 from pqext.variant.metadata import EMPTY, encode_metadata
 from reference import variant_value as reference
 
@@ -60,6 +62,12 @@ def test_children_that_end_beyond_the_value_are_refused_before_one_is_taken() ->
     with pytest.raises(VariantError) as caught:
         Variant(b"\x03\x01\x00\x05\x0c\x01", NAMES)[0]
     assert caught.value.rule == "variant.value.layout"
+
+
+@pytest.mark.parametrize("array", [TEXT["an offset far beyond the data"], pa.chunked_array([[1]]), pa.array([])])
+def test_arrow_arrays_are_no_python_objects(array: Any) -> None:
+    with pytest.raises(TypeError, match=r"not an Arrow \w+Array: use variant\.from_arrow"):
+        from_python(array)
 
 
 @pytest.mark.spec("variant.depth")

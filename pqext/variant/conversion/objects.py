@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import LimitError
-from pqext.core.schema.arrow_check import check_array
 from pqext.variant import encoding
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.rows import all_rows, one_array
@@ -50,9 +49,9 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     With ``none_is_null=True`` a row that is None is a null of the array, as in ``pyarrow.array``; with False it is a
     variant null, JSON's null. Every row has a sorted dictionary of the names that it uses and no others.
 
-    Raises ``TypeError`` for one object in place of a list of them, or an object of another type; ``ValueError`` for a
-    number of more than 38 digits, objects nested more than 1000 levels deep, or text with lone surrogates, each with
-    the row; and ``LimitError`` when the array would take more than 2 GiB.
+    Raises ``TypeError`` for one object in place of a list of them, an Arrow array, or an object of another type;
+    ``ValueError`` for a number of more than 38 digits, objects nested more than 1000 levels deep, or text with lone
+    surrogates, each with the row; and ``LimitError`` when the array would take more than 2 GiB.
 
     >>> from pqext import variant
     >>> array = variant.from_python([{"id": 1, "tags": ["a", "b"]}, None, 2.5])
@@ -63,7 +62,8 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
         kind = type(values).__name__
         raise TypeError(f"values is a list or another iterable of objects, not one {kind}: put it into a list")
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        values = check_array(values)
+        kind = type(values).__name__
+        raise TypeError(f"values is an iterable of Python objects, not an Arrow {kind}: use variant.from_arrow")
     objects = values if isinstance(values, list) else list(values)
     writer = Writer(encode_scalar, plain)
     return one_array(all_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))
