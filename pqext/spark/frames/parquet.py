@@ -266,7 +266,7 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     Text and ``Column`` mean what they mean to ``df.where``, casts, functions and errors of ANSI mode included. Clauses
     that pqext evaluates alike narrow the read, and Spark evaluates the others on the rows that are left. In text, paths
     of a VARIANT (``event:$.mag::double > 5``), names in double quotes and functions that Spark does not know are
-    pqext's own.
+    pqext's own, and ``a.b`` is a column of exactly that name if there is one.
 
     Expressions mean what they mean to ``pqext.scan``: three-valued logic, NaN equal to itself and above all other
     numbers, numbers compared by their exact values, and no literal that would first have to be cast, such as text for a
