@@ -18,9 +18,9 @@ from pqext.core.base.errors import LimitError
 _HEADER_BYTES = 1 << 16
 """Bytes among which the first row is looked for, before all that was read is searched."""
 _PAUSE = 0.001
-"""Seconds between two looks at whether Arrow's thread has finished."""
+"""Seconds between two checks whether Arrow's thread has read to the end."""
 _PAUSES = 1000
-"""A thread that has not read by then waits for nothing. On a busy machine it may take long to run."""
+"""Checks after which Arrow's thread is taken to be idle. On a busy machine it may start late."""
 
 
 def repeated(names: Iterable[str]) -> str | None:
