@@ -146,7 +146,7 @@ class Asked:
 
     @cached_property
     def without_columns(self) -> Asked:
-        """The same rows without columns."""
+        """A request for the same rows of the file, without columns."""
         return replace(self, columns=(), computed=(), schema=pa.schema([]))
 
 

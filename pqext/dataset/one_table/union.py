@@ -222,7 +222,7 @@ class Conformed(Asked):
 
     @cached_property
     def without_columns(self) -> Conformed:
-        """The same rows without columns; those of ``exact`` are read to find the rows."""
+        """A request for the same rows of the file, with only the columns that ``exact`` compares."""
         compared = set() if self.exact is None else set(columns(self.exact))
         names = tuple(name for name in self.columns or () if name in compared)
         return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())
