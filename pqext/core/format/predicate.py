@@ -1,8 +1,10 @@
 """What is asked of one column, and the bounds that can refuse it.
 
-The rooms above core bring their expressions down to these few questions; :func:`may_match` answers for a
-row group or a page. The answer is sound: ``False`` only when no value within the bounds can satisfy the
-question. Whatever is not known is answered ``True``.
+The packages above core reduce their expressions to these few questions. :func:`may_match` answers one of them for the
+values of a row group, a page, a part of a VARIANT or a computed operand, :func:`may_relate` compares two operands.
+The answer is sound: ``False`` only when no value within the bounds satisfies the question. Whatever is not known is
+answered ``True``. :mod:`pqext.core.indexes.number_bounds` and :mod:`pqext.skipping.indexes.ranges` give the same
+answers for arrays of bounds.
 """
 
 from __future__ import annotations
@@ -134,22 +136,42 @@ def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) ->
 
 
 def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
-    low, high, value = bounds.minimum, bounds.maximum, predicate.value
+    value = predicate.value
     if isinstance(value, float) and value != value:
         # It equals itself and is greater than every number.
         return bounds.has_nan is not False if predicate.operator in ("==", ">=") else predicate.operator != ">"
-    if bounds.has_nan is not False and predicate.operator in ("!=", ">", ">="):
-        return True  # some engines order NaN above every number
+    return _may(bounds, predicate.operator, value, value, False)
+
+
+def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
+    """Can values within both bounds be so related? ``False`` is a proof."""
+    if left.all_null or right.all_null:
+        return False
+    return _may(left, operator, right.minimum, right.maximum, right.has_nan is not False)
+
+
+def _may(left: Bounds, operator: Operator, low: Value | None, high: Value | None, is_nan: bool) -> bool:
+    """Can a value within ``left`` be so related to one from ``low`` to ``high``, or to NaN if ``is_nan``?
+
+    NaN equals itself and is greater than every number; some engines order it so. An end that is not known is as far
+    away as may be.
+    """
+    left_is_nan = left.has_nan is not False
     try:
-        match predicate.operator:
+        match operator:
             case "==":
-                below = low is not None and COMPARE["<"](value, low)
-                return not (below or (high is not None and COMPARE[">"](value, high)))
+                is_apart = _less(left.maximum, low) or _less(high, left.minimum)
+                return not is_apart or (left_is_nan and is_nan)
             case "!=":
-                return low is None or high is None or not (low == high == value)
+                is_one_value = low is not None and low == high == left.minimum == left.maximum
+                return not is_one_value or left_is_nan or is_nan
             case "<" | "<=":
-                return low is None or COMPARE[predicate.operator](low, value)
+                return is_nan or left.minimum is None or high is None or COMPARE[operator](left.minimum, high)
             case ">" | ">=":
-                return high is None or COMPARE[predicate.operator](high, value)
+                return left_is_nan or left.maximum is None or low is None or COMPARE[operator](left.maximum, low)
     except TypeError:
         return True  # values of different kinds do not compare: the reader decides row by row
+
+
+def _less(high: Value | None, low: Value | None) -> bool:
+    return high is not None and low is not None and COMPARE["<"](high, low)

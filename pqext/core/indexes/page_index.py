@@ -6,7 +6,6 @@ away from the pages; an index that contradicts itself or its chunk is refused wh
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
-from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, Value, may_match
+from pqext.core.format.predicate import COMPARE, Bounds, Predicate, Value, may_match
 from pqext.core.indexes.number_bounds import NumberBounds
 from pqext.core.kernels import index_encode
 from pqext.core.kernels.page_cuts import PageCuts
@@ -282,71 +281,12 @@ class IndexedPages(Sequence[Bounds]):
             return Bounds(null_count=known, num_values=known)
         return bounds_of_values(self._order, *values, nulls_beside(stored, nulls, entries), nans, entries)
 
-    @cached_property
-    def _search(self) -> _Search | None:
-        """The bounds in ascending order, where the index says that they are ordered and they are."""
-        claimed = self._columns.boundary_order if self._columns is not None else BoundaryOrder.UNORDERED
-        if claimed not in (BoundaryOrder.ASCENDING, BoundaryOrder.DESCENDING):
-            return None
-        pages = [page for page, bounds in enumerate(self.bounds) if not bounds.all_null]
-        if claimed == BoundaryOrder.DESCENDING:
-            pages.reverse()
-        lows: list[Any] = [self.bounds[page].minimum for page in pages]
-        highs: list[Any] = [self.bounds[page].maximum for page in pages]
-        known = all(bound is not None for side in (lows, highs) for bound in side)
-        if not known or not all(all(map(le, side, side[1:])) for side in (lows, highs)):
-            return None
-        return _Search(pages, lows, highs, any(self.bounds[page].has_nan is not False for page in pages))
-
     def matching(self, predicate: Predicate) -> list[int]:
         """The pages, in order, that may hold a value satisfying ``predicate``; those left out hold none."""
         found = None if self.numbers is None else self.numbers.matching(predicate)
         if found is not None:
             return found
-        if isinstance(predicate, IsIn) and not predicate.ascending and self._search is not None:
-            of_each = [self._matching(Comparison("==", value)) for value in predicate.values]
-            return sorted(set().union(*of_each))
-        return self._matching(predicate)
-
-    def _matching(self, predicate: Predicate) -> list[int]:
-        if isinstance(predicate, Comparison) and self._search is not None:
-            found = self._search.matching(predicate)
-            if found is not None:
-                return sorted(found)
         return [page for page, bounds in enumerate(self.bounds) if may_match(predicate, bounds)]
-
-
-class _Search:
-    """Pages whose minima and maxima both ascend, searched by halving."""
-
-    def __init__(self, pages: list[int], lows: list[Any], highs: list[Any], may_be_nan: bool) -> None:
-        self._pages = pages
-        self._lows = lows
-        self._highs = highs
-        self._may_be_nan = may_be_nan
-
-    def matching(self, predicate: Comparison) -> list[int] | None:
-        """The pages that may match; ``None`` when halving cannot tell."""
-        value, start, stop = predicate.value, 0, len(self._pages)
-        if value != value or (self._may_be_nan and predicate.operator not in ("==", "<", "<=")):
-            return None
-        try:
-            match predicate.operator:
-                case "==":
-                    start, stop = bisect_left(self._highs, value), bisect_right(self._lows, value)
-                case "<":
-                    stop = bisect_left(self._lows, value)
-                case "<=":
-                    stop = bisect_right(self._lows, value)
-                case ">":
-                    start = bisect_right(self._highs, value)
-                case ">=":
-                    start = bisect_left(self._highs, value)
-                case _:
-                    return None
-        except TypeError:
-            return None
-        return self._pages[start:stop]
 
 
 def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:

@@ -21,7 +21,7 @@ from pqext.core.schema import shape
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.evaluation.comparing import COMPARABLE, check_related
-from pqext.dataset.evaluation.operand_values import check_matched, type_of
+from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import (
     NEGATED,
     And,
@@ -44,10 +44,10 @@ from pqext.dataset.expressions import (
     operand_column,
 )
 from pqext.dataset.expressions.literals import Kind, is_duration, kind_of_arrow, kind_of_node
-from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
-from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval, may_relate, may_satisfy
+from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval
+from pqext.dataset.pruning.questions import questions
 from pqext.variant.access.targets import target_type
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Derived:
 
         found = interval(self.operand, type, bounds)
         if not isinstance(self.question, tuple):
-            return may_satisfy(found, self.question)
+            return core.may_match(self.question, found)
         operator, other = self.question
         beside = interval(other, type, bounds)
         kinds = kind_of_arrow(type_of(self.operand, type)), kind_of_arrow(type_of(other, type))
@@ -132,7 +132,7 @@ class Derived:
             beside = at_midnight(beside)
         elif None in kinds or (kinds[0] != kinds[1] and not all(one.name in COMPARABLE for one in kinds if one)):
             return True
-        return may_relate(found, operator, beside)
+        return core.may_relate(found, operator, beside)
 
 
 Bound = Leaf | Derived | AllOf | AnyOf
@@ -174,16 +174,13 @@ def _bind(expression: Expression, schema: Schema) -> Bound:
 def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
     negated = whole is not leaf
     match leaf:
-        case Comparison() | IsIn():
+        case Comparison() | IsIn() | Matches():
             kind = _kind(leaf.operand, schema)
-            literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
+            literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
                 return Leaf(whole, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
-            values = tuple(mistakes.compared_value(literal, kind, leaf.operand) for literal in literals)
-            return _answered(whole, leaf.operand, schema, _comparisons(leaf, values, negated))
-        case Matches():
-            check_matched(_kind(leaf.operand, schema), leaf)
-            return _matching(leaf, whole, schema, negated)
+            either = [_answered(whole, leaf.operand, schema, asked) for asked in questions(leaf, kind, negated)]
+            return either[0] if len(either) == 1 else AnyOf(tuple(either))
         case Relation():
             check_related(_kind(leaf.left, schema), _kind(leaf.right, schema), str(leaf))
             operator = NEGATED[leaf.operator] if negated else leaf.operator
@@ -223,42 +220,6 @@ def _flat(base: Base, schema: Schema) -> SchemaNode | None:
     node = find(schema, operand_column(base))
     is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
     return node if is_plain and for_logical(node.logical_name) is None else None
-
-
-def _matching(leaf: Matches, whole: Expression, schema: Schema, negated: bool) -> Bound:
-    """Texts with one prefix lie between it and what comes next, all others outside."""
-    prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
-    above = successor(prefix)
-
-    def asked(*questions: core.Predicate) -> Bound:
-        return _answered(whole, leaf.operand, schema, questions)
-
-    if is_exact(leaf.how, leaf.pattern, leaf.escape):
-        return asked(core.Comparison("!=" if negated else "==", prefix))
-    at_least, below = core.Comparison(">=", prefix), () if above is None else (core.Comparison("<", above),)
-    if not negated:
-        return asked(*((at_least, *below) if prefix else (core.IsNotNull(),)))
-    if not is_all or not prefix or above is None:
-        return asked(core.IsNotNull())
-    return AnyOf((asked(core.Comparison("<", prefix)), asked(core.Comparison(">=", above))))
-
-
-def _comparisons(
-    leaf: Comparison | IsIn, values: tuple[core.Value, ...], negated: bool
-) -> tuple[core.Predicate, ...]:
-    if isinstance(leaf, Comparison):
-        operator = NEGATED[leaf.operator] if negated else leaf.operator
-        return (core.Comparison(operator, values[0]),)
-    if negated and leaf.has_null:
-        return (core.IsIn(()),)  # true of no value: each may be equal to the null
-    if negated:
-        return tuple(core.Comparison("!=", value) for value in values) or (core.IsNotNull(),)
-    return (core.IsIn(_sorted(values), ascending=True),)
-
-
-def _sorted(values: tuple[core.Value, ...]) -> tuple[core.Value, ...]:
-    """Values of one kind in order, NaN last."""
-    return tuple(sorted(values, key=lambda value: (value != value, value)))
 
 
 def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]) -> tuple[Question, ...]:

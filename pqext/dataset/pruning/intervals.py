@@ -15,17 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.format.predicate import (
-    COMPARE,
-    Bounds,
-    Comparison,
-    IsIn,
-    IsNotNull,
-    Operator,
-    Predicate,
-    Value,
-    may_match,
-)
+from pqext.core.format.predicate import Bounds
 from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
 from pqext.dataset.expressions.literals import kind_of_arrow, to_value
@@ -73,49 +63,12 @@ def type_of_constant(operand: Constant) -> pa.DataType:
     )
 
 
-def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
-    """Can values within both bounds be so related? ``False`` is a proof."""
-    if left.all_null or right.all_null:
-        return False
-    nan_left, nan_right = left.has_nan is not False, right.has_nan is not False
-    try:
-        match operator:
-            case "==":
-                below = _less(left.maximum, right.minimum) or _less(right.maximum, left.minimum)
-                return not below or (nan_left and nan_right)
-            case "!=":
-                known = left.minimum is not None and left.maximum is not None
-                same = known and left.minimum == left.maximum == right.minimum == right.maximum
-                return not same or nan_left or nan_right
-            case "<" | "<=":
-                return nan_right or _may(left.minimum, operator, right.maximum)
-            case ">" | ">=":
-                return nan_left or _may(left.maximum, operator, right.minimum)
-    except TypeError:
-        return True
-
-
 def at_midnight(bounds: Bounds) -> Bounds:
     """Bounds of dates, in days, as those of timestamps, in nanoseconds."""
     low, high = bounds.minimum, bounds.maximum
     if isinstance(low, int) and isinstance(high, int):
         return replace(bounds, minimum=low * _DAY, maximum=high * _DAY)
     return replace(bounds, minimum=None, maximum=None)
-
-
-def may_satisfy(bounds: Bounds, question: Predicate) -> bool:
-    """Can a computed value within ``bounds`` satisfy ``question``? ``False`` is a proof."""
-    if isinstance(question, Comparison | IsIn | IsNotNull):
-        return may_match(question, bounds)
-    return True
-
-
-def _less(high: Value | None, low: Value | None) -> bool:
-    return high is not None and low is not None and COMPARE["<"](high, low)
-
-
-def _may(one: Value | None, operator: Operator, other: Value | None) -> bool:
-    return one is None or other is None or COMPARE[operator](one, other)
 
 
 def _free_of_counts(bounds: Bounds) -> Bounds:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.format.predicate import Operator, Value
+from pqext.core.format import predicate as core
+from pqext.core.format.predicate import Operator, Predicate, Value
 from pqext.dataset.evaluation.comparing import related
 from pqext.dataset.evaluation.evaluate import comparable, compare, is_in
-from pqext.dataset.evaluation.operand_values import check_matched
 from pqext.dataset.expressions import Comparison, Expression, IsIn, Matches, Not
-from pqext.dataset.expressions.literals import Kind, kind_of_arrow
+from pqext.dataset.expressions.literals import kind_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
-from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
+from pqext.dataset.pruning.questions import questions
 
 _RANGES = 64
 """Ranges that the values of a long list are put in, by order."""
@@ -41,15 +42,25 @@ class Ranges:
 
         Raises ``TypeError`` for a literal that does not compare with the values.
         """
+        asked = leaf.operand if isinstance(leaf, Not) else leaf
         kind = kind_of_arrow(self.low.type)
-        if kind is None or kind.name == "null":
+        if kind is None or kind.name == "null" or not isinstance(asked, Comparison | IsIn | Matches):
             return None
         low, high = comparable(self.low), comparable(self.high)
         top = high
         if pa.types.is_floating(low.type):
             low = pc.if_else(pc.is_nan(low), None, low)
             top = high if self.shows_nan else pa.nulls(len(high), high.type)
-        return _Compared(low, high, top, kind).may_match(leaf)
+        compared = _Compared(low, high, top)
+        if isinstance(leaf, Not) and isinstance(asked, IsIn):
+            return compared.is_not_in([compared_value(value, kind, asked.operand) for value in asked.values])
+        found: list[pa.Array] = []
+        for together in questions(asked, kind, isinstance(leaf, Not)):
+            known = [one for one in map(compared.may_match, together) if one is not None]
+            if not known:
+                return None
+            found.append(reduce(pc.and_kleene, known))
+        return reduce(pc.or_kleene, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +70,19 @@ class _Compared:
     """Above every number, but maybe not above NaN."""
     top: pa.Array
     """Above every value."""
-    kind: Kind
 
-    def may_match(self, leaf: Expression) -> pa.Array | None:
-        match leaf:
-            case Comparison():
-                return self._compare(leaf.operator, compared_value(leaf.value, self.kind, leaf.operand))
-            case IsIn():
-                return self._is_in(self._values(leaf))
-            case Not(operand=IsIn() as inner):
-                same, held = related(self.low, "==", self.top), is_in(self.low, tuple(self._values(inner)))
-                return pc.invert(pc.and_kleene(same, held))
-            case Matches():
-                return self._matches(leaf)
-            case Not(operand=Matches() as inner):
-                return self._matches_not(inner)
+    def may_match(self, question: Predicate) -> pa.Array | None:
+        match question:
+            case core.Comparison():
+                return self._compare(question.operator, question.value)
+            case core.IsIn():
+                return self._is_in(question.values)
         return None
 
-    def _values(self, leaf: IsIn) -> list[Value]:
-        return [compared_value(value, self.kind, leaf.operand) for value in leaf.values]
+    def is_not_in(self, values: Sequence[Value]) -> pa.Array:
+        """Only a range of one value that is listed holds none that is not."""
+        same, held = related(self.low, "==", self.top), is_in(self.low, tuple(values))
+        return pc.invert(pc.and_kleene(same, held))
 
     def _compare(self, operator: Operator, value: Value) -> pa.Array:
         match operator:
@@ -103,23 +108,3 @@ class _Compared:
         for first, last in ranges:
             found = pc.or_kleene(found, self._meets(first, last))
         return found
-
-    def _matches(self, leaf: Matches) -> pa.Array | None:
-        check_matched(self.kind, leaf)
-        prefix, _ = prefix_of(leaf.how, leaf.pattern, leaf.escape)
-        if is_exact(leaf.how, leaf.pattern, leaf.escape):
-            return self._compare("==", prefix)
-        if not prefix:
-            return None
-        above, at_least = successor(prefix), compare(self.top, ">=", prefix)
-        return at_least if above is None else pc.and_kleene(at_least, compare(self.low, "<", above))
-
-    def _matches_not(self, leaf: Matches) -> pa.Array | None:
-        check_matched(self.kind, leaf)
-        prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
-        above = successor(prefix)
-        if is_exact(leaf.how, leaf.pattern, leaf.escape):
-            return self._compare("!=", prefix)
-        if not is_all or not prefix or above is None:
-            return None
-        return pc.or_kleene(compare(self.low, "<", prefix), compare(self.top, ">=", above))

@@ -1,0 +1,51 @@
+"""Conditions with literals as questions that bounds answer."""
+
+from __future__ import annotations
+
+from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, Predicate, Value
+from pqext.dataset import expressions as e
+from pqext.dataset.evaluation.operand_values import check_matched
+from pqext.dataset.expressions import NEGATED
+from pqext.dataset.expressions.literals import Kind
+from pqext.dataset.expressions.mistakes import compared_value
+from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
+
+
+def questions(
+    leaf: e.Comparison | e.IsIn | e.Matches, kind: Kind, negated: bool = False
+) -> tuple[tuple[Predicate, ...], ...]:
+    """Sets of questions about a value of ``kind``: if ``leaf`` is true, all of at least one set are.
+
+    ``negated`` asks for what ``not leaf`` is true of. Raises ``TypeError`` for a literal that does not compare with the
+    values.
+    """
+    match leaf:
+        case e.Comparison():
+            operator = NEGATED[leaf.operator] if negated else leaf.operator
+            return ((Comparison(operator, compared_value(leaf.value, kind, leaf.operand)),),)
+        case e.IsIn():
+            values = tuple(compared_value(value, kind, leaf.operand) for value in leaf.values)
+            return (_listed(values, leaf.has_null, negated),)
+    check_matched(kind, leaf)
+    return _matched(leaf, negated)
+
+
+def _listed(values: tuple[Value, ...], has_null: bool, negated: bool) -> tuple[Predicate, ...]:
+    if negated and has_null:
+        return (IsIn(()),)  # true of no value: each may be equal to the null
+    if negated:
+        return tuple(Comparison("!=", value) for value in values) or (IsNotNull(),)
+    return (IsIn(tuple(sorted(values, key=lambda value: (value != value, value))), ascending=True),)  # NaN last
+
+
+def _matched(leaf: e.Matches, negated: bool) -> tuple[tuple[Predicate, ...], ...]:
+    """Texts with one prefix lie between it and what comes next, all others outside."""
+    prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
+    above = successor(prefix)
+    if is_exact(leaf.how, leaf.pattern, leaf.escape):
+        return ((Comparison("!=" if negated else "==", prefix),),)
+    if not negated and prefix:
+        return ((Comparison(">=", prefix), *(() if above is None else (Comparison("<", above),))),)
+    if negated and is_all and prefix and above is not None:
+        return (Comparison("<", prefix),), (Comparison(">=", above),)
+    return ((IsNotNull(),),)
