@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo import BoundingBox, hilbert_index
-from pqext.geo.layout.cutting import cuts
 from pqext.geo.layout.explain import hits
+from pqext.geo.layout.order import cuts
 
 SHARES = (0.0001, 0.001, 0.01)
 Doubles = NDArray[np.float64]

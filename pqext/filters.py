@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pqext.dataset.expressions import Column, Expression, Value, VariantField
-from pqext.dataset.notations.as_json import from_json, to_json
+from pqext.dataset.notations.json_text import from_json, to_json
 
 __all__ = ["Column", "Expression", "Value", "VariantField", "from_json", "from_sql", "to_json"]
 

@@ -38,8 +38,8 @@ ROOMS = {
         "pruning": "expressions evaluation",
         "planning": "expressions evaluation notations pruning",
         "execution": "expressions evaluation planning",
-        "one_table": "expressions evaluation files pruning planning",
-        "writing": "files one_table",
+        "table": "expressions evaluation files pruning planning",
+        "writing": "files table",
     }.items()
 }
 """Folders of ``pqext.dataset``, and those of them that each may import."""

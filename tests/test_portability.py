@@ -23,7 +23,7 @@ from pqext import variant
 from pqext.core.base import local_paths
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io import sink, source
-from pqext.dataset.files import folders, notes, sources
+from pqext.dataset.files import folders, manifests, sources
 from pqext.dataset.writing import commit
 from pqext.spark.base import files
 
@@ -199,7 +199,7 @@ def test_saves_need_no_locks_and_no_flushing_of_folders(tmp_path: Path, monkeypa
 def test_notes_need_no_flags_of_posix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "note").write_bytes(b"a\r\nb")
     monkeypatch.delattr(os, "O_NONBLOCK", raising=False)
-    assert notes.read_note(str(tmp_path / "note")) == b"a\r\nb"
+    assert manifests.read_note(str(tmp_path / "note")) == b"a\r\nb"
 
 
 @pytest.mark.slow

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from pqext.cli.alone import without_pandas
-from pqext.cli.declared import Place, Program
+from pqext.cli.declarations import Place, Program
 from pqext.cli.files import describe, notes_of
+from pqext.cli.startup import without_pandas
 from pqext.core.base.text import visible
 
 GARBAGE = 100_000

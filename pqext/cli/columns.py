@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.base.errors import ParquetError
-from pqext.dataset.made_columns import Kind, Made, make, maker, path_within, without_row
+from pqext.dataset.computed_columns import Kind, Made, make, maker, path_within, without_row
 
 if TYPE_CHECKING:
     import pyarrow as pa

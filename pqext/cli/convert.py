@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import click
 
-from pqext.cli.appending import columns_of, crs_and_edges
+from pqext.cli.append_defaults import columns_of, crs_and_edges
 from pqext.cli.choices import CheckRange, DuplicateKeys, Edges, FooterForm, Form, Numbers, OnError, Order, Profile
 from pqext.cli.columns import hint, parse_made, with_made
 from pqext.cli.csv_input import CsvForm, TooNarrow, csv, widened
@@ -27,12 +27,12 @@ from pqext.cli.csv_options import (
     Types,
     csv_form,
 )
-from pqext.cli.declared import Argument, Option
+from pqext.cli.declarations import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.input_format import Format, format_of, named_format
 from pqext.cli.inputs import MAX_TOLD, Losses, Source, Stream, geojson, json_documents, parquet
+from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, binary_output, check_new, named
-from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import IgnoreTableFormat
@@ -42,7 +42,7 @@ from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.text import counted, shorten, size, visible
 from pqext.core.io.sink import refuse_append_to_store
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
-from pqext.dataset.made_columns import Kind, Made
+from pqext.dataset.computed_columns import Kind, Made
 
 _FORMAT = "Input"
 _COLUMNS = "Columns"

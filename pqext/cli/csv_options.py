@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.csv_input import CsvForm
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.core.base.text import counted, shorten, size, visible
 
 if TYPE_CHECKING:

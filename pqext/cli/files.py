@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import click
 
-from pqext.cli.declared import Argument
-from pqext.cli.places import Place
+from pqext.cli.declarations import Argument
+from pqext.cli.locations import Place
 from pqext.cli.standard_input import without_path
 from pqext.core.base.budget import ADVICE
 from pqext.core.base.text import visible

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import click
 
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.cli.files import File, Form, names, one_file, refusals, show
+from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, check_new, file_name, named
-from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.standard_input import shown_path
 from pqext.core.base.text import counted, size

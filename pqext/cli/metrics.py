@@ -7,9 +7,9 @@ from typing import Annotated
 
 import click
 
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.cli.files import File, one_file, refusals
-from pqext.cli.places import Anonymous, Storage, placed
+from pqext.cli.locations import Anonymous, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 
 MODE = "truncate(16)"

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pqext.cli.declared import Option
-from pqext.cli.places import Place
+from pqext.cli.declarations import Option
+from pqext.cli.locations import Place
 from pqext.cli.standard_input import STREAM, without_path
 from pqext.core.base.text import visible
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.cli.files import refusals
+from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, check_new, named
-from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pqext.cli.declared import READING, Option, Size
+from pqext.cli.declarations import READING, Option, Size
 
 if TYPE_CHECKING:
     from pqext.core.base.limits import Limits

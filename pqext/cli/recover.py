@@ -9,10 +9,10 @@ from typing import Annotated
 
 import click
 
-from pqext.cli.declared import Argument, Option
+from pqext.cli.declarations import Argument, Option
 from pqext.cli.files import Form, refusals
+from pqext.cli.locations import Anonymous, Storage, placed
 from pqext.cli.outputs import Force, check_new
-from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 
 NOTHING = 1

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from pqext.cli.choices import FooterForm
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.cli.files import File, one_file, refusals
+from pqext.cli.locations import Anonymous, Storage, placed
 from pqext.cli.outputs import Force, check_new, named
-from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.core.base.text import size
 

@@ -11,8 +11,8 @@ from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any
 
 from pqext.cli.files import print_shown, terminal_width
+from pqext.cli.locations import Place
 from pqext.cli.outputs import binary_output, opened
-from pqext.cli.places import Place
 from pqext.core.base.text import counted, shorten, visible
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pqext.cli.declared import Argument, Option
-from pqext.cli.places import Place
+from pqext.cli.declarations import Argument, Option
+from pqext.cli.locations import Place
 from pqext.cli.reader_options import Reading
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.cli.files import every_file, print_shown, refusals
-from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json, Sources
 from pqext.cli.standard_input import without_path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pqext.core.read.reader import ParquetFile
     from pqext.core.schema.nodes import SchemaNode
-    from pqext.dataset.one_table.partitions import Partitions
+    from pqext.dataset.table.partitions import Partitions
     from pqext.variant.shredding.schema import ShreddingSchema
 
 MAX_FIELDS = 1_000
@@ -83,7 +83,7 @@ def _folders(places: Sequence[Place], files: Sequence[Place]) -> Partitions | No
     """The columns that the names of folders between ``places`` and their ``files`` add; None where there are none."""
     if all(isinstance(place, str) and place in files for place in places):
         return None  # which is known without importing what filters need
-    from pqext.dataset.one_table.partitions import partitions_of
+    from pqext.dataset.table.partitions import partitions_of
 
     return partitions_of(places, files)
 

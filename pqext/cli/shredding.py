@@ -11,16 +11,16 @@ from warnings import catch_warnings, simplefilter
 
 import click
 
-from pqext.cli.declared import Argument, Option
+from pqext.cli.declarations import Argument, Option
 from pqext.cli.files import Form, refusals
+from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, check_new, named
-from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.core.base.text import counted, shorten, visible
 
 if TYPE_CHECKING:
-    from pqext.variant.rewritten import Rewritten
+    from pqext.variant.rewrite_report import Rewritten
 
 _NAMED = re.compile(r"(?P<column>[^\s=<(,:`']+)=(?P<schema>.*)", re.S)
 MAX_TEXT = 2_000
@@ -231,7 +231,7 @@ def _tell(dest: Place, done: Rewritten, form: Form) -> None:
     for column, schema in done.schemas.items():
         click.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if done.damage:
-        from pqext.variant.rewritten import told_damage
+        from pqext.variant.rewrite_report import told_damage
 
         click.echo(f"  left out, with {counted(len(done.damage), 'piece')} of damage:", err=True)
         for line in told_damage(done.damage):

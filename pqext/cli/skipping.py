@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from pqext.cli.declared import Argument, Option
+from pqext.cli.declarations import Argument, Option
 from pqext.cli.files import as_options, refusals
-from pqext.cli.places import Anonymous, Storage, placed
+from pqext.cli.locations import Anonymous, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
-from pqext.cli.declared import Option
+from pqext.cli.declarations import Option
 from pqext.cli.files import Files, Form, as_options, describe, every_file, names, refusals, show
-from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.standard_input import shown_path, without_path
 from pqext.core.base.text import counted, visible

@@ -22,11 +22,11 @@ from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
-from pqext.dataset.one_table.file_request import Asked, type_at
-from pqext.dataset.one_table.union import Conformed, keeps_values
 from pqext.dataset.planning.certainty import certain_rows, may_be_certain
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import find, lookup
+from pqext.dataset.table.file_request import Asked, type_at
+from pqext.dataset.table.union import Conformed, keeps_values
 
 if TYPE_CHECKING:
     from pqext.dataset.files_query import FilesQuery

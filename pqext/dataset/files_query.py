@@ -29,12 +29,6 @@ from pqext.dataset.expressions import Expression, all_of, bases
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.one_table.agreement import Agreement
-from pqext.dataset.one_table.file_request import Asked, Form, Wanted
-from pqext.dataset.one_table.numbering import matching_numbered, unnumbered
-from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
-from pqext.dataset.one_table.unified import Unifier
-from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart, split_certain
 from pqext.dataset.planning.checks import check_numbers
 from pqext.dataset.planning.likely_mistakes import doubtful, doubts_of
@@ -42,6 +36,12 @@ from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
 from pqext.dataset.skipping import Skipping, narrowed_by, of_stored_values
+from pqext.dataset.table.agreement import Agreement
+from pqext.dataset.table.file_request import Asked, Form, Wanted
+from pqext.dataset.table.partitions import NO_PARTITIONS, Narrowed, Partitions
+from pqext.dataset.table.row_numbers import matching_numbered, unnumbered
+from pqext.dataset.table.unified_schema import Unifier
+from pqext.dataset.table.union import Union
 from pqext.variant.timezones import DEFAULT
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None

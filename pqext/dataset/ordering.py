@@ -26,12 +26,12 @@ from pqext.dataset.expressions import Base, Column, Expression, Value, bases, op
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import located
 from pqext.dataset.files_query import FilesQuery
-from pqext.dataset.one_table.file_request import Asked
-from pqext.dataset.one_table.partitions import Narrowed
 from pqext.dataset.planning.planner import RowsWanted
 from pqext.dataset.planning.projection import Computed, leaf_of
 from pqext.dataset.pruning.binding import bind, find, type_in
 from pqext.dataset.pruning.intervals import UNKNOWN, interval
+from pqext.dataset.table.file_request import Asked
+from pqext.dataset.table.partitions import Narrowed
 
 _ROWS = 1 << 16
 """Rows that are read together."""

@@ -15,10 +15,10 @@ from pqext.dataset.files.sources import find_sources, located
 from pqext.dataset.files.summaries import expanded
 from pqext.dataset.files_query import FilesQuery, SchemaRule
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes, partitions_of
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
 from pqext.dataset.skipping import skipping_of
+from pqext.dataset.table.partitions import Partitioning, PartitionTypes, partitions_of
 from pqext.variant.timezones import DEFAULT, find_timezone
 
 _OPTIONS = ReadKeywords.__annotations__
@@ -62,7 +62,7 @@ def scan(
         schema: How files become one table. By default their schemas must agree by name; of Arrow types beyond
             Parquet's, such as dictionaries and time zones, the first file decides, and durations must agree. With
             ``"union"`` the result has the columns of all files, including those that the filter leaves out; a file that
-            lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.one_table.unified`).
+            lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.table.unified_schema`).
             With a ``pyarrow.Schema`` the result has exactly these columns, those of folders included, cast as
             ``pyarrow.compute.cast`` does, and no file is opened to learn them. A geometry column keeps its CRS and
             edges: a schema with others is an error. Conditions on columns that a file lacks are conditions on null.

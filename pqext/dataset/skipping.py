@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pqext.dataset.expressions import And, Column, Expression, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import asked_of, leaves, normal, operands
-from pqext.dataset.one_table.partitions import Narrowed
+from pqext.dataset.table.partitions import Narrowed
 
 EVIDENCE = "skipping store"
 """What is told of files that a store refuses."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import shutil
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
 from pqext.core.base.text import counted
+from pqext.core.read.reader import ParquetFile
 from pqext.demo import compare
 from pqext.demo.compare import Columns, Row
-from pqext.demo.damage import destroy_others
 from pqext.demo.questions import Asked
 from pqext.report.model import Agreement, Question, Reading
 
@@ -144,3 +145,21 @@ def _rows(path: Path) -> int:
 
     with ParquetFile(path) as file:
         return file.num_rows
+
+
+def destroy_others(path: Path, kept: Collection[int], copy: Path) -> int:
+    """Copy ``path`` to ``copy`` and overwrite all pages of row groups not in ``kept`` with 0xFF; returns the bytes."""
+    with ParquetFile(path) as file:
+        ranges = [
+            group.chunk(leaf).byte_range
+            for group in file.row_groups
+            if group.index not in kept
+            for leaf in file.schema.leaves
+        ]
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, copy)
+    with copy.open("r+b") as target:
+        for start, length in ranges:
+            target.seek(start)
+            target.write(b"\xff" * length)
+    return sum(length for _, length in ranges)

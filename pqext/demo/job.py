@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +16,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 import pqext.spark as on_spark
+from pqext.core.base import errors
 from pqext.core.base.text import counted, size
 from pqext.core.io.sink import Sink
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
-from pqext.demo.faults import unwrapped
 from pqext.demo.pictures import picture
 from pqext.demo.preflight import check
 from pqext.demo.questions import Answer, Asked, answer, questions, reading, same
@@ -32,6 +34,8 @@ WORLD = (-180.0, -90.0, 180.0, 90.0)
 MAX_SHOWN_ROWS = 200
 MAX_POINTS = 5000
 _ERROR = "_pqext_error"
+_RAISED = re.compile(r"^(?:\w+\.)*errors\.(\w+Error): (.+)$", re.MULTILINE)
+_ANY = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 class Listener(Protocol):
@@ -315,3 +319,28 @@ def _shares(file: FilePicture) -> str:
         f"{file.label}: {counted(len(file.columns), 'leaf column')}, {size(chunks)} in chunks, "
         f"{size(file.size - chunks - file.footer)} in indexes, {size(file.footer)} in the footer"
     )
+
+
+def typed(error: Exception) -> Exception:
+    """The error of pqext that a worker raised, as far as Spark's text tells; else one with Spark's last reason."""
+    text = str(error)
+    for name, message in _RAISED.findall(text):
+        kind = getattr(errors, name, None)
+        if kind is errors.UnsupportedError:
+            return errors.UnsupportedError(message, feature="")
+        if isinstance(kind, type) and issubclass(kind, errors.ParquetError):
+            return kind(message)
+    reasons = _ANY.findall(text)
+    first = text.strip().partition("\n")[0]
+    return RuntimeError("Spark: " + (": ".join(reasons[-1]) if reasons else first))
+
+
+@contextmanager
+def unwrapped() -> Iterator[None]:
+    """Turn Spark's exceptions into the errors that caused them."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise typed(error) from error

@@ -25,7 +25,7 @@ from .layout.curves import (
     zorder_index as zorder_index,
 )
 from .layout.explain import Layout as Layout, explain_layout as explain_layout
-from .predicates.densified import densify as densify
+from .predicates.densification import densify as densify
 from .predicates.predicate import (
     SpatialPredicate as SpatialPredicate,
     contains as contains,

@@ -26,7 +26,7 @@ from pqext.core.schema.annotations import (
 )
 from pqext.core.schema.row_ranges import merged
 from pqext.core.schema.types.geometries import crs_label
-from pqext.geo import coordinate_range, geoparquet, geoparquet_types, geoparquet_writing, native_encodings, page_boxes
+from pqext.geo import coordinate_range, geoparquet, geoparquet_types, native_encodings, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
@@ -161,7 +161,7 @@ class GeospatialHandler(OrdersRows):
         if not options.geoparquet:
             return {}
         told = [(one, one.storage.type) for one in columns if isinstance(one.storage, GeometryStorage)]
-        return {geoparquet.KEY: geoparquet_writing.metadata(told, options.geoparquet, options.key_value_metadata)}
+        return {geoparquet.KEY: geoparquet.metadata(told, options.geoparquet, options.key_value_metadata)}
 
     def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
         """The types that GeoParquet metadata gives to columns."""

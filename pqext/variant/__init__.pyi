@@ -1,7 +1,7 @@
 # isort: skip_file
 
 from .access.cast import get as get
-from .access.exploding import explode as explode
+from .access.explode import explode as explode
 from .conversion.arrow import from_arrow as from_arrow
 from .conversion.objects import from_python as from_python, to_python as to_python
 from .conversion.tables import from_table as from_table, to_table as to_table
@@ -11,7 +11,7 @@ from .json.files import JsonReader as JsonReader, read_json as read_json
 from .json.parse import parse_json as parse_json, parse_json_lines as parse_json_lines
 from .json.text import to_json as to_json
 from .rewriting import reshred_file as reshred_file, unshred_file as unshred_file
-from .rewritten import Rewritten as Rewritten
+from .rewrite_report import Rewritten as Rewritten
 from .shredding.file_schema import schema_of_file as schema_of_file
 from .shredding.infer import infer_schema as infer_schema
 from .shredding.reconstruct import unshred as unshred

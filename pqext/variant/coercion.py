@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pqext.core.schema.arrow_check import check_array
 from pqext.core.schema.data_frames import with_arrow_types
-from pqext.variant.stored import BinaryVariant
+from pqext.variant.binary_value import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 
 

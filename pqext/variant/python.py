@@ -12,10 +12,10 @@ import numpy as np
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.variant import encoding, faults
+from pqext.variant.binary_value import BinaryVariant, walk
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.metadata import encode_metadata
-from pqext.variant.stored import BinaryVariant, walk
 from pqext.variant.timestamp import Timestamp
 
 _T = PrimitiveType

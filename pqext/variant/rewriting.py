@@ -29,7 +29,7 @@ from pqext.core.schema.types.int96 import Int96
 from pqext.core.write import storage
 from pqext.core.write.file_options import options_of
 from pqext.core.write.writer import ParquetWriter
-from pqext.variant.rewritten import Rewritten
+from pqext.variant.rewrite_report import Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from pqext.core.base.suggestions import around
 from pqext.variant import encoding, faults
+from pqext.variant.binary_value import MAX_DEPTH, BinaryVariant, walk
 from pqext.variant.encoding import BasicType, Container, PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.python import decode, encode
-from pqext.variant.stored import MAX_DEPTH, BinaryVariant, walk
 from pqext.variant.types import variant_type
 
 _T = PrimitiveType

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.budget import Account
@@ -22,10 +23,9 @@ from pqext.core.read.pages import page as pages
 from pqext.core.read.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema.orders import BoundOrder, of_column, to_write
 from pqext.core.schema.shape import LeafShape, Shape
-from pqext.verification import claims, page_headers
+from pqext.verification import claims
 from pqext.verification.documents import not_json
 from pqext.verification.model import Fault, Findings
-from pqext.verification.page_headers import PageExtent
 from pqext.verification.selection import ChunkSelection
 
 T = TypeVar("T")
@@ -175,7 +175,7 @@ class _ChunkCheck:
         outside = absent = False
         counted = None
         if any(page.rows is not None for page in stored):
-            counted = page_headers.Counted(stored, chunk.node.max_definition_level)
+            counted = Counted(stored, chunk.node.max_definition_level)
         for number, piece in enumerate(self._pieces(chunk, measured, known, counted)):
             entries, nulls, nans = entries + piece.entries, nulls + piece.nulls, nans + (piece.nans or 0)
             outside = outside or _outside(piece, claimed)
@@ -212,7 +212,7 @@ class _ChunkCheck:
         return None
 
     def _pieces(
-        self, chunk: ColumnChunk, order: BoundOrder, known: IndexedPages | None, counted: page_headers.Counted | None
+        self, chunk: ColumnChunk, order: BoundOrder, known: IndexedPages | None, counted: Counted | None
     ) -> Iterator[Piece]:
         """The rows of each page, where an index tells them, else runs of rows."""
         row = self._first_row
@@ -308,3 +308,59 @@ def _outside(piece: Piece, bounds: Bounds) -> bool:
         (bounds.minimum is not None and low < bounds.minimum)  # type: ignore[operator]
         or (bounds.maximum is not None and high > bounds.maximum)  # type: ignore[operator]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PageExtent:
+    """A data page by its header: offset in the file, stored size with the header, entries.
+
+    Headers of version 2 tell rows and nulls too; nulls are -1 where parquet-java writes no statistics.
+    """
+
+    offset: int
+    size: int
+    entries: int
+    rows: int | None
+    nulls: int | None
+
+
+class Counted:
+    """Rows and nulls of each page of a chunk, by the runs of rows that are decoded one after another.
+
+    ``highest`` is the definition level of entries that have a value.
+    """
+
+    def __init__(self, pages: Sequence[PageExtent], highest: int) -> None:
+        self._pages = [page for page in pages if page.entries]
+        self._ends = np.cumsum([page.entries for page in self._pages], dtype=np.int64)
+        self._highest = highest
+        self._rows, self._nulls = np.zeros(len(self._pages), np.int64), np.zeros(len(self._pages), np.int64)
+        self._at = 0
+
+    def add(self, column: LeafColumn) -> None:
+        """Count the next run."""
+        begin, stop = self._at, self._at + column.entries
+        self._at = stop
+        first, last = np.searchsorted(self._ends, [begin, stop - 1], "right")
+        if begin == stop or last >= len(self._pages):
+            return
+        which = slice(first, last + 1)
+        ends = np.minimum(self._ends[which], stop)
+        starts = np.concatenate(([begin], ends[:-1])) - begin
+        if column.repetition is None:
+            self._rows[which] += ends - begin - starts
+        else:
+            self._rows[which] += np.add.reduceat(column.repetition == 0, starts, dtype=np.int64)
+        if column.definition is not None:
+            self._nulls[which] += np.add.reduceat(column.definition < self._highest, starts, dtype=np.int64)
+        elif column.array.null_count:
+            nulls = column.array.is_null().to_numpy(zero_copy_only=False)
+            self._nulls[which] += np.add.reduceat(nulls, starts, dtype=np.int64)
+
+    def contradicted(self) -> Iterator[tuple[PageExtent, str]]:
+        """Each page that holds other rows or nulls than its header says, and how."""
+        for page, rows, nulls in zip(self._pages, self._rows.tolist(), self._nulls.tolist(), strict=True):
+            if page.rows is not None and page.rows != rows:
+                yield page, f"a page holds {rows} rows where its header says {page.rows}"
+            if page.nulls not in (None, -1, nulls):
+                yield page, f"a page holds {nulls} nulls where its header says {page.nulls}"

@@ -32,7 +32,7 @@ from pqext.core.format.metadata import (
     Type,
 )
 from pqext.core.schema.types.logical import LeafType, from_element, max_precision
-from pqext.dataset.notations.as_json import from_json, to_json
+from pqext.dataset.notations.json_text import from_json, to_json
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
 

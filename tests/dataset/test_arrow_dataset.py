@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.dataset.engines.arrow_conjuncts import conjuncts
-from pqext.dataset.engines.arrow_dataset import translated
+from pqext.dataset.engines.arrow_dataset import conjuncts, translated
 from reference.effort import share
 
 ROWS = 300

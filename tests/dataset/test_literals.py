@@ -19,7 +19,7 @@ from pqext.core.format.metadata import SchemaElement, Type
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.dataset.expressions import Constant, col
 from pqext.dataset.expressions.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
-from pqext.dataset.notations.as_json import from_json, to_json
+from pqext.dataset.notations.json_text import from_json, to_json
 
 
 class Colour(IntEnum):

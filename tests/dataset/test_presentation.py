@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo, variant
 from pqext.dataset.presentation.columns import Formats
-from pqext.dataset.presentation.frames import to_pandas
-from pqext.dataset.presentation.objects import objects
+from pqext.dataset.presentation.frames import objects, to_pandas
 
 DOCUMENTS = [{"n": 1.5, "tags": ["a"]}, 'te"xt', None, [1, 2]]
 POINTS = [shapely.Point(n, -n) for n in range(4)]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.dataset.expressions import Comparison, Expression, Not, col
-from pqext.dataset.notations.as_json import from_json, to_json
+from pqext.dataset.notations.json_text import from_json, to_json
 from pqext.geo.predicates.boxes import OPERATIONS
 
 

@@ -19,7 +19,7 @@ import pqext
 from pqext import col, filters
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression
-from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.notations.json_text import to_json
 from pqext.dataset.notations.sql import MAX_LENGTH, from_sql, value_from_sql
 from reference.effort import share
 

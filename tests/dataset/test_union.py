@@ -24,7 +24,7 @@ import pqext
 from pqext import col, variant
 from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import And, Comparison, IsIn, IsNotNull, IsNull, Not, Or
-from pqext.dataset.one_table.unified import Unifier
+from pqext.dataset.table.unified_schema import Unifier
 from reference import evaluate as twin
 from reference.effort import share
 

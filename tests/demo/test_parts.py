@@ -19,9 +19,8 @@ from pqext.cli import app, main
 from pqext.cli.demo import Narrator
 from pqext.core.base.errors import CorruptFileError, UnsupportedError, VariantError
 from pqext.demo import compare, derive, preflight
-from pqext.demo.agreement import _needed
-from pqext.demo.damage import destroy_others
-from pqext.demo.faults import typed
+from pqext.demo.agreement import _needed, destroy_others
+from pqext.demo.job import typed
 from pqext.demo.questions import Answer, same
 from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, example, own, row_group_rows
 from pqext.examples import earthquakes

@@ -15,7 +15,7 @@ from pyproj import Geod
 
 from pqext import geo
 from pqext.core.base.errors import GeometryError
-from pqext.geo.predicates import unrolled
+from pqext.geo.predicates import unrolling
 from reference import geodesics
 from reference.effort import share
 
@@ -121,14 +121,14 @@ def test_bad_arguments_are_refused() -> None:
         geo.densify([shapely.Point(0, 0)], "karney", "EPSG:3857")
 
 
-@pytest.mark.parametrize("tolerance", [1e-6, unrolled.TOLERANCE, 1e-3])
+@pytest.mark.parametrize("tolerance", [1e-6, unrolling.TOLERANCE, 1e-3])
 @pytest.mark.parametrize("geod", [Geod(a=6_371_000, f=0), Geod(ellps="WGS84")], ids=["sphere", "ellipsoid"])
 def test_edges_that_are_taken_for_straight_are_so_by_pyproj(geod: Geod, tolerance: float) -> None:
     chance = np.random.default_rng(5)
     x0, y0 = chance.uniform(-180, 180, 100_000), chance.uniform(-85, 85, 100_000)
     along, up = chance.uniform(-1, 1, (2, 100_000)) * 10 ** chance.uniform(-4, 0, (2, 100_000))
     x1, y1 = x0 + along, np.clip(y0 + up, -85, 85)
-    short = unrolled._straight(x0, y0, x1, y1, tolerance)
+    short = unrolling._straight(x0, y0, x1, y1, tolerance)
     assert 0.1 < short.mean() < 0.99
     azimuth, _, length = geod.inv(x0, y0, x1, y1)
     x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)
@@ -144,4 +144,4 @@ def test_area_below_an_edge_is_that_of_the_geodesic_polygon_on_the_unit_sphere(
     x, y = np.array([west, west + width]), np.array([south, south + rise])
     ring = [x[0], x[1], x[1], x[0]], [0.0, 0.0, y[1], y[0]]  # counterclockwise, positive, if eastward in the north
     expected, _ = Geod(a=1, b=1).polygon_area_perimeter(*ring)
-    assert unrolled.area_below(x, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert unrolling.area_below(x, y) == pytest.approx(expected, rel=1e-9, abs=1e-12)

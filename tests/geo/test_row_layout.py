@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.core.base.errors import GeometryError
-from pqext.geo.layout.cutting import cuts
+from pqext.geo.layout.order import cuts
 from reference.effort import share
 
 GENERATOR = np.random.default_rng(5)

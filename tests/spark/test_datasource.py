@@ -22,7 +22,7 @@ import pqext
 from pqext import col
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.notations.json_text import to_json
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where

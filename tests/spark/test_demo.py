@@ -21,8 +21,8 @@ from spark.sessions import SPARK_4_1
 
 from pqext import variant
 from pqext.cli import app
+from pqext.demo.agreement import destroy_others
 from pqext.demo.compare import canonical
-from pqext.demo.damage import destroy_others
 from pqext.demo.job import Job, run
 from pqext.demo.questions import answer, questions
 from pqext.demo.source import FIJI, Source, example, own

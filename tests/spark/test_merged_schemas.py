@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from pqext.core.base.errors import SchemaMismatchError
-from pqext.dataset.one_table.widening import widened
+from pqext.dataset.table.unified_schema import widened
 from pqext.spark import read, write
 
 

@@ -21,7 +21,7 @@ from pqext import variant
 from pqext.core.base.errors import CorruptFileError, LimitError, SourceError
 from pqext.core.io.sources import multipart, pending_files
 from pqext.core.io.sources.pending_files import Pending
-from pqext.dataset.files.notes import read_note
+from pqext.dataset.files.manifests import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.dataset.writing.commit import Cleaned
 from pqext.dataset.writing.ingest_notes import note_of

@@ -17,9 +17,9 @@ from hypothesis import given
 from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
 from pqext.variant import Variant, encoding
+from pqext.variant.binary_value import walk
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.metadata import EMPTY, Metadata, encode_metadata
-from pqext.variant.stored import walk
 from reference import variant_value as reference
 
 FOLDER = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "variant"

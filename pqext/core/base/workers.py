@@ -16,6 +16,8 @@ from itertools import chain, starmap
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+import pyarrow as pa
+
 T = TypeVar("T")
 
 TURN_BYTES = 1 << 20
@@ -26,6 +28,8 @@ _pools_lock = threading.Lock()
 _thread = threading.local()
 _forks = 0
 """How many processes lie between this one and the first that came to be by forking."""
+MIN_JOB_BYTES = 256 << 10
+"""What a thread is worth starting for: what is learnt of keys and shapes is learnt by each."""
 
 
 def _pool_of(threads: int) -> ThreadPoolExecutor:
@@ -236,3 +240,11 @@ class Workers:
             for future in pending:
                 self._pending.pop(future, None)
                 self._own.pop(future, None)
+
+
+def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
+    """The rows of a chunk in ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
+    rows = len(chunk)
+    jobs = max(1, min(threads, chunk.nbytes // MIN_JOB_BYTES, rows)) if threads > 1 else 1
+    for i in range(jobs):
+        yield rows * i // jobs, rows * (i + 1) // jobs

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pqext.dataset.engines.pushed_down import Question, batches_of
+from pqext.dataset.engines.pushdown import Question, batches_of
 from pqext.dataset.expressions import Column, Expression, all_of, any_of, col
 from pqext.dataset.presentation.columns import STORED, Formats
 

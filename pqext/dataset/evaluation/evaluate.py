@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.predicate import Operator, Value
+from pqext.core.kernels import membership
 from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
-from pqext.dataset.evaluation.comparing import check_related, kind_of, related
-from pqext.dataset.evaluation.integer_set import IntegerSet
+from pqext.dataset.evaluation.comparison import check_related, kind_of, related
 from pqext.dataset.evaluation.literal_placement import Place, locate, locate_float, placed, range_of
 from pqext.dataset.evaluation.operand_values import cast_uuids, check_matched, computed
 from pqext.dataset.expressions import (
@@ -376,3 +376,22 @@ def _stored(array: pa.Array) -> pa.Array:
 
 def _where_valid(array: pa.Array, value: bool) -> pa.Array:
     return pc.if_else(pc.is_valid(array), pa.scalar(value), pa.scalar(None, pa.bool_()))
+
+
+class IntegerSet:
+    """A hash table of integers, made once for all batches."""
+
+    def __init__(self, listed: pa.Array) -> None:
+        values = listed.to_numpy().astype(np.int64)
+        size = 1 << (4 * len(values)).bit_length()
+        self._keys, self._used = np.zeros(size, np.int64), np.zeros(size, np.uint8)
+        self._least, self._most = int(values.min()), int(values.max())
+        membership.fill(values, self._keys, self._used)
+
+    def holds(self, array: pa.Array) -> pa.BooleanArray:
+        """Is each integer in the table? Whatever stands below a null counts."""
+        kind = np.int32 if array.type.bit_width == 32 else np.int64
+        values: Any = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+        bits = np.zeros((len(values) + 7) // 8, np.uint8)
+        membership.holds(self._keys, self._used, self._least, self._most, values, bits)
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])

@@ -32,7 +32,7 @@ from pqext.dataset.expressions.conditions import (
 )
 from pqext.dataset.expressions.operators import Questions
 from pqext.dataset.expressions.spatial import SpatialQuestions
-from pqext.dataset.expressions.untyped import UNTYPED, type_beside, type_beside_all, type_to_write
+from pqext.dataset.expressions.type_inference import UNTYPED, type_beside, type_beside_all, type_to_write
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 

@@ -45,13 +45,13 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
 
 def canonical_distance(operation: str, distance: Any) -> float | None:
     """The distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate`` does."""
-    from pqext.geo.predicates.question import as_distance
+    from pqext.geo.predicates.query import as_distance
 
     return as_distance(operation, distance)
 
 
 def _box(geometry: Any) -> Box:
-    from pqext.geo.predicates.question import as_box
+    from pqext.geo.predicates.query import as_box
 
     if not hasattr(geometry, "xmin"):
         kind = type(geometry).__name__

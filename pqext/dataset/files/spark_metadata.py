@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.dataset.files.notes import lines_of, parsed
+from pqext.dataset.files.manifests import lines_of, parsed
 
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")

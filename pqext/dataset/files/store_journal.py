@@ -11,7 +11,7 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.store import Location
-from pqext.dataset.files.notes import parsed, whole
+from pqext.dataset.files.manifests import parsed, whole
 
 NOTE = "_pqext_commit.json"
 _LONGEST = 1 << 30

@@ -9,7 +9,7 @@ from pqext.core.base.suggestions import around
 from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, Expression, Not, Value, all_of, any_of, col
 from pqext.dataset.expressions.operators import Questions, as_condition
-from pqext.dataset.notations.as_json import from_json
+from pqext.dataset.notations.json_text import from_json
 
 Condition: TypeAlias = Expression | Value | tuple[Any, str, Any]
 """An expression, a column of booleans, or a tuple of a column, an operator and a literal."""

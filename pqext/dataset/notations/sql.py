@@ -38,10 +38,9 @@ from pqext.dataset.expressions import (
     relation,
 )
 from pqext.dataset.expressions.patterns import ESCAPE
-from pqext.dataset.expressions.untyped import type_beside, type_beside_all, type_to_write
+from pqext.dataset.expressions.type_inference import type_beside, type_beside_all, type_to_write
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_dialect import Filter
-from pqext.dataset.notations.sql_durations import duration
 from pqext.dataset.notations.sql_functions import (
     FUNCTIONS,
     GEOMETRIES,
@@ -54,6 +53,7 @@ from pqext.dataset.notations.sql_functions import (
     null_safe,
     wkt,
 )
+from pqext.dataset.notations.sql_literals import duration
 from pqext.dataset.notations.sql_mistakes import NULL_COMPARED, expected, no_function, not_understood, unknown_form
 from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, with_paths
 from pqext.variant.access.path import as_path, format_path

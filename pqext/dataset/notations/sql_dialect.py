@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import TokenType
 
 from pqext.dataset.notations import sql_literals as literals
-from pqext.dataset.notations.sql_durations import as_written
+from pqext.dataset.notations.sql_literals import as_written
 
 
 class Filter(sqlglot.Dialect):

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
+import pyarrow as pa
+
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.base.text import visible
 from pqext.core.read.reader import ParquetFile
+from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
+from pqext.dataset.expressions.spatial import geometry_text
 from pqext.dataset.expressions.visitors import leaves, operands
-from pqext.dataset.planning import boxes, paths
 from pqext.dataset.planning.projection import Computed
+from pqext.dataset.pruning.binding import find
+from pqext.geo.types import type_of
+from pqext.variant.access.path import as_path
 
 
 def doubtful(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
@@ -23,5 +31,66 @@ def doubtful(condition: Expression | None, result: Iterable[object]) -> tuple[li
 def doubts_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
     """The doubts about them in a file."""
     with suppress(TypeError, ValueError):  # which running the scan tells
-        return paths.doubts(fields, file.schema) + boxes.doubts(conditions, file.arrow_schema)
+        return misspelt_paths(fields, file.schema) + unlikely_boxes(conditions, file.arrow_schema)
     return []
+
+
+def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
+    """A line for each geometry beyond the longitudes of its geographic column, or with ``xmin > xmax`` elsewhere."""
+    found = (_unlikely_box(condition, schema) for condition in conditions)
+    return list(dict.fromkeys(line for line in found if line))
+
+
+def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
+    field = _field(schema, condition.column.path)
+    kind = None if field is None else type_of(field)
+    if kind is None:
+        return ""
+    if isinstance(condition.geometry, bytes):
+        import shapely
+
+        xmin, ymin, xmax, ymax = shapely.from_wkb(condition.geometry).bounds
+    else:
+        xmin, ymin, xmax, ymax = condition.geometry
+    shown = f"{condition.column} is asked about {geometry_text(condition.geometry)}"
+    if xmin > xmax and not kind.geographic:
+        return visible(f"{shown}, which is empty: xmin is beyond xmax, and only boxes of geographic columns wrap")
+    if kind.geographic and xmin <= xmax and (xmin < -180 or xmax > 180) and xmax - xmin < 360:
+        west, east = ((x + 180) % 360 - 180 for x in (xmin, xmax))
+        box = f"({west:.10g}, {ymin:.10g}, {east:.10g}, {ymax:.10g})"
+        return visible(f"{shown}, and longitudes end at -180 and 180: box {box} is that part of the earth")
+    return ""
+
+
+def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
+    """The field at a path of names; None where there is none, or it lies in a list."""
+    inner: pa.Schema | pa.DataType = schema
+    found: pa.Field | None = None
+    for name in path:
+        if isinstance(inner, pa.DataType) and not pa.types.is_struct(inner):
+            return None
+        at = inner.get_field_index(name)
+        if at < 0:
+            return None
+        found = inner.field(at)
+        inner = found.type
+    return found
+
+
+def misspelt_paths(fields: Iterable[VariantField], schema: Schema) -> list[str]:
+    """For each field whose path leaves the shredded ones by a name that is near to one of them, a line that says so."""
+    found = (_misspelt_path(field, find(schema, field.column)) for field in fields)
+    return list(dict.fromkeys(line for line in found if line))
+
+
+def _misspelt_path(field: VariantField, node: SchemaNode) -> str:
+    for step in as_path(field.path):
+        typed = node.child("typed_value")
+        if not isinstance(step, str) or typed is None or typed.is_leaf or typed.logical_name:
+            return ""
+        member = typed.child(step)
+        if member is None:
+            near = did_you_mean(step, [child.name for child in typed.children])
+            return near and visible(f"{field.column} has no shredded {step!r} where {field.path} asks for it{near}")
+        node = member
+    return ""

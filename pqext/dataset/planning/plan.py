@@ -14,7 +14,7 @@ from typing import Any
 from pqext.core.schema.row_ranges import RowRanges, merged
 from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.expressions.visitors import operands
-from pqext.dataset.notations.as_json import from_json, to_json
+from pqext.dataset.notations.json_text import from_json, to_json
 
 LIMIT = "limit"
 REACHED = "the rows before it are as many as the limit wants"

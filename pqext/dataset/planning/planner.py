@@ -14,15 +14,15 @@ from functools import cached_property, partial
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.options.read_write import ReadOptions
+from pqext.core.read.pages.page_selection import pages_of
 from pqext.core.schema.annotations import for_logical
-from pqext.core.schema.facts import FileFacts, RowGroupFacts
+from pqext.core.schema.facts import FileFacts, LeafFacts, RowGroupFacts
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
 from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of
-from pqext.dataset.planning.places import byte_ranges, page_count
-from pqext.dataset.planning.plan import LIMIT, REACHED, RowGroupPlan, Stage, together
+from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, together
 from pqext.dataset.planning.projection import Computed, leaves_of
 from pqext.dataset.planning.selectivity import estimated, rank
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
@@ -398,3 +398,32 @@ def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNod
     parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
     metadata = node.child("metadata")
     return parts or ([node] if metadata is None else [metadata])
+
+
+def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
+    """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
+    return joined(place for chunk in chunks for place in _places(chunk, rows))
+
+
+def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
+    """How many pages of ``chunks`` hold any of ``rows``, and how many there are, of chunks whose pages are known.
+
+    They belong to a row group of ``num_rows``.
+    """
+    known = [chunk.page_places for chunk in chunks]
+    return (
+        sum(len(pages_of(one, rows)) for one in known if one is not None),
+        sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
+    )
+
+
+def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
+    start, length = chunk.byte_range
+    known = None if rows is None else chunk.page_places
+    if rows is None or known is None:
+        yield start, length
+        return
+    pages = pages_of(known, rows)
+    if pages:
+        yield start, known.byte_range(0)[0] - start
+    yield from map(known.byte_range, pages)

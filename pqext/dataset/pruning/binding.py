@@ -20,7 +20,7 @@ from pqext.core.format.metadata import Type
 from pqext.core.schema import shape
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import Schema, SchemaNode
-from pqext.dataset.evaluation.comparing import COMPARABLE, check_related
+from pqext.dataset.evaluation.comparison import COMPARABLE, check_related
 from pqext.dataset.evaluation.operand_values import type_of
 from pqext.dataset.expressions import (
     NEGATED,

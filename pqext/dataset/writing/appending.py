@@ -12,8 +12,8 @@ from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.io.sources.store import Location
 from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import ParquetWriter
-from pqext.dataset.one_table.agreement import check_agreement
-from pqext.dataset.one_table.partitions import Partitions, partitions_of
+from pqext.dataset.table.agreement import check_agreement
+from pqext.dataset.table.partitions import Partitions, partitions_of
 
 _ADVICE = 'write to another folder or pass existing="overwrite"'
 

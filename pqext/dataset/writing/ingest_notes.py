@@ -9,7 +9,7 @@ from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.pending_files import check_note
-from pqext.dataset.files.notes import parsed, whole
+from pqext.dataset.files.manifests import parsed, whole
 
 Digest = tuple[tuple[int, str], ...]
 """Hashes of consecutive byte ranges of a file, each with the end of its range."""

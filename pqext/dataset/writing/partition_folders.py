@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pqext.core.base.suggestions import did_you_mean
 from pqext.dataset.files.folders import is_hidden
-from pqext.dataset.one_table.partitions import NULL
+from pqext.dataset.table.partitions import NULL
 
 _ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(32)))
 """What Hive and Spark escape in the names of folders, and NUL, which no name can hold."""

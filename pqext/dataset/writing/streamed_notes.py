@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.dataset.files.notes import parsed, whole
+from pqext.dataset.files.manifests import parsed, whole
 
 STREAMED = "_pqext_streamed-"
 """How the name of such a note begins, behind which is the query's id. Readers pass over it, and overwrites keep it."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo.kernels.nearest import nearest
-from pqext.geo.predicates.unrolled import TOLERANCE, chains_of
+from pqext.geo.predicates.unrolling import TOLERANCE, chains_of
 
 if TYPE_CHECKING:
     from pyproj import Geod

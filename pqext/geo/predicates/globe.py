@@ -2,7 +2,7 @@
 
 Longitudes are angles: -180 and 180 are one meridian, and a pole is one point for what intersects. A query box is the
 region between two meridians and two parallels, eastward from its xmin. What a row's box leaves open is decided on
-the globe unrolled (:mod:`pqext.geo.predicates.unrolled`), where answers may be off within a metre of a border.
+the globe unrolled (:mod:`pqext.geo.predicates.unrolling`), where answers may be off within a metre of a border.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
-from pqext.geo.predicates.repeated import once_each
-from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, TooLong, shifted, united, unroll
+from pqext.geo.predicates.distinct_geometries import once_each
+from pqext.geo.predicates.unrolling import BEYOND_POLE, WINDOW, TooLong, shifted, united, unroll
 from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import for_geos, from_shapely
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pqext.geo.kernels.wkb import WkbColumn
     from pqext.geo.predicates.boxes import Operation
-    from pqext.geo.predicates.question import SpatialQuestion
+    from pqext.geo.predicates.query import SpatialQuestion
     from pqext.geo.types import GeospatialType
 
 _Shapes = NDArray[np.object_]

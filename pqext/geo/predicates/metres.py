@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pqext.geo import crs as crs_
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, globe
-from pqext.geo.predicates.unrolled import chains_of, explode, unroll
+from pqext.geo.predicates.unrolling import chains_of, explode, unroll
 
 if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType

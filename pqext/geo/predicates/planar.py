@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
-from pqext.geo.predicates.repeated import once_each
+from pqext.geo.predicates.distinct_geometries import once_each
 from pqext.geo.summary import row_values
 from pqext.geo.wkb import columns, for_geos
 
 if TYPE_CHECKING:
     from pqext.geo.kernels.wkb import WkbColumn
     from pqext.geo.predicates.boxes import BoxTest, Operation, Region
-    from pqext.geo.predicates.question import SpatialQuestion
+    from pqext.geo.predicates.query import SpatialQuestion
     from pqext.geo.types import GeospatialType
 
 NO, YES, MAYBE, NULL = 0, 1, 2, 3

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pqext.core.format import predicate as core
 from pqext.core.format.predicate import Operator, Predicate, Value
-from pqext.dataset.evaluation.comparing import related
+from pqext.dataset.evaluation.comparison import related
 from pqext.dataset.evaluation.evaluate import comparable, compare, is_in
 from pqext.dataset.expressions import Comparison, Expression, IsIn, Matches, Not
 from pqext.dataset.expressions.literals import kind_of_arrow

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pqext.core.io.sources.locations import Location
 from pqext.dataset.files.sources import common_root, find_sources, located, source_name
-from pqext.dataset.one_table.partitions import Partitions, partitions_below, partitions_of
+from pqext.dataset.table.partitions import Partitions, partitions_below, partitions_of
 from pqext.skipping.format.identifiers import table_identifier
 from pqext.skipping.store.objects import canonical, is_text, objects_of
 from pqext.skipping.store.store import name_of, named_objects, rows_about

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.dataset.one_table.partitions import Partitions
+from pqext.dataset.table.partitions import Partitions
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.identifiers import object_name
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata

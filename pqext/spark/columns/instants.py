@@ -20,7 +20,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, Not, Or, iso_text, visitors
 from pqext.dataset.expressions.literals import timestamp_literal, timestamp_nanoseconds
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.one_table.unified import Unifier
+from pqext.dataset.table.unified_schema import Unifier
 from pqext.spark.columns.schema_note import KEY as NOTE
 from pqext.spark.columns.schema_note import merged
 

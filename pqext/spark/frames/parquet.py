@@ -20,8 +20,8 @@ from pqext.core.base.suggestions import answering_with
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of, visitors
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
-from pqext.dataset.one_table.partitions import Partitioning, PartitionTypes
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.table.partitions import Partitioning, PartitionTypes
 from pqext.spark.base.files import is_remote
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import session_setting, with_settings

@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 from pqext.core.base.errors import VariantLimitError
 from pqext.spark.functions.udf import VARIANTS, ArrowFunction, ColumnOrName, arrow_udf, named, of_arrays, taken, text_of
 from pqext.spark.functions.variant_arrays import normal_variant
+from pqext.variant.binary_value import BinaryVariant, walk
 from pqext.variant.encoding import PrimitiveType, Scaled
-from pqext.variant.stored import BinaryVariant, walk
 
 Schema = str | tuple[Any, ...]
 """A type's name, ``("DECIMAL", digits, scale)``, ``("ARRAY", element)`` or ``("OBJECT", {name: Schema})``."""

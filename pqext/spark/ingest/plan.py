@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.dataset.made_columns import Made, path_within
+from pqext.dataset.computed_columns import Made, path_within
 from pqext.dataset.writing.part_files import Division
 from pqext.geo.types import geometry_field
 from pqext.spark.json.csv_documents import CsvForm, CsvPiece, csv_pieces

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
-from pqext.dataset.made_columns import make, maker
+from pqext.dataset.computed_columns import make, maker
 from pqext.dataset.writing.part_files import PartFiles, Staging
 from pqext.dataset.writing.staging import Staged
 from pqext.spark.ingest.bad_lines import documents, told_of

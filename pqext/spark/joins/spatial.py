@@ -166,7 +166,7 @@ def _narrowed(
 
 
 def _condition(predicate: Any, distance: Any) -> Condition:
-    from pqext.geo.predicates.question import as_distance
+    from pqext.geo.predicates.query import as_distance
 
     if predicate not in (*TURNED, "dwithin"):
         hint = did_you_mean(str(predicate), [*TURNED, "dwithin"])

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
-from pqext.dataset.notations.as_json import value_of_tree
 from pqext.dataset.notations.dnf import from_text
-from pqext.dataset.one_table.partitions import Partitioning
+from pqext.dataset.notations.json_text import value_of_tree
 from pqext.dataset.planning.projection import Computed
+from pqext.dataset.table.partitions import Partitioning
 from pqext.spark.base.files import local_path, option_paths
 from pqext.spark.options.save import storage_options
 from pqext.spark.options.skipping_store import StoreGiven

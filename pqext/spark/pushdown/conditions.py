@@ -33,7 +33,7 @@ from pqext.dataset.expressions import (
     visitors,
 )
 from pqext.dataset.expressions.visitors import Visitor, fold
-from pqext.dataset.notations.as_json import from_json, to_json
+from pqext.dataset.notations.json_text import from_json, to_json
 from pqext.geo import types as geo
 from pqext.spark.base.timezones import session_timezone
 from pqext.spark.base.types import (

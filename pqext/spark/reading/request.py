@@ -24,10 +24,10 @@ from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
-from pqext.dataset.notations.as_json import to_json, tree_of
 from pqext.dataset.notations.dnf import as_expression
-from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
+from pqext.dataset.notations.json_text import to_json, tree_of
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
 from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pqext.core.io.sources.locations import Location, locate
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.one_table.partitions import Partitions
+from pqext.dataset.table.partitions import Partitions
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.store.folders import all_parts, remove
 from pqext.skipping.store.table import Table

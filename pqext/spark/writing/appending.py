@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError, SchemaMismatchError
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.one_table.agreement import check_agreement
-from pqext.dataset.one_table.unified import Unifier
-from pqext.dataset.one_table.widening import widened
+from pqext.dataset.table.agreement import check_agreement
+from pqext.dataset.table.unified_schema import Unifier, widened
 from pqext.dataset.writing.appending import Compare, nullable, partitions_beside
 from pqext.spark.columns.instants import read_schema, unify_schemas
 from pqext.spark.reading.request import Query

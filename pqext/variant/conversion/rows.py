@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.base.errors import LimitError
-from pqext.variant.shredding.columns import binary_of
+from pqext.variant.shredding.shredder import binary_of
 from pqext.variant.types import variant_array, variant_type
 
 Written = tuple[Any, ...]

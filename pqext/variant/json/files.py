@@ -34,7 +34,7 @@ from pqext.variant.json.parser import (
     Parsing,
     parsing,
 )
-from pqext.variant.shredding.columns import binary_of
+from pqext.variant.shredding.shredder import binary_of
 from pqext.variant.types import variant_field
 
 Path: TypeAlias = "str | os.PathLike[str]"

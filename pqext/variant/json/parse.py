@@ -6,11 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.workers import Workers, thread_count
+from pqext.core.base.workers import MIN_JOB_BYTES, Workers, even_ranges, thread_count
 from pqext.variant.coercion import as_texts
 from pqext.variant.json.faults import LineFault as LineFault
 from pqext.variant.json.faults import line_error, line_fault
-from pqext.variant.json.jobs import MIN_JOB_BYTES, even_ranges
 from pqext.variant.json.lines import SAMPLE_BYTES, first_lines, split_lines
 from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
@@ -23,7 +22,7 @@ from pqext.variant.json.parser import (
     parsing,
 )
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.shredding.sampling import sampled_rows
+from pqext.variant.shredding.infer_options import sampled_rows
 from pqext.variant.types import VariantLike, storage_array
 from pqext.variant.views import take
 

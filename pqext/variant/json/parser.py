@@ -20,10 +20,9 @@ from pqext.variant.kernels.json_parse import (
     shred_lines,
 )
 from pqext.variant.shredding import faults as shredding_faults
-from pqext.variant.shredding.columns import binary_of, storage_of
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, storage_struct
-from pqext.variant.shredding.shredder import COERCE, Coerce
+from pqext.variant.shredding.shredder import COERCE, Coerce, binary_of, storage_of
 from pqext.variant.types import VariantLike, variant_array, variant_type
 
 if TYPE_CHECKING:

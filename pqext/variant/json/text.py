@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from pqext.core.base.errors import LimitError, VariantLimitError
 from pqext.core.base.limits import Limits
-from pqext.core.base.workers import Workers, thread_count
+from pqext.core.base.workers import Workers, even_ranges, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
-from pqext.variant.json.jobs import even_ranges
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_write import indent_json, write_json, write_shredded_json
 from pqext.variant.kernels.zone import Zone

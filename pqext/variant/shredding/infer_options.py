@@ -1,15 +1,20 @@
-"""How a shredding schema is inferred: the arguments of ``infer_schema``, checked."""
+"""Options of shredding inference, checked: the arguments of ``infer_schema``, and the rows of a sample."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+import pyarrow as pa
+
 from pqext.variant.shredding.schema import MAX_DEPTH
 
 Mixed = Literal["majority", "uniform", "widen"]
 Integers = Literal["bigint", "narrowest"]
 Decimals = Literal["wide", "narrowest"] | int
+_GOLDEN = 0.6180339887498949
+"""The fractions of its multiples are spread evenly and never repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +58,16 @@ def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
 def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
     if value not in words:
         raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {value!r}")
+
+
+def sampled_rows(rows: int, count: int) -> pa.Int64Array:
+    """``count`` of ``rows`` row numbers, ascending: one from each of as many ranges, not at the same offset in each.
+
+    Rows at equal distances would be a bad sample of values that repeat with a period: every tenth row of
+    ``i * 0.1`` is an integer.
+    """
+    numbers = np.arange(count + 1, dtype=np.int64)
+    edges = numbers * rows // max(count, 1)
+    widths = np.diff(edges)
+    offsets = (numbers[:-1] * _GOLDEN % 1.0 * widths).astype(np.int64)
+    return pa.array(edges[:-1] + np.minimum(offsets, np.maximum(widths - 1, 0)), pa.int64())

@@ -1,4 +1,4 @@
-"""Small files of JSON in a folder that say which of its files count. Whoever writes into the folder writes them."""
+"""Small JSON files in a folder that state which of its files count. Writers of the folder write them."""
 
 from __future__ import annotations
 

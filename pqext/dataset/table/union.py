@@ -36,11 +36,10 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.literals import kind_of_arrow
 from pqext.dataset.expressions.visitors import columns, normal, paths
-from pqext.dataset.one_table.conforming import conform, nulls
-from pqext.dataset.one_table.file_request import Asked, Form, Wanted, type_at
-from pqext.dataset.one_table.geometry_types import check_geometry_types
 from pqext.dataset.planning.projection import Computed, computed_of
 from pqext.dataset.pruning.binding import lookup
+from pqext.dataset.table.conformance import check_geometry_types, conform, nulls
+from pqext.dataset.table.file_request import Asked, Form, Wanted, type_at
 
 _KEPT = 256
 """Schemas and filters of which it is kept what files are asked for."""

@@ -1,4 +1,4 @@
-"""Columns made of others: VARIANT from JSON text, geometries from coordinates or text, also within variants."""
+"""Columns computed from others: VARIANT from JSON text, geometries from coordinates or text, also within variants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a file that was reshredded or repaired."""
+"""The report of a file that was reshredded or repaired."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pqext.cli.declared import STORES, Option
+from pqext.cli.declarations import STORES, Option
 
 if TYPE_CHECKING:
     from pqext.core.io.sources.store import Location

@@ -1,4 +1,4 @@
-"""Rows with their numbers in their file."""
+"""Row numbers within a file as a column of its rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pqext.core.schema.row_ranges import RowQueue, row_numbers
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import bases, operand_column
 from pqext.dataset.expressions.visitors import columns
-from pqext.dataset.one_table.file_request import Asked
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.planning.projection import computed_of
+from pqext.dataset.table.file_request import Asked
 
 
 def matching_numbered(

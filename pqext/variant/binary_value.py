@@ -1,4 +1,4 @@
-"""The two byte strings of a variant value, and a walk over what they hold."""
+"""The two byte strings of a variant value, and a walk over its content."""
 
 from __future__ import annotations
 

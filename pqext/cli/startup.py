@@ -1,4 +1,4 @@
-"""What a process that is there for one command, and for nothing else, need not import."""
+"""Imports that a process started for a single command can avoid."""
 
 from __future__ import annotations
 

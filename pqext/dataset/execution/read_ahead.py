@@ -1,9 +1,4 @@
-"""Row groups run side by side, ahead of whoever takes their rows, which come in the order of the row groups.
-
-Each is worked on in steps, on a thread: a step ends when it has found so many bytes of rows, and the next begins when
-these are taken. So no more is held than a step of each row group that is worked on. Jobs of a step, such as decoding
-its columns, go to the same threads (:mod:`pqext.core.base.workers`).
-"""
+"""Row groups decoded in parallel, ahead of the consumer, which receives their rows in the order of the row groups."""
 
 from __future__ import annotations
 

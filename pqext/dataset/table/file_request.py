@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pqext.core.base.text import visible
 from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.evaluation.comparing import check_related
+from pqext.dataset.evaluation.comparison import check_related
 from pqext.dataset.evaluation.operand_values import check_matched
 from pqext.dataset.expressions import (
     Column,
@@ -31,9 +31,9 @@ from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import Kind, kind_of_arrow
 from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.visitors import operands, paths
-from pqext.dataset.one_table.partitions import Partitions
 from pqext.dataset.planning.projection import Computed, twice
 from pqext.dataset.pruning.binding import bind, find, lookup
+from pqext.dataset.table.partitions import Partitions
 
 
 @dataclass(frozen=True)

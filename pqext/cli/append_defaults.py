@@ -1,4 +1,4 @@
-"""What ``pqext convert --append`` takes from the file that is there, where the options do not say it."""
+"""Options of ``pqext convert --append`` that default to those of the existing file."""
 
 from __future__ import annotations
 

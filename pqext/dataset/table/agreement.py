@@ -14,7 +14,7 @@ from pqext.core.schema.nodes import Schema
 from pqext.core.schema.types.marks import marks
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.one_table.file_request import Asked, Form, Wanted
+from pqext.dataset.table.file_request import Asked, Form, Wanted
 
 _COUNTED = Asked((), (), None, pa.schema([]))
 _UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'

@@ -1,4 +1,4 @@
-"""What geometries are asked: an operation, a box or a geometry, and a distance where the operation takes one."""
+"""A spatial query: an operation, a box or a geometry, and a distance if the operation takes one."""
 
 from __future__ import annotations
 

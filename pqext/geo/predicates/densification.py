@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.coordinate_range import clamp_shapes
-from pqext.geo.predicates.unrolled import TOLERANCE, shifted, unroll
+from pqext.geo.predicates.unrolling import TOLERANCE, shifted, unroll
 from pqext.geo.summary import resolve_type
 from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_parts
 

@@ -1,4 +1,4 @@
-"""Commands from functions: what their parameters say of arguments and options becomes commands of click.
+"""Commands of click made from functions, whose parameters declare arguments and options.
 
 A parameter is declared as ``Annotated[type, Option("--name", help="...")]`` or with :class:`Argument`. Types are text,
 numbers, sizes, paths, enumerations of text, flags, lists of these (an option that may be repeated), and any of them or

@@ -1,4 +1,4 @@
-"""What other engines push down to a scan: columns and conditions, which they evaluate again themselves."""
+"""Columns and conditions that other engines push down to a scan; the engines evaluate the conditions again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last row groups of a file divided by rows, so that no thread waits while others work on them."""
+"""The last row groups of a file split by rows, so that no thread waits while others decode them."""
 
 from __future__ import annotations
 

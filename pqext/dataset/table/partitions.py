@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -21,12 +21,32 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import visible
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.types.arrow_compute import cast_exactly
-from pqext.dataset.evaluation.evaluate import evaluate
-from pqext.dataset.expressions import And, Column, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
+from pqext.dataset.evaluation.evaluate import evaluate, value_of
+from pqext.dataset.expressions import (
+    And,
+    Arithmetic,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    IsNotNull,
+    IsNull,
+    Not,
+    OneOperand,
+    Operand,
+    Or,
+    Relation,
+    VariantField,
+    all_of,
+    any_of,
+    bases,
+    literal_text,
+    operand_column,
+    relation,
+)
 from pqext.dataset.expressions.visitors import normal, operands, paths
 from pqext.dataset.files.sources import common_root, folder_of, source_name
-from pqext.dataset.one_table.conforming import nulls
-from pqext.dataset.one_table.substitution import substituted
+from pqext.dataset.table.conformance import nulls
 
 Partitioning = Literal["hive"] | None
 
@@ -353,3 +373,38 @@ def _narrowed(
     value = values.column(name)[row].as_py()
     shown = "null" if value is None else literal_text(value)
     return Narrowed(None, f"{expression} is true of no row: by its folders {visible(name)} is {shown}")
+
+
+def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
+    """A leaf of a normalised expression with the values of ``row`` for its columns; its truth where they decide it."""
+    if isinstance(leaf, Not):
+        inner = substituted(leaf.operand, row)
+        return Not(inner) if isinstance(inner, Expression) else None if inner is None else not inner
+    if isinstance(leaf, Relation):
+        left, right = _replaced(leaf.left, row), _replaced(leaf.right, row)
+        return None if left is None or right is None else relation(left, leaf.operator, right)
+    made = _replaced(leaf.operand, row) if isinstance(leaf, OneOperand) else None
+    if not isinstance(leaf, OneOperand) or made is None:
+        return True if isinstance(leaf, IsNull) else False if isinstance(leaf, IsNotNull) else None
+    return leaf if made is leaf.operand else replace(leaf, operand=made)
+
+
+def reads(operand: Operand, names: Collection[str]) -> bool:
+    """Is an operand computed of columns ``names`` alone?"""
+    found = bases(operand)
+    return bool(found) and all(operand_column(base).path[0] in names for base in found)
+
+
+def _replaced(operand: Any, row: pa.RecordBatch) -> Any:
+    """An operand with constants for what is computed of ``row`` alone; None where that is null."""
+    if reads(operand, row.schema.names):
+        (found,) = value_of(operand, row)
+        return Constant(found) if found.is_valid else None
+    match operand:
+        case Arithmetic():
+            sides = tuple(_replaced(one, row) for one in operand.operands)
+            return None if any(one is None for one in sides) else Arithmetic(operand.operator, sides)
+        case Cast():
+            inner = _replaced(operand.operand, row)
+            return None if inner is None else Cast(inner, operand.type, operand.timezone)
+    return operand

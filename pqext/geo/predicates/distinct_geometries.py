@@ -1,4 +1,4 @@
-"""Rows that repeat a few geometries: each of these is asked once.
+"""Rows that repeat a few geometries: a predicate is evaluated once for each of these.
 
 A few bytes of a file can stand for one large geometry in millions of rows, and an exact predicate can take
 milliseconds for a row.
