@@ -19,7 +19,6 @@ _OF_OTHERS = {
     "scan_parquet": "it is pqext.scan",
     "to_parquet": "it is pqext.write_table",
     "variant_get": "it is pqext.variant.get",
-    "write_dataset": "pqext.write_table writes one file; PySpark writes folders",
     "write_parquet": "it is pqext.write_table",
 }
 

@@ -15,7 +15,7 @@ from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.table.agreement import check_agreement
 from pqext.dataset.table.partitions import Partitions, partitions_of
 
-_ADVICE = 'write to another folder or pass existing="overwrite"'
+_ADVICE = 'write to another folder or pass mode="overwrite"'
 
 
 Compare = Callable[[str, Any, Mapping[str, Any]], None]

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pqext.core.base.suggestions import did_you_mean
+from pqext.core.schema.types.arrow_compute import taken
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.table.partitions import NULL
 
@@ -61,11 +63,16 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
     rest = batch.select([name for name in batch.schema.names if name not in columns])
-    sorted_rows = rest if len(starts) == 1 else rest.take(pa.array(order))
+    sorted_rows = rest if len(starts) == 1 else _taken(rest, order)
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         row = int(order[start])
         path = "".join(f"{escaped(name)}={_text(batch.column(name)[row].as_py())}/" for name in columns)
         yield path, sorted_rows.slice(start, stop - start)
+
+
+def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    """The rows of a batch, in columns that Arrow itself does not take rows of too."""
+    return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], schema=batch.schema)
 
 
 def _text(value: object) -> str:

@@ -8,9 +8,9 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from pqext.core.base.suggestions import did_you_mean
+from pqext.dataset.writing.dataset import WriteMode, check_choice
 from pqext.dataset.writing.saved import Saved
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
@@ -23,13 +23,12 @@ from pqext.spark.writing import summary
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SaveMode = Literal["error", "ignore", "append", "overwrite"]
 
 
 def write(
     df: DataFrame,
     path: str,
-    mode: SaveMode = "error",
+    mode: WriteMode = "error",
     *,
     partition_by: str | Sequence[str] = (),
     partition_overwrite: PartitionOverwrite | None = None,
@@ -69,9 +68,7 @@ def write(
     1,000 rows, 23,018 bytes in 2 files in /data/events
       event: STRUCT<mag: DOUBLE>
     """
-    if mode not in get_args(SaveMode):
-        words = get_args(SaveMode)
-        raise ValueError(f"mode is one of {', '.join(map(repr, words))}, not {mode!r}{did_you_mean(str(mode), words)}")
+    check_choice("mode", mode, get_args(WriteMode))
     if storage_options is None and is_remote(path):
         storage_options = from_hadoop(df.sparkSession, path)
     target = target_of(path, storage_options)

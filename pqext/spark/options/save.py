@@ -6,20 +6,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from pyspark.sql.types import StructType
 
 from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import WriteOptions
+from pqext.dataset.writing.dataset import PartitionOverwrite as PartitionOverwrite
 from pqext.dataset.writing.part_files import UNDIVIDED
 from pqext.dataset.writing.part_files import Division as Division
 from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.shredding_choice import carried
 
-PartitionOverwrite = Literal["static", "dynamic"]
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
     "case_sensitive", "max_records_per_file", "merge_schema", "partition_by", "partition_overwrite", "storage_options",

@@ -1,0 +1,171 @@
+"""A folder of Parquet files, written from one table or a stream of batches."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any, Literal, Unpack, get_args
+
+import pyarrow as pa
+
+from pqext.core.base.local_paths import scheme_of
+from pqext.core.base.suggestions import did_you_mean
+from pqext.core.io.sources.locations import locate
+from pqext.core.options.keywords import WriteKeywords
+from pqext.core.options.read_write import WriteOptions, from_keywords
+from pqext.core.write.table_inputs import as_table
+from pqext.dataset.writing.appending import check_append, empty_file, without
+from pqext.dataset.writing.part_files import Division, PartFiles, check_division
+from pqext.dataset.writing.saved import Saved
+from pqext.dataset.writing.targets import target_at
+
+WriteMode = Literal["error", "ignore", "append", "overwrite"]
+PartitionOverwrite = Literal["static", "dynamic"]
+_BATCH_ROWS = 1 << 16
+_ARGUMENTS = (
+    "partition_by", "mode", "partition_overwrite", "max_records_per_file", "target_file_bytes", "storage_options",
+    "options",
+)  # fmt: skip
+
+
+def write_dataset(
+    data: Any,
+    folder: str | os.PathLike[str],
+    partition_by: str | Sequence[str] = (),
+    *,
+    mode: WriteMode = "error",
+    partition_overwrite: PartitionOverwrite = "static",
+    max_records_per_file: int | None = None,
+    target_file_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> Saved:
+    """Write a table into a folder of Parquet files, one or more for each partition.
+
+    All files become visible together when they are complete, as those of :func:`pqext.spark.write` do. If anything
+    fails, the folder is as it was. Memory is bounded by the row groups of the files that are open.
+
+    Args:
+        data: What :func:`pqext.write_table` takes: a table, a stream of batches, a data frame, a :class:`pqext.Scan`.
+        folder: A local folder, which is made if needed, or a URL of ``s3://`` (which needs boto3), ``gs://`` or
+            ``abfss://`` (obstore).
+        partition_by: Columns whose values name folders, ``year=2026/kind=click``: text, whole numbers, booleans and
+            dates. The files do not hold these columns; :func:`pqext.scan` reads them from the folders.
+        mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` then does nothing,
+            ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see.
+        partition_overwrite: What ``mode="overwrite"`` replaces: ``"static"`` all partitions, ``"dynamic"`` those that
+            ``data`` has rows of.
+        max_records_per_file: The number of rows at which another file begins.
+        target_file_bytes: The size in bytes at about which another file begins.
+        storage_options: Credentials and other settings of the store that a URL names.
+        options: How files are written (:class:`pqext.WriteOptions`), for what ``keywords`` leave out.
+        **keywords: The fields of :class:`pqext.WriteOptions`, such as ``shredding=`` and ``geometry=``.
+
+    Returns:
+        The folder and its new files, with rows, bytes and the shredding of VARIANT columns.
+
+    Raises:
+        FileExistsError: If ``mode="error"`` and the folder has files.
+        SchemaMismatchError: If files are appended to files with other columns or types.
+        UnsupportedError: For the folder of a Delta, Iceberg or Hudi table, and for a store that cannot publish files
+            together.
+        ValueError: For columns and options that do not suit the data.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> table = pyarrow.table({"year": [2025, 2026, 2026], "id": [1, 2, 3]})
+        >>> saved = pqext.write_dataset(table, "events", partition_by="year")
+        >>> saved.rows, sorted(file.name.partition("/")[0] for file in saved.files)
+        (3, ['year=2025', 'year=2026'])
+        >>> pqext.read_table("events", filter="year = 2026").to_pydict()
+        {'id': [2, 3], 'year': [2026, 2026]}
+    """
+    check_choice("mode", mode, get_args(WriteMode))
+    check_choice("partition_overwrite", partition_overwrite, get_args(PartitionOverwrite))
+    chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
+    by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    division = Division(by, max_records_per_file, target_file_bytes)
+    is_dynamic = mode == "overwrite" and partition_overwrite == "dynamic"
+    if is_dynamic and not by:
+        raise ValueError('partition_overwrite="dynamic" replaces partitions: name their columns in partition_by')
+    target = target_at(_path(folder, storage_options), storage_options)
+    target.check_no_table()
+    if mode in ("error", "ignore") and target.has_files:
+        if mode == "ignore":
+            return Saved(target.path, ())
+        raise FileExistsError(
+            errno.EEXIST, 'the folder holds files: pass mode="append", "overwrite" or "ignore"', target.path
+        )
+    table = as_table(data)
+    schema = _plain_partitions(table.schema, by)
+    check_division(division, schema)
+    writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
+    empty = empty_file(without(schema, by), writer)
+    target.check(mode == "overwrite" and not is_dynamic, partial(check_append, appended=empty, partition_by=by))
+    job = uuid.uuid4().hex
+    staged = target.begin(job, os.getpid())
+    try:
+        with PartFiles(staged, f"part-00000-{job}-0", schema, writer, division) as parts:
+            for batch in _batches(table, schema):
+                if batch.num_rows:
+                    parts.write(batch)
+            files = parts.close()
+        if not files and not by:
+            target.put(f"part-00000-{job}-empty.parquet", empty)
+        folders = {one.file.name.rpartition("/")[0] for one in files} if is_dynamic else None
+        target.commit(files, mode == "overwrite", folders)
+    except BaseException:
+        target.abort()
+        raise
+    return Saved(target.path, tuple(one.file for one in files))
+
+
+def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
+    """Raise ``ValueError`` unless ``choice`` is one of the words."""
+    if choice not in words:
+        meant = did_you_mean(str(choice), words)
+        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {choice!r}{meant}")
+
+
+def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
+    """An absolute local path, or the URL of a store."""
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"folder is a path or a URL, not {type(folder).__name__}")
+    path = os.fsdecode(folder)
+    if not path:
+        raise ValueError("folder is empty: pass a path or a URL")
+    if scheme_of(path) not in (None, "file", "local"):
+        return path
+    if storage_options:
+        raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
+    return os.path.abspath(os.fsdecode(locate(path)))
+
+
+def _plain_partitions(schema: pa.Schema, by: Sequence[str]) -> pa.Schema:
+    """``schema`` with the values of columns that name folders in types that name them, in place of dictionaries."""
+    for name in by:
+        index = schema.get_field_index(name)
+        if index >= 0:
+            schema = schema.set(index, schema.field(index).with_type(_plain(schema.field(index).type)))
+    return schema
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(type):
+        return _plain(type.value_type)
+    return pa.string() if pa.types.is_string_view(type) else type
+
+
+def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of ``table`` in batches with the types of ``schema``."""
+    for batch in table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table:
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)

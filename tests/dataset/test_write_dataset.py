@@ -1,0 +1,218 @@
+"""Folders of files written in one call: what other readers find in them, whole or not at all."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from remote.conftest import S3, s3, server
+
+import pqext
+from pqext import geo, variant
+from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
+
+__all__ = ["s3", "server"]
+
+TABLE = pa.table(
+    {
+        "id": range(100),
+        "kind": [["click", "view=1/2", "ä"][number % 3] for number in range(100)],
+        "day": [dt.date(2026, 5, 1 + number % 2) for number in range(100)],
+        "text": [f"text {number}" for number in range(100)],
+    }
+)
+
+
+VIEWS = TABLE.cast(
+    pa.schema([field.with_type(pa.string_view()) if field.type == pa.string() else field for field in TABLE.schema])
+)
+
+
+def shown(folder: Path) -> list[str]:
+    """The files of a folder that readers see."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet"))
+
+
+def by_id(table: pa.Table) -> list[dict[str, Any]]:
+    return table.select(TABLE.schema.names).cast(TABLE.schema).sort_by("id").to_pylist()
+
+
+def test_partitions_are_those_that_duckdb_and_pyarrow_read(tmp_path: Path) -> None:
+    saved = pqext.write_dataset(TABLE, tmp_path / "out", ["kind", "day"], compression="zstd")
+    assert (saved.rows, len(saved.files), saved.path) == (100, 6, str(tmp_path / "out"))
+    assert by_id(pqext.read_table(tmp_path / "out")) == TABLE.to_pylist()
+    files = f"read_parquet('{tmp_path}/out/**/*.parquet', hive_partitioning=true)"
+    query = f"SELECT id, kind, day, text FROM {files} ORDER BY id"
+    assert duckdb.sql(query).fetchall() == [tuple(row.values()) for row in TABLE.to_pylist()]
+    types = pa.schema([("kind", pa.string()), ("day", pa.date32())])
+    peer = ds.dataset(tmp_path / "out", partitioning=ds.partitioning(types, flavor="hive"))
+    assert by_id(peer.to_table()) == TABLE.to_pylist()
+    assert pq.read_metadata(tmp_path / "out" / saved.files[0].name).row_group(0).column(0).compression == "ZSTD"
+
+
+def test_files_are_divided_by_rows_and_bytes(tmp_path: Path) -> None:
+    saved = pqext.write_dataset(TABLE, tmp_path / "rows", max_records_per_file=30)
+    assert [file.rows for file in saved.files] == [30, 30, 30, 10]
+    rows = [pq.read_metadata(path).num_rows for path in (tmp_path / "rows").glob("*.parquet")]
+    assert sorted(rows) == [10, 30, 30, 30]
+    many = pa.table({"id": range(400_000)})
+    saved = pqext.write_dataset(many, tmp_path / "bytes", target_file_bytes=500_000, row_group_rows=50_000)
+    assert len(saved.files) > 2
+    assert all(file.bytes < 1_000_000 for file in saved.files)
+    assert pqext.read_table(tmp_path / "bytes").num_rows == 400_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE, TABLE.to_reader(7), TABLE.to_pandas(), pl.from_arrow(TABLE), TABLE.to_pydict(),
+        TABLE.set_column(1, "kind", TABLE["kind"].dictionary_encode()),
+        VIEWS,
+    ],
+    ids=["table", "reader", "pandas", "polars", "mapping", "dictionary", "view"],
+)  # fmt: skip
+def test_data_is_what_write_table_takes(tmp_path: Path, data: Any) -> None:
+    pqext.write_dataset(data, tmp_path / "out", "kind")
+    found = by_id(pqext.read_table(tmp_path / "out"))
+    assert found == TABLE.to_pylist()
+
+
+def test_scans_are_copied_with_variants_and_geometries(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "id": [1, 2, 3],
+            "event": variant.parse_json(['{"n": 1}', '{"n": 2}', '{"n": "x"}']),
+            "at": geo.from_points([2.5, 2.4, 0.0], [48.5, 48.6, 0.0]),
+        }
+    )
+    source = tmp_path / "source.parquet"
+    pqext.write_table(table, source, geometry={"at": "OGC:CRS84"})
+    scan = pqext.scan(source).filter("id < 3")
+    saved = pqext.write_dataset(
+        scan, tmp_path / "out", "id", shredding={"event": "n BIGINT"}, geometry={"at": {"crs": "EPSG:4326"}}
+    )
+    assert saved.shredded == {"event": ("STRUCT<n: BIGINT>",)}
+    found = pqext.scan(tmp_path / "out")
+    assert found.to_table(variants="json", geometry="wkt").to_pylist() == [
+        {"event": '{"n":1}', "at": "POINT (2.5 48.5)", "id": 1}, {"event": '{"n":2}', "at": "POINT (2.4 48.6)", "id": 2}
+    ]  # fmt: skip
+    assert "typed_value" in str(pq.read_schema(tmp_path / "out" / saved.files[0].name).field("event").type)
+
+
+def test_modes_are_those_of_spark(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    first = pqext.write_dataset(TABLE.slice(0, 10), folder, "kind")
+    with pytest.raises(FileExistsError, match='the folder holds files: pass mode="append"'):
+        pqext.write_dataset(TABLE, folder, "kind")
+    assert pqext.write_dataset(TABLE, folder, "kind", mode="ignore").files == ()
+    pqext.write_dataset(TABLE.slice(10), folder, "kind", mode="append")
+    assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
+    (folder / "notes.md").write_text("mine")  # which pqext.scan does not read as Parquet
+    (folder / "notes.md").rename(folder / "_notes.md")
+    pqext.write_dataset(TABLE.filter(pa.compute.equal(TABLE["kind"], "ä")), folder, "kind", mode="overwrite",
+                        partition_overwrite="dynamic", compression="gzip")
+    assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
+    assert sum(name.startswith("kind=click") for name in shown(folder)) == 2
+    assert sum("kind=ä" in name for name in shown(folder)) == 1
+    pqext.write_dataset(TABLE.slice(0, 5), folder, "kind", mode="overwrite")
+    assert by_id(pqext.read_table(folder)) == TABLE.slice(0, 5).to_pylist()
+    assert (folder / "_notes.md").read_text() == "mine"
+    assert not any(file.name in shown(folder) for file in first.files)
+
+
+def test_null_and_empty_text_name_the_folder_of_null(tmp_path: Path) -> None:
+    pqext.write_dataset({"id": [1, 2, 3], "kind": [None, "", "a"]}, tmp_path / "out", "kind")
+    rows = pqext.scan(tmp_path / "out").order_by("id").to_table()["kind"].to_pylist()
+    assert rows == [None, None, "a"]
+
+
+def test_data_without_rows_leave_a_file_with_the_schema(tmp_path: Path) -> None:
+    pqext.write_dataset(TABLE.slice(0, 0), tmp_path / "out")
+    assert ds.dataset(tmp_path / "out").schema.names == TABLE.schema.names
+    assert pqext.read_table(tmp_path / "out").num_rows == 0
+
+
+def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    pqext.write_dataset(TABLE, folder, "kind")
+    before = sorted(folder.rglob("*"))
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield TABLE.to_batches()[0]
+        raise RuntimeError("the source broke")
+
+    for mode in ("append", "overwrite"):
+        with pytest.raises(RuntimeError, match="the source broke"):
+            pqext.write_dataset(pa.RecordBatchReader.from_batches(TABLE.schema, failing()), folder, "kind", mode=mode)
+        assert sorted(folder.rglob("*")) == before
+    with pytest.raises(RuntimeError, match="the source broke"):
+        pqext.write_dataset(pa.RecordBatchReader.from_batches(TABLE.schema, failing()), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_appended_files_must_agree(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    pqext.write_dataset(TABLE, folder, "kind")
+    for data, by, message in (
+        (TABLE.drop_columns("text"), "kind", "lacks text.*nothing was written"),
+        (TABLE.set_column(0, "id", TABLE["id"].cast(pa.string())), "kind", "'id' is int64.*and string in the data"),
+        (TABLE, "day", "has folders by kind, and partition_by names day"),
+        (TABLE, (), "has folders by kind, and files with kind in them"),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            pqext.write_dataset(data, folder, by, mode="append")
+        assert by == "day" or by == () or isinstance(caught.value, SchemaMismatchError)
+    assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
+
+
+def test_tables_of_other_formats_are_refused(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "delta", TABLE)
+    for folder in (tmp_path / "delta", tmp_path / "delta" / "day=1"):
+        for mode in ("error", "append", "overwrite"):
+            with pytest.raises(UnsupportedError, match=r"a Delta table.*save to another folder"):
+                pqext.write_dataset(TABLE, folder, mode=mode)
+    assert len(deltalake.DeltaTable(tmp_path / "delta").file_uris()) == len(shown(tmp_path / "delta"))
+
+
+def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    for arguments, error, message in (
+        ({"mode": "replace"}, ValueError, "mode is one of 'error', 'ignore', 'append', 'overwrite', not 'replace'"),
+        ({"partition_by": "kid"}, ValueError, "there is no column 'kid'"),
+        ({"partition_by": TABLE.schema.names}, ValueError, "names all columns"),
+        ({"partition_overwrite": "dynamic", "mode": "overwrite"}, ValueError, "name their columns in partition_by"),
+        ({"max_records_per_file": 0}, ValueError, "must be positive"),
+        ({"compresion": "zstd"}, TypeError, "did you mean 'compression'"),
+        ({"shredding": {"text": "BIGINT"}}, TypeError, "names column 'text', which is no variant"),
+        ({"storage_options": {"key": "x"}}, ValueError, "storage_options are for URLs"),
+    ):
+        with pytest.raises(error, match=message):
+            pqext.write_dataset(TABLE, folder, **arguments)
+    with pytest.raises(TypeError, match="column 'x' of type double cannot name folders: cast it"):
+        pqext.write_dataset({"x": [1.5], "id": [1]}, folder, "x")
+    with pytest.raises(TypeError, match="folder is a path or a URL, not BytesIO"):
+        pqext.write_dataset(TABLE, __import__("io").BytesIO())
+    with pytest.raises(UnsupportedError, match="memory://"):
+        pqext.write_dataset(TABLE, "memory://folder/out")
+    assert not folder.exists()
+
+
+def test_stores_get_the_same_files(s3: S3) -> None:
+    url = "s3://bucket/data/written"
+    saved = pqext.write_dataset(TABLE, url, "kind", storage_options=s3.options)
+    assert (saved.rows, saved.path) == (100, url)
+    read = pqext.read_table(url, storage_options=s3.options)
+    assert by_id(read) == TABLE.to_pylist()
+    with pytest.raises(FileExistsError):
+        pqext.write_dataset(TABLE, url, "kind", storage_options=s3.options)
+    pqext.write_dataset(TABLE.slice(0, 3), url, "kind", mode="overwrite", storage_options=s3.options)
+    assert by_id(pqext.read_table(url, storage_options=s3.options)) == TABLE.slice(0, 3).to_pylist()
