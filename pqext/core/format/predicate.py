@@ -150,28 +150,30 @@ def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
     return _may(left, operator, right.minimum, right.maximum, right.has_nan is not False)
 
 
-def _may(left: Bounds, operator: Operator, low: Value | None, high: Value | None, is_nan: bool) -> bool:
+def _may(left: Bounds, operator: Operator, low: Any, high: Any, is_nan: bool) -> bool:
     """Can a value within ``left`` be so related to one from ``low`` to ``high``, or to NaN if ``is_nan``?
 
     NaN equals itself and is greater than every number; some engines order it so. An end that is not known is as far
     away as may be.
     """
-    left_is_nan = left.has_nan is not False
+    least: Any = left.minimum
+    most: Any = left.maximum
     try:
         match operator:
             case "==":
-                is_apart = _less(left.maximum, low) or _less(high, left.minimum)
-                return not is_apart or (left_is_nan and is_nan)
+                is_above = least is not None and high is not None and least > high
+                is_below = most is not None and low is not None and most < low
+                return not (is_above or is_below) or (is_nan and left.has_nan is not False)
             case "!=":
-                is_one_value = low is not None and low == high == left.minimum == left.maximum
-                return not is_one_value or left_is_nan or is_nan
-            case "<" | "<=":
-                return is_nan or left.minimum is None or high is None or COMPARE[operator](left.minimum, high)
-            case ">" | ">=":
-                return left_is_nan or left.maximum is None or low is None or COMPARE[operator](left.maximum, low)
+                is_one_value = low is not None and low == high == least == most
+                return not is_one_value or is_nan or left.has_nan is not False
+            case "<":
+                return is_nan or least is None or high is None or least < high
+            case "<=":
+                return is_nan or least is None or high is None or least <= high
+            case ">":
+                return left.has_nan is not False or most is None or low is None or most > low
+            case ">=":
+                return left.has_nan is not False or most is None or low is None or most >= low
     except TypeError:
         return True  # values of different kinds do not compare: the reader decides row by row
-
-
-def _less(high: Value | None, low: Value | None) -> bool:
-    return high is not None and low is not None and COMPARE["<"](high, low)
