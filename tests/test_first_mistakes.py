@@ -76,7 +76,7 @@ def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("num_rows", r"count\(\)"), ("to_arrow", "it is to_table"), ("sort", "sort_by"), ("shape", "count"),
+    [("num_rows", r"count\(\)"), ("to_arrow", "it is to_table"), ("sort", "order_by"), ("shape", "count"),
      ("columns", "schema.names"), ("group_by", "to_polars")],
 )  # fmt: skip
 def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hint: str) -> None:

@@ -34,7 +34,7 @@ class Coerce(StrEnum):
     json = "json"
 
 
-class OnInvalid(StrEnum):
+class InvalidValues(StrEnum):
     """What becomes of a value that cannot be read."""
 
     stop = "raise"
@@ -61,7 +61,7 @@ Corrupt = Annotated[
     OnCorrupt, Option("--on-corrupt", help="A damaged page stops the work, or its rows are left out.")
 ]
 Invalid = Annotated[
-    OnInvalid, Option("--on-invalid", help="A value that cannot be read stops the work or becomes null.")
+    InvalidValues, Option("--invalid-values", help="A value that cannot be read stops the work or becomes null.")
 ]
 
 Report = Annotated[Form, Option("--format", help="A report for people, or JSON.")]
@@ -84,7 +84,7 @@ def reshred(
         Coerce,
         Option(help="Values that a typed column takes: equal ones, those of its very type, or of the same JSON."),
     ] = Coerce.equivalent,
-    on_invalid: Invalid = OnInvalid.stop,
+    invalid_values: Invalid = InvalidValues.stop,
     on_corrupt: Corrupt = OnCorrupt.stop,
     force: Force = False,
     form: Report = Form.text,
@@ -113,14 +113,14 @@ def reshred(
     with _keeping(), _quiet(), progress() as show:
         done = reshred_file(
             read, out, wanted, coerce=coerce.value, strict=reading.strict, limits=reading.limits, decryption=decryption,
-            int96=reading.int96.value, **reading.text_and_calendar, on_invalid=on_invalid.value,
+            int96=reading.int96.value, **reading.text_and_calendar, invalid_values=invalid_values.value,
             on_corrupt=on_corrupt.value, progress=show, overwrite=force,
         )
     _tell(out, done, form)
 
 
 def unshred(
-    source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop,
+    source: Source, dest: Dest, invalid_values: Invalid = InvalidValues.stop,
     on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False, form: Report = Form.text,
     reading: Reading = DEFAULTS, storage: Storage = None,
     anonymous: Anonymous = False,
@@ -141,15 +141,15 @@ def unshred(
         done = unshred_file(
             read, out, strict=reading.strict, limits=reading.limits, decryption=decryption,
             int96=reading.int96.value, **reading.text_and_calendar,
-            on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show,
+            invalid_values=invalid_values.value, on_corrupt=on_corrupt.value, progress=show,
             overwrite=force,
         )
     _tell(out, done, form)
 
 
 def repair(
-    source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False, form: Report = Form.text,
-    reading: Reading = DEFAULTS, storage: Storage = None, anonymous: Anonymous = False,
+    source: Source, dest: Dest, invalid_values: Invalid = InvalidValues.stop, force: Force = False,
+    form: Report = Form.text, reading: Reading = DEFAULTS, storage: Storage = None, anonymous: Anonymous = False,
 ) -> None:
     """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
 
@@ -166,7 +166,7 @@ def repair(
         decryption = reading.decryption
     with _keeping(), progress() as show:
         done = repair_file(
-            read, out, on_invalid=on_invalid.value, progress=show, overwrite=force, limits=reading.limits,
+            read, out, invalid_values=invalid_values.value, progress=show, overwrite=force, limits=reading.limits,
             decryption=decryption, int96=reading.int96.value, **reading.text_and_calendar,
         )  # fmt: skip
     _tell(out, done, form)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def read_geopandas(
-    source: Any,
+    sources: Any,
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     bbox: Any = None,
     geometry: str | None = None,
     **keywords: Unpack[ScanKeywords],
 ) -> GeoDataFrame:
-    """The rows of ``source`` as a GeoDataFrame: those for which ``filter`` is true and that meet ``bbox``.
+    """The rows of ``sources`` as a GeoDataFrame: those for which ``filter`` is true and that meet ``bbox``.
 
     ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which is also the active one: by
     default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
@@ -32,7 +32,7 @@ def read_geopandas(
     those of :func:`pqext.scan`; ValueError for a file without a geometry column.
     """
     require_geopandas()
-    query = scan(source, None, filter, **keywords)
+    query = scan(sources, None, filter, **keywords)
     types, (_, coverings) = geometry_columns(query.schema), geoparquet_columns(query.schema)
     if geometry is None:
         geometry = active_geometry(query.schema)

@@ -134,12 +134,12 @@ def scan(
 
 
 def read_table(
-    source: Any,
+    sources: Any,
     columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     **keywords: Unpack[ScanKeywords],
 ) -> pa.Table:
-    """The rows of ``source`` for which ``filter`` is true, as one table; arguments as in :func:`scan`.
+    """The rows of ``sources`` for which ``filter`` is true, as one table; arguments as in :func:`scan`.
 
     Raises ``LimitError`` where the table takes more than ``limits`` allow, and otherwise as :func:`scan` does.
 
@@ -149,4 +149,4 @@ def read_table(
         >>> pqext.read_table("ids.parquet", filter=pqext.col("id") > 1).to_pydict()
         {'id': [2, 3]}
     """
-    return scan(source, columns, filter, **keywords).to_table()
+    return scan(sources, columns, filter, **keywords).to_table()

@@ -121,9 +121,6 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         before = [] if query.filter is None else [query.filter]
         return Scan(replace(query, filter=all_of([*before, *found])))
 
-    where = filter
-    """Another name of :meth:`filter`."""
-
     def order_by(
         self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
     ) -> Scan:

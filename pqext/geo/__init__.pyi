@@ -58,7 +58,7 @@ from .wkb import (
 
 # It lies above geo, in pqext.dataset.frames.
 def read_geopandas(
-    source: typing.Any,
+    sources: typing.Any,
     columns: collections.abc.Sequence[typing.Any] | None = None,
     filter: typing.Any = None,
     bbox: typing.Any = None,

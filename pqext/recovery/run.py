@@ -66,7 +66,9 @@ def recover(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Recovery:
-    """Write what is left of a damaged Parquet file to ``dest``, a new file, and tell what was lost.
+    """Write the rows of a file whose footer is missing or corrupt to ``dest``, a new file, and report what was lost.
+
+    For a file that opens, :func:`pqext.repair` keeps the layout and is certain of columns and types.
 
     The best footer left is taken: at the end, inside the file, without length and magic number, or as far as it goes.
     What no footer reaches is found by the headers of its pages, which needs a schema: of a torn footer, or

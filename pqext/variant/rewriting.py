@@ -37,7 +37,7 @@ from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import is_marked, storage_array, storage_type, variant_type
 from pqext.variant.validation import find_faults
 
-OnInvalid = Literal["raise", "null"]
+InvalidValues = Literal["raise", "null"]
 OnCorrupt = Literal["raise", "skip"]
 Progress = Callable[[int, int], None]
 
@@ -64,7 +64,7 @@ def repair(
     source: Any,
     dest: Any,
     *,
-    on_invalid: OnInvalid = "raise",
+    invalid_values: InvalidValues = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     int96: Int96 = "auto",
@@ -75,16 +75,17 @@ def repair(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
-    """Write all that can be read of the file ``source`` to ``dest``, with statistics that are true.
+    """Rewrite a file that opens but has faults: corrupt pages, wrong statistics, invalid values.
 
-    Rows of damaged pages are left out and noted. Shredding, codecs, encodings, row groups, sort keys, indexes and
-    metadata stay as they are. It needs the footer: of a file that was cut off, `recover` writes what is left.
+    Rows of corrupt pages are omitted and reported, and statistics are computed again. Shredding, codecs, encodings, row
+    groups, sort keys, indexes and metadata stay as they are. If the footer is missing or corrupt, so that
+    :func:`pqext.open` raises ``CorruptFileError``, use :func:`pqext.recover`.
 
     Args:
         source: Any source that :func:`pqext.open` takes.
         dest: Any destination that :func:`pqext.write_table` takes; it appears when it is whole. It may be ``source``.
-        on_invalid: A VARIANT value that cannot be read raises, or becomes null with ``"null"``, as do values of other
-            columns that lie outside their type, whose pages are left out otherwise; contradictions between
+        invalid_values: A VARIANT value that cannot be read raises, or becomes null with ``"null"``, as do values of
+            other columns that lie outside their type, whose pages are left out otherwise; contradictions between
             ``value`` and ``typed_value`` are mended as in :func:`pqext.variant.reshred_file`.
         limits: What reading may take.
         decryption: The keys of an encrypted file.
@@ -116,7 +117,7 @@ def repair(
     with catch_warnings():
         simplefilter("ignore", CorruptDataWarning)  # the result tells of them
         return _rewrite(
-            source, dest, None, "equivalent", False, on_invalid, "skip", limits, read, progress, overwrite, given
+            source, dest, None, "equivalent", False, invalid_values, "skip", limits, read, progress, overwrite, given
         )
 
 
@@ -127,7 +128,7 @@ def reshred_file(
     *,
     coerce: Coerce = "equivalent",
     strict: bool = False,
-    on_invalid: OnInvalid = "raise",
+    invalid_values: InvalidValues = "raise",
     on_corrupt: OnCorrupt = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
@@ -147,7 +148,7 @@ def reshred_file(
     options do not say it. Every value is checked in full. Where ``value`` and ``typed_value`` contradict each other
     the latter is right, elements and values that are missing become nulls, and names that the metadata lacks are
     added; with ``strict`` these raise. Values that cannot be read raise ``VariantError`` with the row of the file,
-    or, with ``on_invalid="null"``, become null. With ``on_corrupt="skip"`` the rows of damaged pages are left out,
+    or, with ``invalid_values="null"``, become null. With ``on_corrupt="skip"`` the rows of damaged pages are left out,
     with a ``CorruptDataWarning``, and noted in ``damage`` of the result; :func:`pqext.repair` keeps the shredding too.
 
     Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
@@ -163,7 +164,7 @@ def reshred_file(
     check_coerce(coerce)
     given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     return _rewrite(
-        source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, read, progress, overwrite, given
+        source, dest, schema, coerce, strict, invalid_values, on_corrupt, limits, read, progress, overwrite, given
     )
 
 
@@ -172,7 +173,7 @@ def unshred_file(
     dest: Any,
     *,
     strict: bool = False,
-    on_invalid: OnInvalid = "raise",
+    invalid_values: InvalidValues = "raise",
     on_corrupt: OnCorrupt = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
@@ -189,8 +190,9 @@ def unshred_file(
     The rest is as for :func:`reshred_file`.
     """
     given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
+    schema = Untyped()
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, read, progress, overwrite, given
+        source, dest, schema, "equivalent", strict, invalid_values, on_corrupt, limits, read, progress, overwrite, given
     )
 
 
@@ -214,15 +216,15 @@ def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[st
 
 
 def _rewrite(
-    source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid,
+    source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, invalid_values: InvalidValues,
     on_corrupt: OnCorrupt, limits: Limits, read: ReadOptions, progress: Progress | None, overwrite: bool,
     options: dict[str, Any],
 ) -> Rewritten:
-    if on_invalid not in get_args(OnInvalid):
-        raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
+    if invalid_values not in get_args(InvalidValues):
+        raise ValueError(f"invalid_values is 'raise' or 'null', not {invalid_values!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
-    read = replace(read, on_corrupt=on_corrupt, invalid_values=on_invalid)
+    read = replace(read, on_corrupt=on_corrupt, invalid_values=invalid_values)
     with kept_from_others(source, dest), ExitStack() as opened:
         file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
@@ -235,7 +237,8 @@ def _rewrite(
         if not found and schema is not None:
             advice = "pqext convert --json COLUMN makes one of JSON text"
             raise ValueError(f"{_called(file)} has no VARIANT column: {advice}")
-        job = _Rewrite(_chosen(file, {} if schema is None else schema, found, coerce), strict, on_invalid, file.path)
+        chosen = _chosen(file, {} if schema is None else schema, found, coerce)
+        job = _Rewrite(chosen, strict, invalid_values, file.path)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
@@ -303,9 +306,7 @@ def _children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
     return [("list.element", kind.value_field)] if pa.types.is_list(kind) else [(child.name, child) for child in kind]
 
 
-def _chosen(
-    file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType], coerce: Coerce
-) -> dict[str, dict[str, Any]]:
+def _chosen(file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType], coerce: Coerce) -> dict[str, Any]:
     """For each VARIANT column the writer's option: schema and coercion."""
     wanted = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(found, schema)
     for path in wanted:
@@ -360,11 +361,11 @@ class _Rewrite:
     """Turns arrays as they were stored into arrays as they are to be; counts what is invalid."""
 
     def __init__(
-        self, shredding: Mapping[str, dict[str, Any]], strict: bool, on_invalid: OnInvalid, path: str | None
+        self, shredding: Mapping[str, dict[str, Any]], strict: bool, invalid_values: InvalidValues, path: str | None
     ) -> None:
         self.shredding = shredding
         self._strict = strict
-        self._on_invalid = on_invalid
+        self._invalid_values = invalid_values
         self._path = path
         self.first_row = self.row_group = self.invalid = 0
 
@@ -419,10 +420,10 @@ class _Rewrite:
         faults = find_faults(array) if self._strict else _unreadable(array)
         if not len(faults):
             return array
-        if self._on_invalid == "raise" or not field.nullable:
+        if self._invalid_values == "raise" or not field.nullable:
             first = faults.slice(0, 1).to_pylist()[0]
             row = first["row"] if rows is None else rows[first["row"]].as_py()
-            advice = "" if self._on_invalid == "raise" else "; the column is required, so that it cannot become null"
+            advice = "" if self._invalid_values == "raise" else "; a required column cannot become null"
             error = VariantError(
                 first["message"] + advice, rule=first["rule"], row=self.first_row + row, offset=first["offset"]
             )

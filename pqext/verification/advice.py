@@ -69,6 +69,6 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("geography.crs", "write the column as GEOMETRY, or transform it to longitudes and latitudes first"),
     ("geo", "these geometries are broken where they were made: write the rows again from their source"),
     ("variant.", "these values are broken where they were made: write the rows again from their source; "
-                 "`pqext reshred --on-invalid null` makes them null and keeps the others"),
+                 "`pqext reshred --invalid-values null` makes them null and keeps the others"),
 )  # fmt: skip
 """Beginnings of rules with what to do; the first that fits counts."""

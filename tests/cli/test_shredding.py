@@ -98,7 +98,7 @@ def test_broken_values_stop_the_work_or_become_null(tmp_path: Path) -> None:
     assert "row 1" in str(result.exception)
     assert "variant.value.layout" in str(result.exception)
     assert not dest.exists()
-    result = run("reshred", path, dest, "--on-invalid", "null")
+    result = run("reshred", path, dest, "--invalid-values", "null")
     assert result.exit_code == 0
     assert "1 value could not be read and became null" in result.output
     assert pqext.verify(dest).ok

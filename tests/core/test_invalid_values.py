@@ -199,6 +199,6 @@ def test_rewriting_makes_invalid_values_null(case: tuple[bytes, list[Any]], tmp_
     data, values = case
     source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
     source.write_bytes(data)
-    report = pqext.repair(source, target, on_invalid="null")
+    report = pqext.repair(source, target, invalid_values="null")
     assert (report.rows, report.invalid, report.damage) == (ROWS, 2, ())
     assert pq.read_table(target)["v"].to_pylist() == values

@@ -51,7 +51,7 @@ def test_each_step_gives_another_scan(path: str) -> None:
     assert few.to_table().to_pylist() == [{"a": n} for n in (992, 993, 994)]
     assert whole.to_table().equals(TABLE)
     assert few.schema.names == ["a"]
-    assert whole.where([("a", "<", 2)]).where(col("s") == "text 1").to_table()["a"].to_pylist() == [1]
+    assert whole.filter([("a", "<", 2)]).filter(col("s") == "text 1").to_table()["a"].to_pylist() == [1]
     assert whole.filter(col("a") < 5, col("a") > 2).select(["s", "a"]).to_table().to_pylist() == [
         {"s": row["s"], "a": row["a"]} for row in ROWS[3:5]
     ]

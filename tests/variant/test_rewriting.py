@@ -217,7 +217,7 @@ def test_what_cannot_be_read_is_refused_or_becomes_null(
     assert (caught.value.rule, caught.value.row, caught.value.column) == (rule, 1, column)
     assert not dest.exists()
     for coerce in ("equivalent", "exact"):
-        done = variant.reshred_file(source, dest, on_invalid="null", coerce=coerce)  # type: ignore[arg-type]
+        done = variant.reshred_file(source, dest, invalid_values="null", coerce=coerce)  # type: ignore[arg-type]
         assert done.invalid == 1
         assert values(dest) == [loaded(None), loaded(None), None]
         assert pqext.verify(dest).ok
@@ -300,8 +300,8 @@ def test_files_that_are_encrypted_or_without_variants_are_refused(tmp_path: Path
     pqext.write_table(pa.table({"i": [1]}), out)
     with pytest.raises(ValueError, match="no VARIANT column"):
         variant.unshred_file(out.getvalue(), dest)
-    for wrong in ({"on_invalid": "skip"}, {"coerce": "same"}):
-        with pytest.raises(ValueError, match=r"on_invalid|coerce"):
+    for wrong in ({"invalid_values": "skip"}, {"coerce": "same"}):
+        with pytest.raises(ValueError, match=r"invalid_values|coerce"):
             variant.reshred_file(out.getvalue(), dest, **wrong)  # type: ignore[arg-type]
 
 
