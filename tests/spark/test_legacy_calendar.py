@@ -153,6 +153,16 @@ def test_old_instants_without_a_time_zone_ask_for_one(legacy: tuple[Path, Any], 
         pqext.read_table(unknown)
 
 
+@pytest.mark.spec("logical.legacy-calendar")
+@pytest.mark.parametrize("zone", ["+99:99", "+99:99:99", "+18:01", "-05:60"])
+def test_offsets_of_no_time_zone_are_rejected(spark: Any, legacy: tuple[Path, Any], tmp_path: Path, zone: str) -> None:
+    with pytest.raises(Exception, match="INVALID_CONF_VALUE"):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    file = with_pairs(legacy[0], tmp_path / "t.parquet", {ZONE: None})
+    with pytest.raises(pqext.UnsupportedError, match=r"time zone '.*' of a file in Spark's legacy calendar is unknown"):
+        pqext.read_table(file, legacy_timezone=zone)
+
+
 @pytest.mark.spec("logical.legacy-calendar.pruning")
 @pytest.mark.parametrize("filters", [False, True], ids=["statistics", "Bloom filters"])
 def test_pruning_keeps_every_row_that_matches(

@@ -167,7 +167,12 @@ def _timestamp(text: str) -> datetime | pa.Scalar:
     """A timestamp of up to nine digits behind the second; in UTC where the text has an offset."""
     whole, dot, rest = text.strip().partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-    found = datetime.fromisoformat(whole + (dot + digits[:6] if digits else "") + rest[len(digits) :])
+    try:
+        found = datetime.fromisoformat(whole + (dot + digits[:6] if digits else "") + rest[len(digits) :])
+    except ValueError as error:
+        if "offset" in str(error):
+            raise ValueError(f"{text!r} has an offset that no time zone has") from None
+        raise
     if found.tzinfo is not None:
         found = found.astimezone(UTC)
     if len(digits) <= 6:

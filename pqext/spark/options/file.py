@@ -21,6 +21,7 @@ from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.patterns import alternatives, matcher
 from pqext.dataset.files.sources import folder_of, source_name
+from pqext.variant.timezones import find_timezone
 
 _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
     "basepath": ("base_path", {}),
@@ -140,6 +141,7 @@ def instant(text: str, timezone: str | None) -> datetime:
         return time.astimezone(UTC)
     if timezone is None:
         raise ValueError(f"{text} has no offset: add one, as in {text}Z, or give option timezone")
+    find_timezone(timezone)  # raises for a time zone that does not exist
     local = pa.scalar(time, pa.timestamp("us"))
     found: datetime = pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="earliest").as_py()
     return found.astimezone(UTC)

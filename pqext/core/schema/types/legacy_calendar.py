@@ -38,7 +38,8 @@ _MARCH_OF_ZERO = -719_470
 _DAY = 86_400
 _LATEST = -2_208_988_800
 """1900-01-01: from then on no instant changes in any zone."""
-_FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?(\d\d)(?::?(\d\d))?)?|Z", re.ASCII)
+_FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d?)(?::?([0-5]\d)(?::?([0-5]\d))?)?|Z", re.ASCII)
+_GREATEST_OFFSET = 18 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,13 @@ def offsets_of(zone: str) -> _Offsets:
     """The offsets of a zone, by its name or as an offset like ``+02:00``. Raises ``UnsupportedError`` if unknown."""
     known = _zones().get(zone)
     if known is None:
-        fixed = _FIXED.fullmatch(zone)
-        if fixed is None:
+        sign, *parts = ("", "99") if (fixed := _FIXED.fullmatch(zone)) is None else fixed.groups()
+        seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+        if seconds > _GREATEST_OFFSET:
             raise UnsupportedError(
                 f"the time zone {visible(zone)!r} of a file in Spark's legacy calendar is unknown; "
                 'pass legacy_timezone="..."', feature="legacy calendar",
             )
-        sign, *parts = fixed.groups()
-        seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (3600, 60, 1), strict=True))
         known = (-seconds if sign == "-" else seconds), [0]
     standard, (before, *rest) = known
     julian = [int(day) * _DAY - standard for day in _julian_changes()]
