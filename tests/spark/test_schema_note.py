@@ -16,6 +16,7 @@ from pqext import col
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.spark import explain_read, query, read, where, write
+from pqext.spark.columns.collations import canonical_collation
 from pqext.spark.columns.schema_note import KEY
 
 SQL = """
@@ -175,6 +176,25 @@ def test_union_ignores_the_note_of_one_file_that_spark_does_not_read(
     theirs = spark.read.option("mergeSchema", "true").parquet(str(folder)).select("id", "s")
     assert ours.schema["s"].dataType == theirs.schema["s"].dataType != T.StringType()
     assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
+
+
+@pytest.mark.spec("spark.schema-note")
+@pytest.mark.parametrize("name", ["NOPE", "de_CI_CS", "utf8_lcase", "de_ai_ci_RTRIM", "unicode_CS"])
+def test_collations_are_those_that_spark_reads_in_a_note(
+    spark: Any, noted: tuple[str, Any], tmp_path: Path, name: str
+) -> None:
+    field = {"name": "s", "type": f"string collate {name}", "nullable": True, "metadata": {"comment": "c"}}
+    path = write_note(noted[0], json.dumps({"type": "struct", "fields": [field]}), tmp_path / "t.parquet")
+    theirs = spark.read.parquet(path).schema["s"]
+    for union in (None, "union"):
+        ours = read(spark, path, schema=union).schema["s"]
+        assert (ours, ours.metadata) == (theirs, theirs.metadata)
+
+
+@pytest.mark.spec("spark.schema-note")
+def test_names_of_collations_are_those_of_spark(spark: Any) -> None:
+    names = [row.NAME for row in spark.sql("select NAME from collations()").collect()]
+    assert names == [canonical_collation(name.swapcase()) for name in names]
 
 
 @pytest.mark.spec("spark.schema-note")

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import visible
 from pqext.spark.base.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
+from pqext.spark.columns.collations import canonical_collation
 from pqext.spark.columns.months import MARK as INTERVAL
 from pqext.spark.columns.shredding_choice import KEY as SHREDDING
 
@@ -43,7 +44,10 @@ def noted_fields(text: str | bytes | None) -> dict[str, NotedField]:
         for data in json.loads(text or "{}").get("fields", ()):
             foreign: list[str] = []
             field = T.StructField.fromJson(_without_foreign(data, foreign))
-            found[field.name] = NotedField(field, tuple(foreign))
+            type = _with_known_collations(field.dataType)
+            found[field.name] = NotedField(
+                T.StructField(field.name, type, field.nullable, field.metadata), tuple(foreign)
+            )
     except Exception:  # pyspark has an error class a version for a malformed schema
         return {}
     return found
@@ -69,6 +73,24 @@ def _without_foreign(data: Any, foreign: list[str]) -> Any:
     return {
         key: _metadata(value) if key == "metadata" else _without_foreign(value, foreign) for key, value in data.items()
     }
+
+
+def _with_known_collations(type: T.DataType) -> T.DataType:
+    """A type with the names of its collations as Spark spells them; ``ValueError`` for one that Spark does not have."""
+    match type:
+        case T.StringType() if is_collated(type):
+            return T.StringType(canonical_collation(type.collation))
+        case T.ArrayType():
+            return T.ArrayType(_with_known_collations(type.elementType), type.containsNull)
+        case T.MapType():
+            key, value = _with_known_collations(type.keyType), _with_known_collations(type.valueType)
+            return T.MapType(key, value, type.valueContainsNull)
+        case T.StructType():
+            return T.StructType([
+                T.StructField(field.name, _with_known_collations(field.dataType), field.nullable, field.metadata)
+                for field in type
+            ])
+    return type
 
 
 def _metadata(data: Any) -> dict[str, Any]:
@@ -197,6 +219,21 @@ def at_path(field: T.StructField, path: Sequence[str]) -> T.StructField:
             break
         type = type[step].dataType
     return T.StructField(".".join(path), type)
+
+
+def is_interval(type: T.DataType) -> bool:
+    """Whether values of the type are intervals, which files store as numbers."""
+    return isinstance(type, T.DayTimeIntervalType | T.YearMonthIntervalType)
+
+
+def refuse_intervals(columns: Iterable[T.StructField], advice: str) -> None:
+    """Raise ``UnsupportedError`` for a column of intervals, which pqext would compare as numbers."""
+    for column in columns:
+        if is_interval(column.dataType):
+            raise UnsupportedError(
+                f"pqext compares stored numbers, and the column is an {column.dataType.simpleString()}: {advice}",
+                feature="intervals", column=column.name,
+            )
 
 
 def refuse_collated(columns: Iterable[T.StructField], advice: str) -> None:
