@@ -24,9 +24,10 @@ from pqext import variant as variants
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.planning.projection import Computed
-from pqext.spark import read, read_metrics, where
-from pqext.spark.pushdown.spark_sql import columns_read_too, spark_condition
+from pqext.spark import explain_read, read, read_metrics, where
+from pqext.spark.pushdown.spark_sql import spark_condition
 from pqext.spark.pushdown.sql_clauses import clauses
+from pqext.spark.pushdown.two_step_reads import columns_read_too
 
 UTC = dt.UTC
 ROWS = 60
@@ -256,7 +257,10 @@ def test_a_read_is_narrowed_and_filtered_by_sql_and_columns(
 
 @pytest.mark.parametrize(
     "text",
-    ["10 / i > 1", "i + 2147483630 > 5", "s = 5", "cast(s as int) = 5", "variant_get(v, '$.a', 'int') = 1", "i >> 5"],
+    [
+        "10 / i > 1", "i + 2147483630 > 5", "s = 5", "cast(s as int) = 5", "variant_get(v, '$.a', 'int') = 1", "i >> 5",
+        "t > '2024-01-01 00:00:00+19:00'",
+    ],
 )
 @pytest.mark.spec("querying.spark-sql")
 def test_errors_of_ansi_mode_are_sparks(spark: Any, path: str, text: str) -> None:
@@ -392,6 +396,25 @@ def test_names_of_columns_are_not_read_as_sql(spark: Any, names_path: str) -> No
 @pytest.mark.spec("querying.spark-sql")
 def test_names_that_are_not_in_a_column_leave_it_narrowed(spark: Any, names_path: str) -> None:
     assert str(spark_condition(read(spark, names_path), F.abs("b").isNotNull() & (F.col("p") > 5)).tree) == "p > 5"
+
+
+@pytest.mark.spec("querying.spark-sql")
+def test_columns_named_like_functions_and_types_prune_row_groups(spark: Any, tmp_path: Path) -> None:
+    days = [dt.date(2024, 1 + month, 1) for month in range(3)]
+    moments = pa.array([dt.datetime(2024, 1 + month, 1) for month in range(3)], pa.timestamp("us", "UTC"))
+    columns = {"id": [0, 1, 2], "timestamp": moments, "date": days, "size": [1, 2, 3], "interval": [1, 2, 3]}
+    path = str(tmp_path / "t.parquet")
+    pqext.write_table(pa.table(columns), path, row_group_rows=1)
+    texts = [
+        "timestamp > '2024-02-15'", "timestamp <= timestamp'2024-01-10 00:00:00'", "date = '2024-02-01'",
+        "date = date'2024-03-01'", "year(date) = 2024 and size > 2",
+        "`timestamp` between '2024-01-20' and '2024-02-20'", "interval = 1",
+        "'2024-02-20' < timestamp", "timestamp in (timestamp'2024-02-01')",
+    ]  # fmt: skip
+    expected = by_conditions(spark.read.parquet(path), texts)
+    assert [len(found) for found in expected] == [1] * len(texts)
+    assert ids(*(read(spark, path, where=text) for text in texts)) == expected
+    assert [explain_read(path, where=text, spark=spark).row_groups for text in texts] == [1] * len(texts)
 
 
 @pytest.mark.spec("querying.spark-sql")

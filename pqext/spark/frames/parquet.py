@@ -27,11 +27,12 @@ from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import session_setting, with_settings
 from pqext.spark.base.timezones import filter_in_timezone, session_timezone
 from pqext.spark.columns.months import cast_to_intervals, has_months
-from pqext.spark.columns.names import quoted, resolve_case
+from pqext.spark.columns.names import resolve_case
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.pushdown.conditions import condition, reads_alike
-from pqext.spark.pushdown.spark_sql import columns_read_too, is_spark_sql, needs_schema, spark_condition
+from pqext.spark.pushdown.spark_sql import is_spark_sql, needs_schema, spark_condition
+from pqext.spark.pushdown.two_step_reads import can_evaluate, names_column, read_in_two_steps
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
 from pqext.spark.reading.driver_read import counter_of_few_files, few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
@@ -149,8 +150,8 @@ def read(
         include_row_numbers=include_row_numbers, path_glob_filter=path_glob_filter, engine=engine, skipping=skipping,
         partition_types=partition_types, ignore_table_format=ignore_table_format, **file_options,
     )
-    if needs_schema(where) or _names(where, include_row_numbers):
-        return _read_where(again, columns, where)
+    if needs_schema(where) or names_column(where, include_row_numbers):
+        return read_in_two_steps(again, columns, where, _where)
     given, where = where, filter_in_timezone(where, timezone)
     expression = as_expression(where)
     options = encode_options(
@@ -161,8 +162,8 @@ def read(
         file_options=as_options(file_options, timezone),
     )
     options = with_settings(options, session_setting(spark))
-    if is_spark_sql(given) and _shares_folder(spark, paths) and not _is_evaluated(options, paths):
-        return _read_where(again, columns, given)
+    if is_spark_sql(given) and _shares_folder(spark, paths) and not can_evaluate(partial(_query_of, options, paths)):
+        return read_in_two_steps(again, columns, given, _where)
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
     if choice.reading is not None and choice.engine == "native":
@@ -209,36 +210,6 @@ def _counter_of(
     return lambda: sum(row[0] for row in counts.select("*").collect())
 
 
-def _read_where(again: Callable[..., DataFrame], columns: Sequence[Any] | None, condition: str | Column) -> DataFrame:
-    """Read with a condition of which Spark evaluates a part."""
-    if columns is None:
-        return where(again(), condition)
-    read_too = columns_read_too(columns, condition, again().schema.names)
-    found = where(again([*columns, *read_too]), condition)
-    names = [column if isinstance(column, str) else column.name for column in columns]
-    return found.select(*map(quoted, names)) if read_too else found
-
-
-def _names(where: Any, column: str | None) -> bool:
-    """Whether a filter names ``column``, in any case of its letters."""
-    expression = None if column is None else as_expression(where)
-    if column is None or expression is None:
-        return False
-    return column.casefold() in {name.casefold() for name in visitors.columns(expression)}
-
-
-def _is_evaluated(options: Mapping[str, str], paths: str | Sequence[str]) -> bool:
-    """Whether tasks can evaluate the condition on the first file; faults of the file are left to those who read it."""
-    try:
-        query = _query_of(options, paths)
-        query.query(query.files[:1], query.values_schema().names, query.filter()).plan()
-    except (TypeError, ValueError):
-        return False
-    except OSError:
-        pass
-    return True
-
-
 @cache
 def _time_hint() -> None:
     """Log once that Spark rejects TIME columns by default, in an error that does not name its setting."""
@@ -277,9 +248,13 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals of expressions that do not
     compare.
     """
+    return _where(df, expression)
+
+
+def _where(df: DataFrame, expression: Any) -> DataFrame:
     if is_spark_sql(expression):
         asked = spark_condition(df, expression, bounded=df in _reads)
-        narrowed = df if asked.tree is None else _where(df, asked.tree)
+        narrowed = df if asked.tree is None else _where_tree(df, asked.tree)
         if asked.rest is None:
             return narrowed
         try:
@@ -289,13 +264,15 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
             return _filter(df, expression)
         return found
     tree = in_timezone(as_expression(expression), session_timezone(df.sparkSession))
-    return df if tree is None else _where(df, resolve_case(tree, df))
+    return df if tree is None else _where_tree(df, resolve_case(tree, df))
 
 
-def _where(df: DataFrame, tree: Expression) -> DataFrame:
+def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
     """:func:`where` with an expression on the columns of ``df``."""
-    filter = condition(df, tree).column
     known = _reads.get(df)
+    if known is not None and known.is_found_here and known.computed.isdisjoint(visitors.columns(tree)):
+        tree = known.query().with_instants(tree)
+    filter = condition(df, tree).column
     if known is None or is_cached(df) or not reads_alike(tree, df.schema):
         return _filter(df, filter)
     if not known.computed.isdisjoint(visitors.columns(tree)):

@@ -46,7 +46,7 @@ from pqext.spark.base.types import (
     spark_type,
 )
 from pqext.spark.columns.names import quoted
-from pqext.spark.columns.schema_note import holds_collated, is_collated
+from pqext.spark.columns.schema_note import holds_collated, is_collated, is_interval
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.functions.variant_arrays import normal_variant
@@ -392,7 +392,7 @@ class _ReadsAlike(Visitor[bool]):
         if isinstance(operand, VariantField):
             return True
         type = self._type(E.operand_column(operand).path)
-        if type is None or is_collated(type):
+        if type is None or is_collated(type) or is_interval(type):
             return False
         # Unsigned integers of 64 bits are decimals to Spark, and a float means another number to a decimal.
         return type != T.DecimalType(20, 0) or not any(isinstance(v, float) for v in values)

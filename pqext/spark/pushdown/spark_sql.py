@@ -9,7 +9,6 @@ that is true wherever the clause is true or fails (:mod:`pqext.spark.pushdown.sq
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -36,7 +35,6 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.sql import from_sql
-from pqext.dataset.planning.projection import Computed
 from pqext.spark.base.timezones import session_timezone
 from pqext.spark.columns.names import resolve_case
 from pqext.spark.pushdown.column_text import column_text
@@ -45,8 +43,17 @@ from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
 from pqext.spark.pushdown.sql_clauses import clauses, with_standard_quotes, without_brackets
 from pqext.spark.pushdown.sql_differences import TIME, differs_in_spark, names_within
 
-_OF_SPARK = re.compile(r"\b(variant_get|try_variant_get|timestamp|timestamp_ltz|interval|size|cardinality)\b", re.I)
-"""Names that pqext and Spark do not take in quite the same way."""
+_COLUMN = r"(?!`|\s*(?:[=<>!]|(?:is|in|between|not|like|and|or)\b|$))"
+"""No text follows that makes the name before it the name of a column."""
+_OF_SPARK = re.compile(
+    rf"\b(variant_get|try_variant_get|timestamp|timestamp_ltz|interval|size|cardinality)\b{_COLUMN}"
+    r"|(\bas\s+|::\s*)(timestamp|timestamp_ltz|interval)\b",
+    re.I,
+)
+"""Functions and types that pqext and Spark do not take in quite the same way."""
+_OF_TIME = re.compile(
+    rf"(timestamp_ntz|timestamp_ltz|timestamp|interval){_COLUMN}|(\bas|::)\s*(timestamp|interval)", re.I
+)
 _DOUBLE = re.compile(r"\d\.?e|\d\.?[df]\b|\b(double|float|real)\b", re.I)
 """Numbers that are doubles to Spark, which takes others with a point for decimals."""
 _OTHER_TYPE = re.compile(r"\s*([-+.\d].*|t|f|y|n|true|false|yes|no|inf.*|nan)\s*", re.S | re.I)
@@ -109,19 +116,6 @@ def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) ->
             raise split.error from None
         raise
     return SparkCondition(split.tree, rest)
-
-
-def columns_read_too(columns: Sequence[str | Computed], where: str | Column, stored: Sequence[str]) -> list[str]:
-    """The ``stored`` columns that a condition may name and that are not among the ``columns`` of a read."""
-    text = str(where).casefold()
-    words = set(re.findall(r"\w+", text))
-    used = [name for name in stored if (fold := name.casefold()) in words or (fold in text and re.search(r"\W", fold))]
-    if hidden := [one.name for one in columns if isinstance(one, Computed) and one.name in used]:
-        raise ValueError(f"column {hidden[0]!r} is computed, and where= reads the stored one: use another name for it")
-    folds = [name.casefold() for name in stored]
-    names = [column if isinstance(column, str) else column.name for column in columns]
-    read = {name.casefold() for name in names if folds.count(name.casefold()) == 1}
-    return [name for name in used if name not in names and name.casefold() not in read]
 
 
 @dataclass
@@ -259,8 +253,7 @@ class _Splitter:
         if isinstance(tree, Expression):
             if self._is_plain(text, tree):
                 return tree
-            has_time = re.search(r"timestamp|interval", text, re.I) is not None
-            return None if has_time else value_bound(tree, partial(self._is_same, clause=text), self._type)
+            return None if _OF_TIME.search(text) else value_bound(tree, partial(self._is_same, clause=text), self._type)
         try:
             bound = function_bound(with_standard_quotes(text), self._named_type, self.timezone, self.slack)
             return None if bound is None else self._on_columns(bound)

@@ -17,7 +17,7 @@ from pqext.dataset.notations.sql_functions import NAN
 from pqext.dataset.notations.sql_literals import ARITHMETIC
 from pqext.spark.pushdown.sql_clauses import with_standard_quotes
 
-TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?)?")
+TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)?)?")
 """Texts that Spark and Python read as the same date or timestamp."""
 _TIME_OF_PYTHON = re.compile(r":\d\d(,|\.\d{7})")
 """A comma before the fraction, or a fraction that Spark cuts to microseconds."""

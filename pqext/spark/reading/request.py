@@ -36,7 +36,14 @@ from pqext.spark.columns.instants import read_schema, unify_schemas, with_instan
 from pqext.spark.columns.months import in_months
 from pqext.spark.columns.names import Names
 from pqext.spark.columns.schema_note import KEY as NOTE
-from pqext.spark.columns.schema_note import NotedField, as_noted, at_path, noted_fields, refuse_collated
+from pqext.spark.columns.schema_note import (
+    NotedField,
+    as_noted,
+    at_path,
+    noted_fields,
+    refuse_collated,
+    refuse_intervals,
+)
 from pqext.spark.options.file import FileFilter, by_own_names, check_base_path, instant, readable
 from pqext.spark.options.parsers import PARSERS, parse_flag
 from pqext.spark.options.save import is_of_saves
@@ -280,7 +287,7 @@ class Query:
         names = Names.of(self.arrow_schema(), self.case_sensitive)
         where = names.resolve(self.where)
         if where is not None:
-            where = with_instants(where, self.place(self.files[0]), self.options, self.limits)
+            where = self.with_instants(where)
         box, by_folders = self.bbox_column, self.partitions.schema.names
         columns = self.columns and tuple(names.resolve_result(column, by_folders) for column in self.columns)
         query = replace(
@@ -290,8 +297,15 @@ class Query:
             query = replace(query, assumed=(*self.assumed, (CASE_SENSITIVE, "false")))
         return query._with_box()
 
+    def with_instants(self, where: Expression) -> Expression:
+        """``where`` with local times as instants where the first file stores a column as INT96."""
+        return with_instants(where, self.place(self.files[0]), self.options, self.limits)
+
     def _check_comparisons(self, where: Expression) -> None:
-        """Raise ``UnsupportedError`` for a condition on collated strings, which pqext would compare by their bytes."""
+        """Raise ``UnsupportedError`` for a condition on strings with a collation or on intervals.
+
+        pqext would compare them by their bytes, and by the numbers that the file stores.
+        """
         arrow = self.arrow_schema()
         noted = noted_fields(self._note(arrow))
         read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
@@ -299,7 +313,9 @@ class Query:
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
         paths = {path: None for leaf in compared for path in visitors.paths(leaf) if path[0] in columns}
         fields = [at_path(columns[path[0]], path) for path in paths]
-        refuse_collated(fields, "filter with pqext.spark.where(df, condition), which Spark evaluates")
+        advice = "filter with pqext.spark.where(df, condition), which Spark evaluates"
+        refuse_collated(fields, advice)
+        refuse_intervals(fields, advice)
 
     def _with_box(self) -> Query:
         if self.where is not None:
