@@ -27,6 +27,39 @@ SOURCES = sorted(
     if "build" not in path.relative_to(ROOT).parts
 )
 MOST_LINES = 450
+FEWEST_LINES = 40
+PUBLIC = "a module that users import"
+IN_LAYERS = "several folders use it, of which none may import another"
+SHORT_MODULES = {
+    "pqext/__main__.py": "`python -m pqext`",
+    "pqext/encryption.py": PUBLIC,
+    "pqext/extension.py": PUBLIC,
+    "pqext/filters.py": PUBLIC,
+    "pqext/cli/progress.py": "commands that show progress load it with rich, the others do not",
+    "pqext/cli/standard_input.py": "it imports nothing, and every command loads it",
+    "pqext/cli/startup.py": "it runs before any other import of a command",
+    "pqext/core/base/batches.py": IN_LAYERS,
+    "pqext/core/base/lazy_imports.py": IN_LAYERS,
+    "pqext/core/base/leb128.py": IN_LAYERS,
+    "pqext/core/base/pickling.py": IN_LAYERS,
+    "pqext/core/base/version.py": "it loads the metadata of packages, which is slow, on first use",
+    "pqext/core/format/encodings/bit_packed.py": "each encoding has a module",
+    "pqext/core/io/sources/pending_stores.py": "it chooses between two modules that do not import each other",
+    "pqext/core/kernels/run_ends.pyx": "each kernel is a unit of compilation",
+    "pqext/core/schema/types/file_reference.py": "each logical type with rules of its own has a module",
+    "pqext/core/schema/types/geometries.py": IN_LAYERS,
+    "pqext/dataset/not_a_table.py": "a base class, apart from the methods that scans do have",
+    "pqext/inspection/report.py": "it prints by a module that imports the data of the report",
+    "pqext/spark/base/worker_process.py": IN_LAYERS,
+    "pqext/spark/functions/variant_arrays.py": "every module of VARIANT functions uses it",
+    "pqext/spark/pushdown/variant_paths.py": "the demo uses it without the rest of the folder",
+    "pqext/spark/streams/json_source.py": "each source and sink of streams has a module",
+    "pqext/spark/writing/summary.py": "saves and their sink share it without importing each other",
+    "pqext/variant/kernels/convert.pyx": "each kernel is a unit of compilation",
+    "pqext/variant/kernels/zone.pyx": "each kernel is a unit of compilation",
+    "pqext/verification/report.py": "it prints by a module that imports the data of the report",
+}
+"""Modules of fewer than ``FEWEST_LINES`` lines, and why none of them is part of its user or of its neighbour."""
 
 
 def commands(document: str) -> list[str]:
@@ -53,6 +86,12 @@ def test_kernels_list_the_names_they_import() -> None:
 def test_source_files_stay_readable() -> None:
     lengths = {str(source): len((ROOT / source).read_text("utf-8").splitlines()) for source in SOURCES}
     assert {source: lines for source, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_short_modules_have_a_reason() -> None:
+    modules = [source for source in SOURCES if source.suffix in (".py", ".pyx") and source.stem != "__init__"]
+    lines = {source.as_posix(): len((ROOT / source).read_text("utf-8").splitlines()) for source in modules}
+    assert {source for source, count in lines.items() if count < FEWEST_LINES} == set(SHORT_MODULES)
 
 
 def test_docstrings_say_what_they_are_about() -> None:

@@ -10,11 +10,9 @@ from typing import Annotated, Any
 
 import click
 
-from pqext.cli.append_defaults import columns_of, crs_and_edges
 from pqext.cli.choices import CheckRange, DuplicateKeys, Edges, FooterForm, Form, Numbers, OnError, Order, Profile
 from pqext.cli.columns import hint, parse_made, with_made
-from pqext.cli.csv_input import CsvForm, TooNarrow, csv, widened
-from pqext.cli.csv_options import (
+from pqext.cli.convert_options import (
     Comment,
     DateFormat,
     DecimalComma,
@@ -25,8 +23,13 @@ from pqext.cli.csv_options import (
     NullWords,
     SkipRows,
     Types,
+    checkpoint_of,
+    columns_of,
+    crs_and_edges,
     csv_form,
+    writer_options,
 )
+from pqext.cli.csv_input import CsvForm, TooNarrow, csv, widened
 from pqext.cli.declarations import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.input_format import Format, format_of, named_format
@@ -41,7 +44,6 @@ from pqext.cli.standard_input import STREAM, stored
 from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.text import counted, shorten, size, visible
 from pqext.core.io.sink import refuse_append_to_store
-from pqext.core.options.footer import Checkpoint, parse_checkpoint
 from pqext.dataset.computed_columns import Kind, Made
 
 _FORMAT = "Input"
@@ -250,9 +252,9 @@ def command(
         of_made = crs_and_edges(crs, None if edges is None else edges.value, there)
         options = {
             "compression_level": compression_level, "row_group_rows": row_group_rows, "sorting": sorting or (),
-            "geoparquet": geoparquet, **_asked(compression, encodings, bloom_filters),
+            "geoparquet": geoparquet, **writer_options(compression, encodings, bloom_filters),
             "profile": None if profile is None else profile.value, "footer": footer.value, "durable": durable,
-            "checkpoint": None if checkpoint is None else _checkpoint(checkpoint), "append": append,
+            "checkpoint": None if checkpoint is None else checkpoint_of(checkpoint), "append": append,
         }
 
     def write(of_csv: CsvForm) -> tuple[int, Losses]:
@@ -390,29 +392,6 @@ def _options(
             raise ValueError(f"--shredding: no VARIANT column {name!r}; there are {listed(variants) or 'none'}")
     by_name = {**dict.fromkeys(variants, "infer"), **given}
     return options | {"shredding": {name: "VARIANT" if how is None else how for name, how in by_name.items()}}
-
-
-def _asked(compression: str | None, encodings: list[str] | None, filters: list[str] | None) -> dict[str, Any]:
-    """The writer's options that were given, of those that the file tells to which rows are added."""
-    every: dict[str, Any] = {"compression": compression}
-    every["encodings"] = _by_column(encodings) if encodings else None
-    every["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
-    return {name: choice for name, choice in every.items() if choice is not None}
-
-
-def _checkpoint(text: str) -> Checkpoint:
-    try:
-        return parse_checkpoint(text)
-    except ValueError as error:
-        raise ValueError(f"--{error}") from None
-
-
-def _by_column(given: list[str]) -> Any:
-    """One value for all columns, or a mapping from ``COLUMN=VALUE``."""
-    named = dict(text.rpartition("=")[::2] for text in given)
-    if "" in named and len(named) > 1:
-        raise ValueError("give one encoding for all columns, or COLUMN=NAME for each")
-    return named.get("", named)
 
 
 def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:

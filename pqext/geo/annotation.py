@@ -26,7 +26,7 @@ from pqext.core.schema.annotations import (
 )
 from pqext.core.schema.row_ranges import merged
 from pqext.core.schema.types.geometries import crs_label
-from pqext.geo import coordinate_range, geoparquet, geoparquet_types, native_encodings, page_boxes
+from pqext.geo import coordinate_range, geoparquet, geoparquet_types, page_boxes
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
@@ -79,7 +79,7 @@ class GeospatialHandler(OrdersRows):
         if node.is_leaf:
             return storage
         encoding = geoparquet.encoding_of(options.properties.get(geoparquet.KEY, ""), node.name)
-        return native_encodings.to_wkb(node, storage, encoding)
+        return geoparquet_types.to_wkb(node, storage, encoding)
 
     def looks_at_data(self, choice: Any) -> bool:
         """No: the choice is whole."""
@@ -222,7 +222,7 @@ class GeospatialHandler(OrdersRows):
         if type is None or not row_group.trust_statistics:
             return True
         if not node.is_leaf and type.planar:
-            coordinates = native_encodings.box(row_group, node)
+            coordinates = geoparquet_types.box(row_group, node)
             if coordinates is not None:
                 return predicate.may_match(coordinates, type)
         if found is not None and found.bbox is not None:

@@ -37,9 +37,8 @@ from pqext.recovery.evidence import (
 )
 from pqext.recovery.fragments import footers
 from pqext.recovery.fragments.codecs import CODECS, Codecs
-from pqext.recovery.output.files import TemporaryFiles, refuse_same
+from pqext.recovery.output.files import TemporaryFiles, refuse_same, write
 from pqext.recovery.output.losses import loss_of, losses_of, misstated, ordered
-from pqext.recovery.output.new_file import write
 from pqext.recovery.output.nulls import Filling
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, UNPLACED
 from pqext.recovery.schemas import physical_forms, schema_sources

@@ -21,10 +21,9 @@ from pqext.core.schema.row_ranges import RowRanges
 from pqext.variant import pruning
 from pqext.variant.pruning import VariantPredicate
 from pqext.variant.shredding.choice import Shredding, shredding
-from pqext.variant.shredding.layout import normalise
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, schema_of_storage, storage_struct
-from pqext.variant.shredding.shredder import Coerce, shred
+from pqext.variant.shredding.shredder import Coerce, normalise, shred
 from pqext.variant.types import (
     is_shredded_type,
     is_variant_type,

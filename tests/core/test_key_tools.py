@@ -18,8 +18,7 @@ import pytest
 
 import pqext
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption.keytools.material import KeyMaterial, parse_metadata, serialise_reference
-from pqext.core.encryption.keytools.store import KeyMaterialStore
+from pqext.core.encryption.keytools.material import KeyMaterial, KeyMaterialStore, parse_metadata, serialise_reference
 from pqext.core.encryption.keytools.wrapping import ConnectionCache, unwrap_locally, wrap_locally
 from pqext.encryption import (
     CryptoFactory,

@@ -18,8 +18,8 @@ import pqext
 from pqext import col
 from pqext.core.base.errors import MemoryLimitError
 from pqext.core.base.workers import Workers
-from pqext.dataset.execution import read_ahead, stages
-from pqext.dataset.execution.read_ahead import Part, side_by_side
+from pqext.dataset.execution import parallel_decoding, stages
+from pqext.dataset.execution.parallel_decoding import Part, side_by_side
 
 ROWS = 300_000
 
@@ -46,7 +46,7 @@ FILE = file()
 @pytest.mark.spec("querying.ahead")
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 def test_parts_come_in_the_order_of_the_row_groups(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_ahead, "_FIRST_BYTES", 1)
+    monkeypatch.setattr(parallel_decoding, "_FIRST_BYTES", 1)
 
     def run(first: int, shares: int) -> Iterator[Part]:
         assert shares == (1 if threads == 1 else min(threads + 1, 7))  # one waits for the first thread that is done
@@ -97,7 +97,7 @@ def test_what_takes_too_much_alone_is_an_error() -> None:
 @pytest.mark.spec("querying.ahead")
 def test_no_more_is_held_than_a_step_of_each_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_FIRST_BYTES", "STEP_BYTES"):
-        monkeypatch.setattr(read_ahead, name, 1)
+        monkeypatch.setattr(parallel_decoding, name, 1)
     made = taken = most = 0
     lock = threading.Lock()
 

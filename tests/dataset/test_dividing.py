@@ -15,8 +15,8 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.dataset.execution import row_group_split, stages
-from pqext.dataset.execution.row_group_split import divided
+from pqext.dataset.execution import parallel_decoding, stages
+from pqext.dataset.execution.parallel_decoding import divided
 from pqext.dataset.planning.plan import RowGroupPlan
 
 ROWS = 9000
@@ -36,7 +36,7 @@ FILE = written()
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "AHEAD_BYTES", 0)
-    monkeypatch.setattr(row_group_split, "_FEWEST_ROWS", 1000)
+    monkeypatch.setattr(parallel_decoding, "_FEWEST_ROWS", 1000)
 
 
 def parts(data: object, threads: int, filter: object = None) -> list[RowGroupPlan]:

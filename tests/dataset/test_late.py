@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
-from pqext.dataset.execution import row_group_split, stages
+from pqext.dataset.execution import parallel_decoding, stages
 from pqext.dataset.expressions import Expression
 from pqext.dataset.planning import planner
 from reference.effort import share
@@ -120,7 +120,7 @@ def test_the_rows_are_those_of_the_table_read_whole_by_pyarrow(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner, "WORTH_BYTES", 0)
         patch.setattr(stages, "AHEAD_BYTES", 0)
-        patch.setattr(row_group_split, "_FEWEST_ROWS", 2)
+        patch.setattr(parallel_decoding, "_FEWEST_ROWS", 2)
         patch.setattr(stages, "_FEWEST_ROWS", 2)
         patch.setattr(stages, "_STAGE_ROWS", data.draw(st.sampled_from([5, 64, 1 << 18])))
         scan = pqext.scan(file[1], columns, condition, threads=threads)

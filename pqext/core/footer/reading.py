@@ -2,24 +2,32 @@
 
 Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``, those whose only footer is
 FlatBuffers in ``PAR3``.
+
+Long footers are cached with their structures, for files that are opened again. An entry is found by the bytes of the
+footer alone, all of which are compared, so that a file that has changed never gets the structures of its past. Of
+remote files these bytes are cached too (:mod:`pqext.core.io.sources.cache`); one number of bytes bounds both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from typing import NamedTuple
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
+from pqext.core.base.lru import LRU
 from pqext.core.encryption.footer import check_plaintext, open_encrypted
 from pqext.core.encryption.reading import not_encrypted
 from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, is_beside
 from pqext.core.footer.flatbuffers.reading import open_after, open_instead, read_alone
-from pqext.core.footer.footer_cache import decoded
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.format.thrift import decode
+from pqext.core.format.thrift import LazyStructs, decode
 from pqext.core.io.source import Source
+from pqext.core.io.sources.cache import CACHE, when_cleared
+from pqext.core.kernels.footer_places import same_bytes
 from pqext.core.options.encryption import FileDecryption
 
 LEAST_INDEXED = 64 << 10
@@ -34,6 +42,47 @@ _MARKS = (
     (b"\x1f\x8b", "a file that gzip compressed"),
     (b"\x28\xb5\x2f\xfd", "a file that Zstandard compressed"),
 )
+
+
+class _Kept(NamedTuple):
+    about: tuple[str, int, Limits]
+    raw: Bytes
+    metadata: FileMetaData
+    end: int
+
+
+_kept: LRU[str, _Kept] = LRU(CACHE.limit)
+
+
+def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
+    """The footer that begins with ``raw``, and where it ends in it; as :func:`pqext.core.format.thrift.decode`."""
+    if path is None:  # bytes in memory, which are not to be held longer than their owner does
+        return decode(FileMetaData, raw, limits=limits, base=base)
+    about = path, base, limits
+    found = _kept.get(path)
+    if found is not None and found.about == about and same_bytes(found.raw, raw):
+        return _copy(found.metadata), found.end
+    metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
+    if metadata.encryption_algorithm is None:
+        _kept.limit = CACHE.limit
+        # The places of structures take about as much as the bytes.
+        _kept.put(path, _Kept(about, raw, _copy(metadata), end), 2 * len(raw))
+    return metadata, end
+
+
+def _copy(metadata: FileMetaData) -> FileMetaData:
+    """Another object that says the same, by the same bytes."""
+    made = copy(metadata)
+    for name in ("schema", "row_groups", "column_orders"):
+        structures = getattr(metadata, name)
+        if isinstance(structures, LazyStructs):
+            setattr(made, name, LazyStructs(structures._index))
+    if metadata.key_value_metadata is not None:
+        made.key_value_metadata = [copy(pair) for pair in metadata.key_value_metadata]
+    return made
+
+
+when_cleared(_kept.clear)
 
 
 def read_footer(

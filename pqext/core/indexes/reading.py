@@ -1,9 +1,13 @@
-"""Page indexes and Bloom filters of a row group fetched: lazily, by byte range, near ones in one read."""
+"""Page indexes and Bloom filters of a row group fetched: lazily, by byte range, near ones in one read.
+
+What planning will need of the indexes is recorded before it is fetched, so that one request fetches all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from typing import Any, Protocol, TypeVar
 
@@ -24,17 +28,50 @@ from pqext.core.indexes.page_index import (
     check_column_index,
     check_offset_index,
 )
-from pqext.core.indexes.prefetch import Gathering, Wanted
 from pqext.core.io.external_files import read_many
-from pqext.core.io.source import Source
+from pqext.core.io.source import Range, Source
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.orders import of_column
 from pqext.core.schema.statistics import is_cuttable
 
+Wanted = list[tuple[Source, Range]]
+
+_NOBODY: tuple[Gathering | None, Wanted | None] = None, None
+_local = threading.local()
+"""What each thread notes now, and for which file."""
 T = TypeVar("T", bound=Struct)
 
 _Kind = type[ColumnIndex] | type[OffsetIndex]
 _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: Module.OFFSET_INDEX}
+
+
+class Gathering:
+    """Says whether the indexes of a file are only noted on this thread, and holds where those lie that were noted."""
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """Where indexes that are asked for are to be noted; nothing is known of them then. None: they are read."""
+        owner, wanted = getattr(_local, "noting", _NOBODY)
+        return wanted if owner is self else None
+
+    def fetch(self, source: Source, ask: Callable[[], object]) -> None:
+        """Fetch at once what ``ask`` asks of indexes of a file, or of those of others that it names."""
+        with self.noting() as wanted:
+            ask()
+        if wanted:
+            read_many(wanted, keep=True)
+            source.learn_of(wanted)
+
+    @contextmanager
+    def noting(self) -> Iterator[Wanted]:
+        """Within, this thread reads no index of the file: those that are asked for are noted."""
+        wanted: Wanted = []
+        before = getattr(_local, "noting", _NOBODY)
+        _local.noting = self, wanted
+        try:
+            yield wanted
+        finally:
+            _local.noting = before
 
 
 class DamagedIndexWarning(UserWarning):

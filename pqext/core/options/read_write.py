@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
-from pqext.core.base.field_docs import with_field_docs
 from pqext.core.base.limits import ROW_GROUP_ROWS
 from pqext.core.base.suggestions import OF_OTHERS, did_you_mean, listed, not_a_leaf
 from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_places
-from pqext.core.options.checks import check_flags, check_level, check_pairs
 from pqext.core.options.encryption import FileDecryption, FileEncryption
+from pqext.core.options.fields import check_flags, check_level, check_pairs, with_field_docs
 from pqext.core.options.footer import Checkpoint, FooterForm, as_checkpoint, check_beside
 from pqext.core.options.indexes import (
     BloomFilterChoice,

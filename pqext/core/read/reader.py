@@ -37,7 +37,7 @@ from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.paths import listed
 from pqext.core.indexes.bloom import kept_filters
-from pqext.core.indexes.prefetch import Gathering
+from pqext.core.indexes.reading import Gathering
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import Source
 from pqext.core.options.keywords import ReadKeywords

@@ -22,8 +22,7 @@ from pqext.core.format.predicate import Bounds, Predicate, may_match
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter, kept_filters
 from pqext.core.indexes.page_index import IndexedPages
-from pqext.core.indexes.prefetch import Gathering
-from pqext.core.indexes.reading import IndexReader
+from pqext.core.indexes.reading import Gathering, IndexReader
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import Source
 from pqext.core.schema.facts import Counts

@@ -22,8 +22,7 @@ from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.shape import Shape
 from pqext.core.write import sorting
 from pqext.core.write.chunk_writer import EncodedChunk, encode_chunk, note_copy, write_copies
-from pqext.core.write.dense_columns import DenseColumns
-from pqext.core.write.disassemble import DenseColumn
+from pqext.core.write.disassemble import DenseColumn, DenseColumns
 from pqext.core.write.index_writer import WrittenGroup
 from pqext.core.write.storage import StoredField
 from pqext.core.write.write_plan import Prepared

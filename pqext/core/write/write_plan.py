@@ -20,12 +20,12 @@ from pqext.core.schema.nodes import Schema, to_elements
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types import spark_profile
 from pqext.core.write import encoding_choice, row_order, sorting, storage
-from pqext.core.write.dense_columns import TOO_DEEP
 from pqext.core.write.derived_columns import DerivedColumns
+from pqext.core.write.disassemble import TOO_DEEP
 from pqext.core.write.file_layout import FileLayout
+from pqext.core.write.key_value_metadata import schema_of
 from pqext.core.write.leaf_recipe import LeafRecipe, recipe
 from pqext.core.write.storage import StoredField
-from pqext.core.write.stored_arrow_schema import schema_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Prepared:
         return to_elements(self.schema.root)
 
     def noted(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
-        """Text of the Arrow schema for a file of other ``pairs``: :mod:`pqext.core.write.stored_arrow_schema`."""
+        """Text of the Arrow schema for a file of other ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
         if unbounded:
             return serialise(schema_of(self.plan, self.options, unbounded), pairs)
         found = self._noted.get(key := tuple(pairs.items()), "")

@@ -33,8 +33,8 @@ from pqext.core.schema.annotations import StoresAlike, with_choices
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.core.schema.key_value_types import of_other_rows
-from pqext.core.write import derived_columns, file_metadata, row_group_writer
-from pqext.core.write.dense_columns import DenseColumns
+from pqext.core.write import derived_columns, key_value_metadata, row_group_writer
+from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.index_writer import IndexWriter
 from pqext.core.write.row_group_writer import BegunRowGroup
 from pqext.core.write.table_inputs import as_table, conform
@@ -53,7 +53,7 @@ class ParquetWriter(Suggesting):
     call stay together. Memory is bounded by two row groups, one of which is written while the rows of the next are
     taken; a column that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is
     stored beside ``key_value_metadata``, which goes first. The Arrow types themselves are noted too, since Parquet has
-    no name for some (option ``arrow_schema``): :mod:`pqext.core.write.stored_arrow_schema` lists what comes back as
+    no name for some (option ``arrow_schema``): :mod:`pqext.core.write.key_value_metadata` lists what comes back as
     what, and what is refused.
 
     With ``checkpoint``, an exception leaves the unfinished file next to the path once it has a checkpoint. A note on
@@ -420,7 +420,7 @@ class ParquetWriter(Suggesting):
     def _described(self, groups: list[RowGroup]) -> dict[str, str]:
         """The key-value metadata that the handlers of the columns give, of these row groups."""
         known, names = self._known, self._known.derived.names
-        return file_metadata.pairs(known.schema, known.plan, groups, names, self._encryptor, self.options)
+        return key_value_metadata.pairs(known.schema, known.plan, groups, names, self._encryptor, self.options)
 
 
 def write_table(

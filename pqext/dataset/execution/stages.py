@@ -25,9 +25,8 @@ from pqext.core.schema.arrow_schema.arrays import filtered
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
 from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
-from pqext.dataset.execution.read_ahead import Part, Run
-from pqext.dataset.execution.read_ahead import side_by_side as run_side_by_side
-from pqext.dataset.execution.row_group_split import divided
+from pqext.dataset.execution.parallel_decoding import Part, Run, divided
+from pqext.dataset.execution.parallel_decoding import side_by_side as run_side_by_side
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import checked

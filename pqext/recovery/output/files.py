@@ -1,16 +1,24 @@
-"""Files of a recovery: its destination, which must not be its source, and temporary files on disk."""
+"""Files of a recovery: its destination, which must not be its source, temporary files on disk, and the new file.
+
+Chunks are copied to the new file byte for byte, under a footer that states of them only what their pages show.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-from pqext.core.footer.rewrite import COPIED_BYTES
+from pqext.core.footer.chunk_offsets import start_of
+from pqext.core.footer.rewrite import COPIED_BYTES, copy_bytes
+from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
+from pqext.core.format.metadata import ColumnMetaData
+from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource, Source
 from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.recovery.claims.claims import ClaimedGroup, Claims, end_of, file_metadata, moved
 
 
 def refuse_same(
@@ -58,3 +66,21 @@ class TemporaryFiles:
     ) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def write(dest: Any, claims: Claims, groups: Iterable[tuple[Source, ClaimedGroup]]) -> None:
+    """Copy the chunks of ``groups``, each from the file that it lies in, to ``dest``."""
+    written = []
+    with Sink(dest) as sink:
+        sink.write(MAGIC)
+        for source, group in groups:
+            chunks: list[ColumnMetaData | None] = []
+            for chunk in group.chunks:
+                assert chunk is not None
+                start = start_of(chunk)
+                made = moved(chunk, sink.offset - start)
+                made.encoding_stats = chunk.encoding_stats
+                chunks.append(made)
+                copy_bytes(source, start, end_of(chunk), sink)
+            written.append(ClaimedGroup(group.rows, chunks, group.evidence))
+        sink.write(serialise_footer(file_metadata(claims, written)))

@@ -14,8 +14,7 @@ from typing import Any
 from pyarrow import fs
 
 from pqext.core.base.errors import EncryptionError
-from pqext.core.encryption.keytools.material import FOOTER_KEY, KeyMaterial
-from pqext.core.encryption.keytools.store import KeyMaterialStore, stores_in
+from pqext.core.encryption.keytools.material import FOOTER_KEY, KeyMaterial, KeyMaterialStore, stores_in
 from pqext.core.encryption.keytools.wrapping import (
     FileKeyUnwrapper,
     FileKeyWrapper,

@@ -23,10 +23,10 @@ from pqext.core.encryption.keytools.material import (
     COLUMN_KEY_PREFIX,
     FOOTER_KEY,
     KeyMaterial,
+    KeyMaterialStore,
     parse_metadata,
     serialise_reference,
 )
-from pqext.core.encryption.keytools.store import KeyMaterialStore
 from pqext.core.encryption.modules import LENGTH_BYTES
 from pqext.core.options.encryption import check_key
 

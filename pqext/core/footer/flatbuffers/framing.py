@@ -10,6 +10,9 @@ Beside a Thrift footer it is the payload of a frame (:mod:`pqext.core.format.ext
 
 Alone, the file ends in the tables, their CRC-32, their size, the CRC-32 of that, and ``PAR3``. All numbers are
 little-endian. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
+
+What the public schema cannot state is in the footer's own extension, slot 99 of its root table, as a frame or, next to
+others, an entry of a container: see :mod:`pqext.core.kernels.thrift_fields`.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ from pqext.core.base.limits import Limits
 from pqext.core.format.compression import compress, decompress
 from pqext.core.format.enums import CompressionCodec
 from pqext.core.format.extension.framed import FRAME_BYTES, frame
+from pqext.core.format.extension.structure import append_readable, extensions
+from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.thrift import encode
+from pqext.core.kernels.thrift_to_flat import convert
 
 FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
 """Marks the frame."""
@@ -38,6 +45,11 @@ _LEAST_RATIO = 1.2
 _MOST_RATIO = 64
 """Tables that shrink more, far more than real ones do, are stored as they are: none unpack to a surprise."""
 _CODECS = (CompressionCodec.UNCOMPRESSED, CompressionCodec.LZ4_RAW)
+BESIDE = UUID("a1c6f0de-6f0f-4c1e-9a43-0f6a6f6f7b52")
+"""Marks what stands beside the tables."""
+_MOST_BYTES = (1 << 31) - 1
+_DEPTH = 1000
+"""Levels of a schema that is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +151,28 @@ def check(stored: Bytes, numbers: bytes) -> None:
     """Raise ``CorruptFileError`` where bytes do not match the checksum behind them."""
     if crc32(stored.data) != int.from_bytes(numbers[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")
+
+
+def tables_of(serialised: bytes) -> bytes:
+    """The FlatBuffers footer that says what a serialised FileMetaData does.
+
+    Raises ``ValueError`` for one that has no place in it (:func:`pqext.core.kernels.thrift_to_flat.convert`).
+    """
+    tables, about, at = convert(serialised, _DEPTH)
+    extension = frame(about, BESIDE)
+    if len(tables) + 4 + len(extension) > _MOST_BYTES:
+        raise ValueError("the footer cannot be written as FlatBuffers: it would take more than 2 GiB")
+    distance, size = (number.to_bytes(4, "little") for number in (len(tables) - at, len(extension)))
+    return b"".join([tables[:at], distance, tables[at + 4 :], size, extension])
+
+
+def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
+    """The serialised footer with a FlatBuffers one in its extension; if that is very long, without, and why.
+
+    Raises ``ValueError`` where it has another extension, or no place in FlatBuffers.
+    """
+    if extensions(metadata) is not None:
+        raise ValueError('footer="thrift+flatbuffers" takes the place of another extension of the footer')
+    serialised = encode(metadata)
+    extension = framed(tables_of(serialised), serialised[:-1])
+    return append_readable(serialised, extension, "a FlatBuffers footer")

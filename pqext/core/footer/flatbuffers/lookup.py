@@ -11,7 +11,7 @@ from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
-from pqext.core.footer.flatbuffers.writing import BESIDE
+from pqext.core.footer.flatbuffers.framing import BESIDE
 from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.extension.container import parts
