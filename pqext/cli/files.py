@@ -107,6 +107,7 @@ _OPTIONS = (
     ("pass overwrite=True", "pass --force"), ("leave out skipping=", "leave out --skipping"),
     (', or on_foreign="ignore" when opening it', ""),
     ("pass ignore_table_format=True", "pass --ignore-table-format"),
+    ("; ignore_table_format=True writes a file that you add to the table yourself", ""),
     (ADVICE, "raise it with --memory-bytes"), ('read with int96="us"', "pass --int96 us"),
     ('pass invalid_utf8="replace" or "binary"', "pass --invalid-utf8 replace or binary"),
     ('pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored', "pass --legacy-timezone"),

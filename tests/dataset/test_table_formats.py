@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,8 @@ import pqext
 from pqext.cli.app import app
 from pqext.cli.files import describe
 from pqext.core.base.errors import UnsupportedError
+from pqext.core.io.table_formats import TableFormatError, TableGuard
 from pqext.dataset.files.folders import files_below
-from pqext.dataset.files.table_formats import TableFormatError, TableGuard
 
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed (extra 'delta')")
 
@@ -42,7 +44,7 @@ def iceberg(tmp_path: Path) -> Path:
     touch(folder, "metadata/snap-1.avro")
     (folder / "data" / "k=1").mkdir(parents=True)
     for place, value in (("data/a", 1), ("data/k=1/b", 2)):
-        pqext.write_table(pa.table({"id": [value]}), folder / f"{place}.parquet")
+        pqext.write_table(pa.table({"id": [value]}), folder / f"{place}.parquet", ignore_table_format=True)
     return folder
 
 
@@ -86,7 +88,7 @@ def test_an_iceberg_folder_is_an_error_and_named_files_are_read(iceberg: Path) -
 def test_a_hudi_folder_and_a_partition_of_it_are_errors(tmp_path: Path) -> None:
     touch(tmp_path / "t", ".hoodie/hoodie.properties")
     touch(tmp_path / "t", "2020/01/.hoodie_partition_metadata")
-    pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / "2020" / "01" / "a.parquet")
+    pqext.write_table(pa.table({"id": [1]}), tmp_path / "t" / "2020" / "01" / "a.parquet", ignore_table_format=True)
     for source in (tmp_path / "t", tmp_path / "t" / "2020", tmp_path / "t" / "2020" / "01"):
         with pytest.raises(UnsupportedError, match="a Hudi table"):
             pqext.scan(source)
@@ -120,7 +122,7 @@ def test_folders_that_are_no_tables_are_read(tmp_path: Path) -> None:
 )
 def test_each_file_that_describes_a_table_proves_it(tmp_path: Path, name: str) -> None:
     touch(tmp_path, name)
-    pqext.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    pqext.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet", ignore_table_format=True)
     with pytest.raises(TableFormatError):
         pqext.scan(tmp_path)
 
@@ -240,3 +242,25 @@ def test_inputs_of_text_are_not_taken_for_tables(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["convert", str(folder), str(tmp_path / "out.parquet"), "--from", "json"])
     assert result.exit_code == 0, result.output
     assert pqext.scan(tmp_path / "out.parquet").count() == 2
+
+
+@pytest.mark.spec("spark.tables.refused")
+def test_single_files_are_not_written_into_tables_by_mistake(delta: Path, iceberg: Path, tmp_path: Path) -> None:
+    table = pa.table({"id": [9]})
+    for path in (delta / "a.parquet", delta / "day=a" / "new.parquet", iceberg / "data" / "new.parquet"):
+        before = sorted(path.parent.iterdir())
+        message = r"files that are added.*corrupt it: .*; ignore_table_format=True writes a file"
+        for write in (pqext.write_table, partial(pqext.write_table, append=True)):
+            with pytest.raises(UnsupportedError, match=message):
+                write(table, path)
+        with pytest.raises(UnsupportedError, match=message):
+            pqext.ParquetWriter(path, table.schema)
+        assert sorted(path.parent.iterdir()) == before
+    pqext.write_table(table, delta / "day=a" / "new.parquet", ignore_table_format=True)
+    assert deltalake.DeltaTable(delta).to_pyarrow_table()["id"].to_pylist() == [3]  # it is no file of the table
+    (tmp_path / "metadata").mkdir()
+    pqext.write_table(table, tmp_path / "metadata" / "a.parquet")
+    pqext.write_table(table, tmp_path / "a.parquet")
+    sink = io.BytesIO()
+    pqext.write_table(table, sink)
+    assert pqext.read_table(tmp_path / "a.parquet").equals(pqext.read_table(sink))

@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ class Sink:
     With ``durable`` a local file is on the disk, and its name in the folder, when ``commit`` returns. With ``append``
     the bytes go behind those of the local file that is there, if there is one; ``abort`` takes them away again, and
     ``BlockingIOError`` says that another writer is appending to it.
+    ``check`` is called with the path of a local file before anything is made.
     As a context manager it commits, or aborts when there was an error. A file that is there already keeps its
     permissions, a link to it stays one. Raises ``OSError`` with the path as it was given where a path cannot be
     written, or no more of it because the disk is full, ``SourceError`` where a store does not take the file, and
@@ -50,7 +51,7 @@ class Sink:
 
     def __init__(
         self, dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, *,
-        durable: bool = False, append: bool = False,
+        durable: bool = False, append: bool = False, check: Callable[[str], None] | None = None,
     ) -> None:
         self.offset = 0
         """Bytes of the file so far."""
@@ -75,6 +76,8 @@ class Sink:
         given = place
         if not given:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), given)
+        if check is not None:
+            check(given)
         if os.path.isdir(given):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
         folder = os.path.dirname(given)

@@ -14,7 +14,7 @@ from pqext.core.format.metadata import ColumnOrder, SchemaElement, SortingColumn
 from pqext.core.kernels.small_chunk_encode import SmallLeaf
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema import shape
-from pqext.core.schema.annotations import generation
+from pqext.core.schema.annotations import StoresAlike, generation, with_choices
 from pqext.core.schema.arrow_schema.serialization import serialise
 from pqext.core.schema.nodes import Schema, to_elements
 from pqext.core.schema.shape import LeafShape, Shape
@@ -160,3 +160,11 @@ def keep(schema: pa.Schema, options: WriteOptions, prepared: Prepared) -> None:
     if key is None or len(prepared.recipes) > _KEPT_LEAVES or any(map(storage.holds_annotated, prepared.plan)):
         return
     _recent = [(options, key, schema, prepared), *_recent[: _KEPT - 1]]
+
+
+def looks_at_data(options: WriteOptions, is_appended: bool) -> bool:
+    """Whether the rows decide how a column is stored; those of a file that is appended to have decided."""
+    chosen = with_choices(options)
+    if is_appended:
+        chosen = [one for one in chosen if not isinstance(one[0].load(), StoresAlike)]
+    return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())

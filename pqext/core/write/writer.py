@@ -1,8 +1,4 @@
-"""Writing a file: tables gathered into row groups, columns encoded in parallel, the footer at the end.
-
-The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statistics, dictionary, pages) -> ``sink``
--> ``footer``.
-"""
+"""Writing a file: tables gathered into row groups, columns encoded in parallel, the footer at the end."""
 
 from __future__ import annotations
 
@@ -26,10 +22,10 @@ from pqext.core.format.extension import paths as extension_places
 from pqext.core.format.extension.container import add_entries
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
 from pqext.core.io.sink import Sink, is_in_store
+from pqext.core.io.table_formats import check_new_file
 from pqext.core.options.footer import as_checkpoint
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
-from pqext.core.schema.annotations import StoresAlike, with_choices
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.core.schema.key_value_types import of_other_rows
@@ -38,7 +34,7 @@ from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.index_writer import IndexWriter
 from pqext.core.write.row_group_writer import BegunRowGroup
 from pqext.core.write.table_inputs import as_table, conform
-from pqext.core.write.write_plan import Prepared, keep, prepare, recall
+from pqext.core.write.write_plan import Prepared, keep, looks_at_data, prepare, recall
 
 if TYPE_CHECKING:
     from pqext.core.write.append import AppendedFile
@@ -65,15 +61,19 @@ class ParquetWriter(Suggesting):
     are the file's where it tells them (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
     written where columns are missing, or where their types or the options contradict the file, and ``BlockingIOError``
     where another writer is appending.
+
+    A local file in the folder of a Delta, Iceberg or Hudi table is an ``UnsupportedError``;
+    ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
     """
 
     def __init__(
         self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, *, filesystem: Any = None,
-        storage_options: Mapping[str, Any] | None = None, append: bool = False, **keywords: Unpack[WriteKeywords],
+        storage_options: Mapping[str, Any] | None = None, append: bool = False, ignore_table_format: bool = False,
+        **keywords: Unpack[WriteKeywords],
     ) -> None:
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
-        others = "options", "filesystem", "storage_options", "append"
+        others = "options", "filesystem", "storage_options", "append", "ignore_table_format"
         # The level is one of the codec of the file that is appended to.
         first = {name: choice for name, choice in keywords.items() if not append or name != "compression_level"}
         self.options = from_keywords(WriteOptions, first, *others, base=options)
@@ -89,6 +89,7 @@ class ParquetWriter(Suggesting):
         self._begun: BegunRowGroup | None = None
         self._closed = False
         self._turn = threading.RLock()
+        self._ignores_tables = ignore_table_format
         every = as_checkpoint(self.options.checkpoint)
         self._checkpoints = None if every is None else Checkpoints(every)
         # What is appended to is looked at before columns are resolved; what is made is made after that.
@@ -102,7 +103,7 @@ class ParquetWriter(Suggesting):
             elif append:
                 self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
-            if self._looks_at_data():
+            if looks_at_data(self.options, self._appended is not None):
                 derived_columns.find(self.arrow_schema, self.options)  # names that are taken are errors now
             else:
                 self._prepare(None)
@@ -115,7 +116,8 @@ class ParquetWriter(Suggesting):
     def _opened(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
         if self._checkpoints is not None and is_in_store(dest, filesystem, storage_options):
             raise ValueError("a store shows no file before it is whole: leave out checkpoint")
-        return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append)
+        check = None if self._ignores_tables else check_new_file
+        return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append, check=check)
 
     @answering
     @in_turn
@@ -276,12 +278,6 @@ class ParquetWriter(Suggesting):
         if self._closed:
             raise ValueError("the writer is closed")
 
-    def _looks_at_data(self) -> bool:
-        chosen = with_choices(self.options)
-        if self._appended is not None:  # the file has decided
-            chosen = [one for one in chosen if not isinstance(one[0].load(), StoresAlike)]
-        return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())
-
     def _prepare(self, sample: pa.Table | None) -> None:
         layout = None if self._appended is None else self._appended.layout
         prepared = recall(self.arrow_schema, self.options) if layout is None else None
@@ -425,7 +421,8 @@ class ParquetWriter(Suggesting):
 
 def write_table(
     table: Any, dest: Any, options: WriteOptions | None = None, *, filesystem: Any = None,
-    storage_options: Mapping[str, Any] | None = None, append: bool = False, **keywords: Unpack[WriteKeywords],
+    storage_options: Mapping[str, Any] | None = None, append: bool = False, ignore_table_format: bool = False,
+    **keywords: Unpack[WriteKeywords],
 ) -> None:
     """Write ``table`` to ``dest``; ``dest``, ``append`` and options are as for :class:`ParquetWriter`.
 
@@ -440,7 +437,8 @@ def write_table(
     """
     table = as_table(table)
     writing = ParquetWriter(
-        dest, table.schema, options, filesystem=filesystem, storage_options=storage_options, append=append, **keywords
+        dest, table.schema, options, filesystem=filesystem, storage_options=storage_options, append=append,
+        ignore_table_format=ignore_table_format, **keywords,
     )
     with writing as writer:
         if isinstance(table, pa.Table):

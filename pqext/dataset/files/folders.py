@@ -25,10 +25,10 @@ from typing import Any
 
 from pqext.core.base import local_paths
 from pqext.core.base.errors import CorruptFileError
+from pqext.core.io.table_formats import TableFormatError, TableGuard, format_of_entry
 from pqext.dataset.files.manifests import parsed, read_note
 from pqext.dataset.files.patterns import matcher
 from pqext.dataset.files.spark_metadata import SinkLog
-from pqext.dataset.files.table_formats import TableFormatError, TableGuard, format_of_entry
 
 COMMIT = "_pqext_commit-"
 """How the name of a folder begins whose save is decided and not finished."""

@@ -14,10 +14,10 @@ from typing import Any
 
 from pqext.core.base.suggestions import nearest
 from pqext.core.io.sources.locations import Location, is_place, locate
+from pqext.core.io.table_formats import TableGuard, check_listing, check_parents
 from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
 from pqext.dataset.files.patterns import alternatives
 from pqext.dataset.files.store_journal import settled
-from pqext.dataset.files.table_formats import TableGuard, check_listing, check_parents
 
 
 def find_sources(

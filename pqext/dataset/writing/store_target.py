@@ -31,10 +31,10 @@ from typing import Any
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.io.sources.pending_files import Pending, PendingFile, PendingStore, check_note
 from pqext.core.io.sources.pending_stores import pending_store
+from pqext.core.io.table_formats import check_listing, check_parents, writing
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
-from pqext.dataset.files.table_formats import check_listing, check_parents, writing
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders

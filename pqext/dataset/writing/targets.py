@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pqext.core.base.local_paths import scheme_of
+from pqext.core.io.table_formats import TableGuard, writing
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.manifests import read_note
-from pqext.dataset.files.table_formats import TableGuard, writing
 from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned

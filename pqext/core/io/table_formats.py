@@ -38,16 +38,19 @@ _LISTED_BY = {
 }
 
 
+_OF_FILES = "; ignore_table_format=True writes a file that you add to the table yourself"
+
+
 class TableFormatError(UnsupportedError):
     """A folder belongs to a table, of which only the table's own library knows the files."""
 
-    def __init__(self, format: str, folder: str, *, is_write: bool = False) -> None:
+    def __init__(self, format: str, folder: str, *, is_write: bool = False, is_file: bool = False) -> None:
         article = "an" if format == "Iceberg" else "a"
         found = f"the folder belongs to {article} {format} table"
         if is_write:
             advice = (
                 f"files that are added, replaced or removed without {format}'s own library corrupt it: write with that "
-                "library, or save to another folder"
+                "library, or save to another folder" + (_OF_FILES if is_file else "")
             )
         else:
             advice = (
@@ -57,6 +60,14 @@ class TableFormatError(UnsupportedError):
         super().__init__(f"{found}, and {advice}", feature=f"{format} tables", path=folder)
         self.format = format
         self.folder = folder
+
+
+def check_new_file(path: str) -> None:
+    """Raise ``TableFormatError`` if a file at a local path would be in the folder of a table."""
+    try:
+        TableGuard().check_file(path)
+    except TableFormatError as error:
+        raise TableFormatError(error.format, error.folder, is_write=True, is_file=True) from None
 
 
 @contextmanager
@@ -97,7 +108,11 @@ class TableGuard:
         """Raise ``TableFormatError`` if what is written, a folder or a file, is a table or within one."""
         path = os.path.realpath(folder)
         self._check(path)
-        parent = os.path.dirname(path)
+        self.check_file(path)
+
+    def check_file(self, path: str) -> None:
+        """Raise ``TableFormatError`` if a file that is written is within a table."""
+        parent = os.path.dirname(os.path.realpath(path))
         self._check(parent)
         self.check(parent)
 
