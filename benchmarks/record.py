@@ -28,6 +28,7 @@ COMMANDS = {
     "wide_footer": [],
     "flat_footer": [],
     "checkpoint": [],
+    "decode_paths": [],
     "planning_files": [],
     "many_files": ["--files", "10000", "--repeat", "2"],
 }
