@@ -22,14 +22,15 @@ from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
+from pqext.dataset.ordering import executor_of
 from pqext.dataset.planning.certainty import certain_rows, may_be_certain
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import find, lookup
+from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.table.file_request import Asked, type_at
 from pqext.dataset.table.union import Conformed, keeps_values
 
 if TYPE_CHECKING:
-    from pqext.dataset.files_query import FilesQuery
     from pqext.geo.box import BoundingBox
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ _ROWS = 1 << 18
 class Aggregates:
     """What a scan tells of a column as a whole; a limit counts."""
 
-    _query: FilesQuery
+    _planner: ScanPlanner
 
     def min(self, column: str | Column) -> pa.Scalar:
         """The least value of a column, of the rows that match.
@@ -60,7 +61,7 @@ class Aggregates:
             >>> pqext.scan("ids.parquet").min("id").as_py()
             1
         """
-        return _extreme(self._query, column, "min")
+        return _extreme(self._planner, column, "min")
 
     def max(self, column: str | Column) -> pa.Scalar:
         """The greatest value of a column, of the rows that match; all else as :meth:`min`.
@@ -71,7 +72,7 @@ class Aggregates:
             >>> pqext.scan("ids.parquet").max("id").as_py()
             3
         """
-        return _extreme(self._query, column, "max")
+        return _extreme(self._planner, column, "max")
 
     def null_count(self, column: str | Column) -> int:
         """How many of the rows that match are null in a column.
@@ -91,7 +92,7 @@ class Aggregates:
             >>> pqext.scan("ids.parquet").null_count("id")
             1
         """
-        return sum(_parts(self._query, column, _known_nulls, lambda array: int(array.null_count)))
+        return sum(_parts(self._planner, column, _known_nulls, lambda array: int(array.null_count)))
 
     def bounds(self, column: str | Column) -> BoundingBox | None:
         """A box around all geometries of a column, of the rows that match.
@@ -118,32 +119,34 @@ class Aggregates:
             >>> box.xmin, box.ymin, box.xmax, box.ymax
             (1.0, 2.0, 4.0, 3.0)
         """
-        return _box(self._query, column)
+        return _box(self._planner, column)
 
 
 def _parts(
-    query: FilesQuery, column: str | Column, known: Callable[[ColumnChunk], T | None], found: Callable[[pa.Array], T]
+    planner: ScanPlanner, column: str | Column, known: Callable[[ColumnChunk], T | None], found: Callable[[pa.Array], T]
 ) -> Iterator[T]:
     """What is ``known`` of row groups all of whose rows match, and what is ``found`` in the values of the others."""
-    column = query.exact.of(column)
+    column = planner.exact.of(column)
     top = column.path[0] if isinstance(column, Column) else column
-    query = replace(query, result=(top,))
+    request = replace(planner.request, result=(top,))
+    planner = ScanPlanner(request)
+    executor = executor_of(planner)
     asked_for = column if isinstance(column, Column) else None
-    if query.limit is not None or query.offset:
-        with closing(query.found(_ROWS)) as batches:
+    if request.limit is not None or request.offset:
+        with closing(executor.batches(_ROWS)) as batches:
             yield from (found(_values(batch, asked_for, top)) for batch, _ in batches)
         return
-    for row, file, asked, run in query.asked():
+    for row, file, asked in executor.files():
         node = None
-        if asked.is_exact and top not in query.partitions.schema.names:
+        if asked.is_exact and top not in request.partitions.schema.names:
             node = _node(file, asked, top, asked_for)
         is_known = node is not None and node.is_leaf and not node.max_repetition_level and may_be_certain(file)
         if node is None or not is_known or asked.computed:
-            with closing(query.given(run, row, file, asked, _ROWS)) as batches:
+            with closing(executor.file_batches(row, file, asked, _ROWS)) as batches:
                 yield from (found(_values(batch, asked_for, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
-        for plan in run.plans(query.planner(asked, file).row_groups(pages=True, places=False)):
+        for plan in executor.run.plans(planner.of_file(asked, file).row_groups(pages=True, places=False)):
             if plan.refusal is not None:
                 continue
             group = file.row_groups[plan.index]
@@ -200,11 +203,11 @@ def _known_nulls(chunk: ColumnChunk) -> int | None:
     return chunk.bounds().null_count
 
 
-def _extreme(query: FilesQuery, column: str | Column, side: str) -> pa.Scalar:
-    known, column = partial(_known_extreme, side=side), query.exact.of(column)
-    found = [*_parts(query, column, known, partial(extreme, side=side))]
+def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar:
+    known, column = partial(_known_extreme, side=side), planner.exact.of(column)
+    found = [*_parts(planner, column, known, partial(extreme, side=side))]
     top = column.path[0] if isinstance(column, Column) else column
-    schema = replace(query, result=(top,)).schema
+    schema = ScanPlanner(replace(planner.request, result=(top,))).schema
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     kind = _values(empty, column if isinstance(column, Column) else None, top).type
     whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)
@@ -237,15 +240,15 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     return None if scalar is None else pa.repeat(scalar, 1)
 
 
-def _box(query: FilesQuery, column: str | Column) -> BoundingBox | None:
+def _box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
     from pqext.geo import crs as crs_
     from pqext.geo.box import BoundingBox
     from pqext.geo.summary import statistics, union
     from pqext.geo.types import type_of
 
-    column = query.exact.of(column)
+    column = planner.exact.of(column)
     name = column.path[0] if isinstance(column, Column) else column
-    field = replace(query, result=(name,)).schema.field(0)
+    field = ScanPlanner(replace(planner.request, result=(name,))).schema.field(0)
     kind = type_of(field)
     if kind is None:
         raise TypeError(f"column {name} holds no geometries")
@@ -264,7 +267,7 @@ def _box(query: FilesQuery, column: str | Column) -> BoundingBox | None:
             return nothing if not told.geospatial_types else told
         return BoundingBox.from_metadata(told.bbox)
 
-    boxes = [part for part in _parts(query, column, known, found) if part is not nothing]
+    boxes = [part for part in _parts(planner, column, known, found) if part is not nothing]
     if not all(isinstance(box, BoundingBox) for box in boxes):
         return None
     return union(boxes, crs_.is_geographic(crs_.normalize(kind.crs)) is True)

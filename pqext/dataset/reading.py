@@ -13,10 +13,10 @@ from pqext.core.options.read_write import ReadOptions, from_keywords
 from pqext.dataset.files.file_set import FileSet, OnInvalid
 from pqext.dataset.files.sources import find_sources, located
 from pqext.dataset.files.summaries import expanded
-from pqext.dataset.files_query import FilesQuery, SchemaRule
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
+from pqext.dataset.scan_request import ScanRequest, SchemaRule
 from pqext.dataset.skipping import skipping_of
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes, partitions_of
 from pqext.variant.timezones import DEFAULT, find_timezone
@@ -126,7 +126,7 @@ def scan(
         if chosen is not None:
             chosen = tuple(dict.fromkeys([*chosen, *included]))
     return Scan(
-        FilesQuery(
+        ScanRequest(
             FileSet(files, read, limits, on_invalid, summaries), chosen, as_expression(filter), partitions, schema,
             skipping=skipping_of(skipping, filesystem, storage_options), timezone=timezone,
         )

@@ -11,8 +11,11 @@ import pyarrow as pa
 
 from pqext.core.base.budget import Budget
 from pqext.core.base.suggestions import answering
-from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.ordering import executor_of
 from pqext.dataset.presentation.columns import Formats, GeometryFormat, VariantFormat
+from pqext.dataset.scan_executor import ScanExecutor
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.dataset.scan_request import ScanRequest
 
 if TYPE_CHECKING:
     import pandas
@@ -29,12 +32,19 @@ _TABLE_ROWS = 1 << 19
 class Results:
     """The rows of a question over files, in every form."""
 
-    _query: FilesQuery
+    _request: ScanRequest
+    _planner: ScanPlanner
+    _latest: ScanExecutor | None
+
+    def _run(self) -> ScanExecutor:
+        """A new run of the request, which ``metrics`` shows from now on."""
+        self._latest = executor = executor_of(self._planner)
+        return executor
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
-        return self._query.schema
+        return self._planner.schema
 
     @answering
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
@@ -47,7 +57,7 @@ class Results:
     def _batches(self, batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
-        return (batch for batch, _ in self._query.found(batch_rows))
+        return (batch for batch, _ in self._run().batches(batch_rows))
 
     @answering
     async def to_async_batches(self, batch_rows: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
@@ -138,11 +148,11 @@ class Results:
         return formats.table(self._table())
 
     def _table(self) -> pa.Table:
-        batches, held, query = [], 0, self._query
+        batches, held, request = [], 0, self._request
         # Row groups are read in few parts where no filter makes the rows fewer.
-        for batch, opened in query.found(_TABLE_ROWS if query.filter is not None else 1 << 62):
+        for batch, opened in self._run().batches(_TABLE_ROWS if request.filter is not None else 1 << 62):
             held += batch.get_total_buffer_size()
-            Budget(query.limits, opened).add(held)
+            Budget(request.limits, opened).add(held)
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=self.schema)
 

@@ -15,19 +15,18 @@ from pqext.core.base.suggestions import Suggesting, answering, around, listed
 from pqext.core.base.text import visible
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.execution.metrics import Metrics
-from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.narrowing import order_keys, selected, with_computed
 from pqext.dataset.not_a_table import NotATable
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.ordering import OrderedQuery
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, summary, told_skipped
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.presentation.columns import Formats
 from pqext.dataset.results import Results
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.dataset.scan_request import ScanRequest
 
 _SHOWN_FIELDS = 50
 _SHOWN_TYPE = 200
@@ -47,8 +46,13 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
     A scan can be pickled at any time, if its sources are not open files. The copy has no ``metrics`` yet.
     """
 
-    def __init__(self, query: FilesQuery) -> None:
-        self._query = query
+    def __init__(self, request: ScanRequest) -> None:
+        self._request = request
+        self._planner = ScanPlanner(request)
+        self._latest = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scan, (self._request,)
 
     @property
     def metrics(self) -> Metrics | None:
@@ -63,7 +67,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             >>> scan.metrics.rows_evaluated, scan.metrics.pages
             (3, 1)
         """
-        return self._query.metrics
+        return None if self._latest is None else self._latest.metrics
 
     def select(self, *columns: Any) -> Scan:
         """The scan with only these columns of its result, in this order.
@@ -87,7 +91,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             [{'place': 'Suva'}, {'place': 'Nome'}]
         """
         given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
-        return Scan(replace(self._query, result=selected(self._query.result, parse_columns(given))))
+        return Scan(replace(self._request, result=selected(self._request.result, parse_columns(given))))
 
     def filter(self, *conditions: Filter) -> Scan:
         """The scan with only the rows for which all ``conditions`` are true, also those given before.
@@ -110,16 +114,16 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             >>> pqext.scan("ids.parquet").filter(pqext.col("id") > 1).to_table().to_pylist()
             [{'id': 2}, {'id': 3}]
         """
-        query = self._query
-        computed = [one for one in query.result or () if isinstance(one, Computed)]
+        request = self._request
+        computed = [one for one in request.result or () if isinstance(one, Computed)]
         wanted = [as_expression(one) for one in conditions]
         found = [with_computed(one, computed) for one in wanted if one is not None]
         if not found or len(found) < len(wanted):
             raise TypeError("filter takes conditions, such as pqext.col('a') > 5")
-        if query.limit is not None or query.offset:
+        if request.limit is not None or request.offset:
             raise ValueError("a filter behind a limit is not supported: filter first, then limit")
-        before = [] if query.filter is None else [query.filter]
-        return Scan(replace(query, filter=all_of([*before, *found])))
+        before = [] if request.filter is None else [request.filter]
+        return Scan(replace(request, filter=all_of([*before, *found])))
 
     def order_by(
         self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
@@ -151,11 +155,11 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             >>> pqext.scan("quakes.parquet").order_by("mag", descending=True).limit(2).to_table().to_pylist()
             [{'id': 3, 'mag': 6.1}, {'id': 1, 'mag': 4.5}]
         """
-        query = self._query
-        if query.limit is not None or query.offset:
+        request = self._request
+        if request.limit is not None or request.offset:
             raise ValueError("an order after a limit is not supported: order first, then limit")
-        computed = [column for column in query.result or () if isinstance(column, Computed)]
-        return Scan(OrderedQuery.of(query, order_keys(columns, descending, nulls_first, computed)))
+        computed = [column for column in request.result or () if isinstance(column, Computed)]
+        return Scan(replace(request, order=order_keys(columns, descending, nulls_first, computed)))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """The scan with at most ``rows`` rows of its result, those behind the first ``offset``.
@@ -181,10 +185,10 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
                 raise TypeError(f"{name} is a number of rows, not {type(number).__name__}")
             if number is not None and number < 0:
                 raise ValueError(f"{name} must not be negative, not {number}")
-        query = self._query
-        left = None if query.limit is None else max(0, query.limit - offset)
+        request = self._request
+        left = None if request.limit is None else max(0, request.limit - offset)
         most = min(one for one in (left, rows) if one is not None) if (left, rows) != (None, None) else None
-        return Scan(replace(query, offset=query.offset + offset, limit=most))
+        return Scan(replace(request, offset=request.offset + offset, limit=most))
 
     def plan(self, pages: bool = False) -> list[Task]:
         """What will be read of each file, from the footers and Bloom filters alone.
@@ -192,7 +196,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
         pages that may hold one that matches.
         """
-        return self._query.plan(pages)
+        return self._planner.plan(pages)
 
     @answering
     def explain(self, form: Literal["text", "json"] = "text", shown: int | None = SHOWN) -> str:
@@ -219,15 +223,15 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         """
         if form not in ("text", "json"):
             raise ValueError(f"form is 'text' or 'json', not {form!r}")
-        query = self._query
-        doubtful = query.doubts()
+        request = self._request
+        doubtful = self._planner.doubts()
         tasks = self.plan(pages=True)
-        filter = None if query.filter is None else str(query.filter)
-        told = [] if query.files.summaries is None else query.files.summaries.told()
+        filter = None if request.filter is None else str(request.filter)
+        told = [] if request.files.summaries is None else request.files.summaries.told()
         if form == "json":
             facts = {
-                "columns": self.schema.names, "filter": filter, "order": [*map(str, self._order)],
-                "limit": query.limit, "offset": query.offset, "summaries": told, "doubts": doubtful,
+                "columns": self.schema.names, "filter": filter, "order": [*map(str, self._request.order)],
+                "limit": request.limit, "offset": request.offset, "summaries": told, "doubts": doubtful,
             }
             return json.dumps(as_data(facts, tasks, shown))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
@@ -236,7 +240,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             f"  columns: {', '.join(map(visible, self.schema.names)) or 'none'}",
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
-            "  reads " + summary(tasks) + (" at most" if query.limit is not None else ""),
+            "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
             *(f"  {line}" for line in (*told, *doubtful)),
             *told_skipped(tasks),
             *explanation(tasks, shown),
@@ -246,7 +250,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
     @answering
     def count(self) -> int:
         """The number of rows that match; without a filter from the footers alone."""
-        return self._query.count()
+        return self._run().count()
 
     @answering
     def head(
@@ -277,25 +281,21 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         first = self.limit(rows)
         return formats.table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
-    @property
-    def _order(self) -> tuple[OrderKey, ...]:
-        return self._query.order if isinstance(self._query, OrderedQuery) else ()
-
     def _facts(self) -> list[tuple[str, str]]:
         """What the scan asks for, said without opening a file."""
-        query = self._query
-        sources = query.sources
-        names = [column if isinstance(column, str) else column.name for column in query.result or ()]
+        request = self._request
+        sources = request.sources
+        names = [column if isinstance(column, str) else column.name for column in request.result or ()]
         facts = [
             ("files", f"{len(sources):,}, {source_name(sources[0])} first" if sources else "none"),
-            ("columns", listed(names) if query.result is not None else "all"),
-            ("filter", str(query.filter) if query.filter is not None else "none"),
+            ("columns", listed(names) if request.result is not None else "all"),
+            ("filter", str(request.filter) if request.filter is not None else "none"),
         ]
-        if self._order:
-            facts.append(("order", "; ".join(map(str, self._order))))
-        if query.limit is not None or query.offset:
-            rows = "all rows" if query.limit is None else count(query.limit, "row")
-            facts.append(("limit", rows + (f" behind {count(query.offset, 'row')}" if query.offset else "")))
+        if self._request.order:
+            facts.append(("order", "; ".join(map(str, self._request.order))))
+        if request.limit is not None or request.offset:
+            rows = "all rows" if request.limit is None else count(request.limit, "row")
+            facts.append(("limit", rows + (f" behind {count(request.offset, 'row')}" if request.offset else "")))
         return facts
 
     def __repr__(self) -> str:
@@ -306,13 +306,13 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
 
         The first rows of that file are shown where few rows are read for them.
         """
-        query, plan, schema, rows = self._query, [], self._query.known_schema, []
-        if query.is_local_file:
+        request, plan, schema, rows = self._request, [], self._planner.known_schema, []
+        if request.is_local_file:
             with suppress(OSError, TypeError, ValueError):  # which running the scan tells
-                tasks = query.plan()
-                plan, schema = [("reads", summary(tasks))], query.schema
+                tasks = self._planner.plan()
+                plan, schema = [("reads", summary(tasks))], self._planner.schema
                 is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
-                if is_short or (query.filter is None and not self._order):
+                if is_short or (request.filter is None and not self._request.order):
                     rows = self._preview(schema)
         fields = [] if schema is None else [
             (field.name, around(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
@@ -326,9 +326,9 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         """The first rows as HTML, VARIANT values as JSON and geometries as WKT; nothing if there are none."""
         from pqext.dataset.presentation.row_text import texts
 
-        limit = self._query.limit
-        query = replace(self._query, limit=_PREVIEW_ROWS if limit is None else min(limit, _PREVIEW_ROWS))
-        batches = [batch for batch, _ in query.found(_PREVIEW_ROWS)]
+        limit = self._request.limit
+        first = Scan(replace(self._request, limit=_PREVIEW_ROWS if limit is None else min(limit, _PREVIEW_ROWS)))
+        batches = [*first.to_batches(_PREVIEW_ROWS)]
         if not batches or not schema.names:
             return []
         heads = schema.names[:_SHOWN_FIELDS]

@@ -237,7 +237,7 @@ def test_chunks_are_kept_once_asked_for_up_to_a_bound(data: bytes, monkeypatch: 
         group = file.row_groups[0]
         assert group.chunk("n") is group.chunk(0) is group.chunk(file.schema.leaves[0])
         assert group.chunk("n").bounds() is group.chunk("n").bounds()
-    monkeypatch.setattr("pqext.core.read.row_groups._KEPT_CHUNKS", 5)
+    monkeypatch.setattr("pqext.core.read.row_groups._KEPT", 2 * 64 + 5)
     with pqext.open(data) as file:
         groups = file.row_groups
         assert isinstance(groups, RowGroups)

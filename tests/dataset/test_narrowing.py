@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import col, variant
 from pqext.core.io.source import MemorySource
+from pqext.dataset.scan_executor import ScanExecutor
 from reference.effort import share
 
 ROWS = [{"a": n, "s": f"text {n % 7}", "t": {"x": n % 3, "y": -n}} for n in range(1000)]
@@ -211,13 +212,13 @@ def test_an_interrupt_within_a_reader_is_not_taken_for_a_fault_of_the_file(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, scan = Opened(monkeypatch), pqext.scan(path)
-    found = type(scan._query).found
+    batches = ScanExecutor.batches
 
-    def interrupted(query: Any, batch_rows: int) -> Any:
-        yield next(found(query, batch_rows))
+    def interrupted(executor: ScanExecutor, batch_rows: int) -> Any:
+        yield next(batches(executor, batch_rows))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(scan._query), "found", interrupted)
+    monkeypatch.setattr(ScanExecutor, "batches", interrupted)
     reader = scan.to_reader(100)
     assert reader.read_next_batch().num_rows == 100
     with pytest.raises(OSError, match="reading was interrupted from the keyboard") as told:

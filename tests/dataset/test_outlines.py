@@ -15,10 +15,13 @@ import pytest
 import pqext
 from pqext.core.base.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.indexes.reading import IndexReader
+from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.planning.plan import Task
+from pqext.dataset.scan_executor import ScanExecutor
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.dataset.scan_request import ScanRequest
 
 GROUPS, ROWS, FILES = 10, 100, 6
 SPREAD = 1_000_000
@@ -74,17 +77,22 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def query(sources: tuple[str, ...], filter: Expression) -> FilesQuery:
-    """All columns of the rows that match."""
-    return FilesQuery(FileSet(sources), None, filter)
+def planner(sources: tuple[str, ...], filter: Expression) -> ScanPlanner:
+    """Of all columns of the rows that match."""
+    return ScanPlanner(ScanRequest(FileSet(sources), None, filter))
+
+
+def read(one: ScanPlanner, task: Task, file: ParquetFile) -> list[pa.RecordBatch]:
+    """The rows that match in the file of a task."""
+    return [*ScanExecutor(one).planned_batches(one.complete(task, file).row_groups, file, ROWS)]
 
 
 def rows(tasks: list[Task], filter: Expression) -> Iterator[pa.RecordBatch]:
     """What the tasks of a plan give, each in its own way as tasks of Spark run."""
     for task in tasks:
         with pqext.open(task.path) as file:
-            one = query((task.path,), filter)
-            yield from one.planned(one.detailed(Task.from_json(task.to_json()), file).row_groups, file, 1 << 16)
+            one = planner((task.path,), filter)
+            yield from read(one, Task.from_json(task.to_json()), file)
 
 
 @pytest.mark.spec("querying.outlines")
@@ -92,11 +100,11 @@ def rows(tasks: list[Task], filter: Expression) -> Iterator[pa.RecordBatch]:
 @pytest.mark.parametrize("most", [0, 15, 1000])
 def test_outlines_give_the_rows_that_match(name: str, most: int, table: pa.Table, sources: tuple[str, ...]) -> None:
     filter, oracle = QUESTIONS[name]
-    tasks = query(sources, filter).plan(True, most)
+    tasks = planner(sources, filter).plan(True, most)
     expected = table.filter(oracle)
     assert expected.num_rows > 0
     assert pa.Table.from_batches(rows(tasks, filter), table.schema).sort_by("id").equals(expected)
-    every = query(sources, filter).plan(True)
+    every = planner(sources, filter).plan(True)
     assert [(task.bytes_total, task.total) for task in tasks] == [(task.bytes_total, task.total) for task in every]
     if most == 1000:
         assert tasks == every
@@ -108,10 +116,10 @@ def test_no_more_is_looked_at_than_is_allowed(
     name: str, each: int, sources: tuple[str, ...], looks: list[str]
 ) -> None:
     filter, _ = QUESTIONS[name]
-    outlines = query(sources, filter).plan(True, 0)
+    outlines = planner(sources, filter).plan(True, 0)
     assert not looks
     assert [task.is_outline for task in outlines] == [True] * FILES
-    some = query(sources, filter).plan(True, 2 * GROUPS)
+    some = planner(sources, filter).plan(True, 2 * GROUPS)
     assert [task.is_outline for task in some] == [each > 0 and number > 1 for number in range(FILES)]
     assert looks.count("filter") == (2 * GROUPS if name == "a Bloom filter" else 0)
 
@@ -119,28 +127,28 @@ def test_no_more_is_looked_at_than_is_allowed(
 @pytest.mark.spec("querying.outlines")
 def test_who_reads_an_outline_looks_at_what_it_left_aside(sources: tuple[str, ...], looks: list[str]) -> None:
     filter, _ = QUESTIONS["both"]
-    (outline,) = query(sources[:1], filter).plan(True, 0)
+    (outline,) = planner(sources[:1], filter).plan(True, 0)
     assert outline.kept == tuple(range(GROUPS))
     assert not any(plan.stages for plan in outline.row_groups)
     with pqext.open(sources[0]) as file:
-        detailed = query(sources[:1], filter).detailed(outline, file)
+        detailed = planner(sources[:1], filter).complete(outline, file)
         assert {"pages", "filter"} == set(looks)
         assert {plan.rows_read for plan in detailed.row_groups} == {10}
         part = Task(outline.path, outline.row_groups[2:4], None, outline.footer_crc, True)
-        assert query(sources[:1], filter).detailed(part, file).kept == (2, 3)
-        assert query(sources[:1], filter).detailed(detailed, file) is detailed
+        assert planner(sources[:1], filter).complete(part, file).kept == (2, 3)
+        assert planner(sources[:1], filter).complete(detailed, file) is detailed
 
 
 def test_an_outline_that_is_run_or_of_another_file_is_refused(sources: tuple[str, ...]) -> None:
     filter, _ = QUESTIONS["pages"]
-    one = query(sources[:1], filter)
+    one = planner(sources[:1], filter)
     (outline,) = one.plan(True, 0)
     with pqext.open(sources[0]) as file:
         with pytest.raises(ValueError, match="row group 0 is read in no stage"):
-            list(one.planned(outline.row_groups, file, 100))
+            list(ScanExecutor(one).planned_batches(outline.row_groups, file, 100))
         group = replace(outline.row_groups[0], index=GROUPS)
         with pytest.raises(ValueError, match=f"it has a row group {GROUPS}, the file {GROUPS} row groups"):
-            one.detailed(replace(outline, row_groups=(group,)), file)
+            one.complete(replace(outline, row_groups=(group,)), file)
 
 
 def test_outlines_pass_over_damaged_row_groups_on_demand(tmp_path: Path) -> None:
@@ -152,12 +160,12 @@ def test_outlines_pass_over_damaged_row_groups_on_demand(tmp_path: Path) -> None
     start = path.read_bytes()[: -len(first + second + third) - 3 * len(name)]
     path.write_bytes(start + name + first + b"\x18\x06numbeX" + second + name + third)
     for filter in (None, col("number") >= 0):
-        query = pqext.scan(path, filter=filter, on_corrupt="skip")._query
+        lenient = pqext.scan(path, filter=filter, on_corrupt="skip")._planner
         for looks in (0, 1, 256):
-            (task,) = query.plan(True, looks)
+            (task,) = lenient.plan(True, looks)
             assert task.kept == (0, 1, 2)
             with pqext.open(path, on_corrupt="skip") as file, pytest.warns(CorruptDataWarning, match="left out"):
-                found = [*query.planned(query.detailed(task, file).row_groups, file, ROWS)]
+                found = read(lenient, task, file)
             assert pa.Table.from_batches(found)["number"].to_pylist() == [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]
     with pytest.raises(CorruptFileError, match="row group 1"):
-        pqext.scan(path)._query.plan(True, 0)
+        pqext.scan(path)._planner.plan(True, 0)

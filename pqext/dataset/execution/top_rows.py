@@ -44,7 +44,7 @@ class OrderKey:
                 return self.value.is_null() if is_tie_admitted else False
             return True if is_tie_admitted else self.value.is_not_null()
         if self.descending:
-            before = self.value >= limit if is_tie_admitted else self.value > limit
+            before: Expression = self.value >= limit if is_tie_admitted else self.value > limit
         else:
             before = self.value <= limit if is_tie_admitted else self.value < limit
         return before | self.value.is_null() if self.nulls_first else before

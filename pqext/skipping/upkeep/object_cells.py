@@ -17,9 +17,11 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import Schema
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.pruning.binding import find
+from pqext.dataset.scan_executor import ScanExecutor
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.dataset.scan_request import ScanRequest
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.store.objects import version_of
 
@@ -122,17 +124,14 @@ class Indexer:
 
     def _from_rows(self, source: Any, wanted: Sequence[int]) -> Mapping[int, pa.Array]:
         """The cells of indexes by their numbers, from the rows of an object; none of columns that it has otherwise."""
-        query = FilesQuery(
-            FileSet((source,), self.options, self.limits),
-            parse_columns({str(at): self.indexes[at].index.operand for at in wanted}),
-            None,
-        )
+        columns = parse_columns({str(at): self.indexes[at].index.operand for at in wanted})
+        planner = ScanPlanner(ScanRequest(FileSet((source,), self.options, self.limits), columns, None))
         collectors = {}
-        for at, field_ in zip(wanted, query.schema, strict=True):
+        for at, field_ in zip(wanted, planner.schema, strict=True):
             one = self.indexes[at]
             if field_.type == one.values and one.index.of(field_) == one.index:
                 collectors[at] = one.index.collector(one.values)
-        with closing(query.found(_ROWS)) as batches:
+        with closing(ScanExecutor(planner).batches(_ROWS)) as batches:
             for batch, _ in batches:
                 for at, collector in collectors.items():
                     collector.add(batch.column(str(at)))
@@ -144,14 +143,11 @@ def meet(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Li
 
     Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index is not made for.
     """
-    query = FilesQuery(
-        FileSet((source,), options, limits),
-        parse_columns({str(at): one.operand for at, one in enumerate(indexes)}),
-        None,
-    )
+    columns = parse_columns({str(at): one.operand for at, one in enumerate(indexes)})
+    planner = ScanPlanner(ScanRequest(FileSet((source,), options, limits), columns, None))
     found = []
-    for index, field_ in zip(indexes, query.schema, strict=True):
-        met = index.on(query.exact.of(index.operand)).of(field_)
+    for index, field_ in zip(indexes, planner.schema, strict=True):
+        met = index.on(planner.exact.of(index.operand)).of(field_)
         found.append(Indexed(met, field_.type, met.cell_type(field_.type)))
     return found
 

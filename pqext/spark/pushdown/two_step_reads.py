@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pqext.dataset.expressions import visitors
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.planning.projection import Computed
+from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.columns.names import quoted
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def can_evaluate(make_query: Callable[[], Any]) -> bool:
     """
     try:
         query = make_query()
-        query.query(query.files[:1], query.values_schema().names, query.filter()).plan()
+        ScanPlanner(query.query(query.files[:1], query.values_schema().names, query.filter())).plan()
     except (TypeError, ValueError):
         return False
     except OSError:

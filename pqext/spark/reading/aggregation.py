@@ -24,9 +24,9 @@ from pqext.core.base.text import visible
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.aggregates import told
 from pqext.dataset.expressions import Column as Stored
-from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.planning.projection import Computed
+from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform
 from pqext.spark.base.types import exchange_schema
 
@@ -111,17 +111,17 @@ class Aggregation:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def from_metadata(
-        self, query: FilesQuery, task: Task, file: ParquetFile, values: T.StructType
+        self, planner: ScanPlanner, task: Task, file: ParquetFile, values: T.StructType
     ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
         """What the metadata of a file's row groups proves, as :meth:`partial` has it, and the plans of the others."""
-        columns = [_stored(one) for one in query.result or ()]
-        names = query.partitions.schema.names
+        columns = [_stored(one) for one in planner.request.result or ()]
+        names = planner.request.partitions.schema.names
         is_told = not self.by and all(
             one.function in ("count", "min", "max")
             and (one.place is None or ((column := columns[one.place]) is not None and column.path[0] not in names))
             for one in self.wanted
         )
-        certain, others = query.divided(task, file) if is_told else ([], list(task.row_groups))
+        certain, others = planner.split(task, file) if is_told else ([], list(task.row_groups))
         schema, batches = exchange_schema(self.partial_schema(values)), []
         for plan in certain:
             group = file.row_groups[plan.index]

@@ -14,6 +14,8 @@ from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, Parquet
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.planning.plan import Task
+from pqext.dataset.scan_executor import ScanExecutor
+from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.errors import brief, spark_words
 from pqext.spark.base.settings import check_assumed
@@ -112,13 +114,14 @@ class Reader(DataSourceReader):
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                query = self.query.query([self._file(task)], self.target.names, self.query.filter())
-                task = query.detailed(task, file)
+                planner = ScanPlanner(self.query.query([self._file(task)], self.target.names, self.query.filter()))
+                task = planner.complete(task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:
-                    told, plans = aggregation.from_metadata(query, task, file, self.values)
+                    told, plans = aggregation.from_metadata(planner, task, file, self.values)
                     yield from told
-                for batch in query.planned(plans, file, BATCH_ROWS if aggregation is None else GROUPED_ROWS):
+                batch_rows = BATCH_ROWS if aggregation is None else GROUPED_ROWS
+                for batch in ScanExecutor(planner).planned_batches(plans, file, batch_rows):
                     rows += batch.num_rows
                     if aggregation is None:
                         yield from self._give(batch)

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import InputPartition
 
 from pqext.core.base.text import visible
 from pqext.dataset.planning.plan import RowGroupPlan, Task
+from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.base.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
@@ -146,7 +147,7 @@ def plan_read(
     Why others are refused is found out where it is to be told. Raises ``ValueError`` when the files' schemas differ.
     """
     filter = query.filter()
-    tasks = query.to_plan(names, filter).plan(pages, looks, is_told)
+    tasks = ScanPlanner(query.to_plan(names, filter)).plan(pages, looks, is_told)
     text = None if filter is None else str(filter)
     return ReadPlan(tuple(tasks), is_filtered=filter is not None, columns=tuple(names), filter=text)
 

@@ -23,10 +23,11 @@ from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.json_text import to_json, tree_of
 from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.dataset.scan_request import ScanRequest
 from pqext.dataset.table.partitions import NO_PARTITIONS, Partitioning, Partitions, PartitionTypes, partitions_of
 from pqext.geo import types as geo
 from pqext.spark.base.files import is_remote, list_sources, option_paths
@@ -207,7 +208,7 @@ class Query:
             asked = [one for one in self.columns if isinstance(one, Computed)]
             if asked:
                 first = self.query(self.files[:1], [one.name for one in asked], filter=None)
-                made = {field.name: field for field in first.schema}
+                made = {field.name: field for field in ScanPlanner(first).schema}
                 fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
             names = [one.name if isinstance(one, Computed) else one for one in self.columns]
             noted = {one.name: _noted(one, noted) for one in asked} | {
@@ -241,19 +242,19 @@ class Query:
             return self.aggregation.partial_schema(values)
         return in_months(values) if self.interval_months else values
 
-    def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> FilesQuery:
+    def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """What is asked of ``files``, for the result's columns ``names`` and the rows that ``filter`` leaves."""
         computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
         result = tuple(computed.get(name, name) for name in names)
         places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
-        return FilesQuery(places, result, filter, self.partitions, self.unified)
+        return ScanRequest(places, result, filter, self.partitions, self.unified)
 
     @property
     def is_count(self) -> bool:
         """Whether tasks count rows and give nothing else of them."""
         return self.aggregation is not None and self.aggregation.counts_rows
 
-    def to_plan(self, names: Sequence[str], filter: Expression | None) -> FilesQuery:
+    def to_plan(self, names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """What is asked of all files, of which the store drops some before they are opened."""
         query = replace(self.query(self.files, names, filter), is_count=self.is_count)
         if self.columns is None and not self.has_user_schema:

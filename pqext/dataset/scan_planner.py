@@ -1,0 +1,245 @@
+"""From a request to what is read of each file, and why the rest is not.
+
+The files whose folders refuse the filter are dropped. Of each other file the footer is read, and the row groups are
+dropped whose statistics refuse the filter, then the pages whose bounds do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.base.suggestions import listed
+from pqext.core.files.summary_files import footer_crc
+from pqext.core.read.reader import ParquetFile
+from pqext.dataset.exact_names import ExactNames
+from pqext.dataset.execution.metrics import Run, counts_of
+from pqext.dataset.expressions import Expression, all_of
+from pqext.dataset.files.file_set import located
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.planning.certainty import split_certain
+from pqext.dataset.planning.checks import check_numbers
+from pqext.dataset.planning.likely_mistakes import doubtful, doubts_of
+from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
+from pqext.dataset.planning.planner import FilePlanner
+from pqext.dataset.scan_request import ScanRequest
+from pqext.dataset.skipping import narrowed_by, of_stored_values
+from pqext.dataset.table.agreement import Agreement
+from pqext.dataset.table.file_request import Asked, Form, Wanted
+from pqext.dataset.table.partitions import Narrowed
+from pqext.dataset.table.unified_schema import Unifier
+from pqext.dataset.table.union import Union
+
+_NO_FILE = "no file is left to take the schema from: none is Parquet"
+
+
+class ScanPlanner:
+    """Plans one request. What it learns of files and names is kept for all runs of the request.
+
+    Threads may share it: two that work something out at the same time find the same.
+    """
+
+    def __init__(self, request: ScanRequest) -> None:
+        self.request = request
+        self._latest: tuple[Asked, FilePlanner] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
+        known = self.known_schema if self.request.rule is None else self._form.schema
+        if known is None:
+            rows = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+            with closing(self.open_files(Run(), rows or [0])) as files:
+                for row, file in files:
+                    with located(file):
+                        return self.ask(row, file).schema
+            raise CorruptFileError(_NO_FILE)
+        return known
+
+    @property
+    def known_schema(self) -> pa.Schema | None:
+        """The schema where no file needs to be opened for it."""
+        form = self.__dict__.get("_form")
+        return None if form is None else form.schema
+
+    @cached_property
+    def exact(self) -> ExactNames:
+        """The columns that dotted names stand for."""
+        return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
+
+    @cached_property
+    def _form(self) -> Form:
+        request = self.request
+        result = None if request.result is None else tuple(map(self.exact.of_column, request.result))
+        wanted = Wanted(request.sources, result, self.exact.of(request.filter), request.partitions)
+        if not isinstance(request.rule, str):
+            return Agreement(wanted) if request.rule is None else Union(wanted, request.rule)
+        if not request.files.schemas:
+            raise CorruptFileError(_NO_FILE)
+        unifier = Unifier(wanted.tops)
+        for path, schema in request.files.schemas:
+            unifier.add(schema, path)
+        return Union(wanted, unifier.schema)
+
+    def plan(self, pages: bool = False, looks: int | None = None, is_told: bool = True) -> list[Task]:
+        """What will be read of each file, from the footers and Bloom filters alone.
+
+        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
+        pages that may hold one that matches. Of a query without limit, row groups that their statistics do not refuse
+        are asked for more than that only while they are no more than ``looks``, file by file; the plans of the files
+        behind are outlines, from the footers alone. Reasons are given in full where they are to be told.
+        """
+        tasks, kept, wanted = {}, self.sources_to_read(), self.request.wanted
+        for row, file in self.open_files(Run(), kept):
+            with located(file):
+                asked = self.ask(row, file)
+                file.check_rows()
+                of_file = wanted if asked.is_exact else None
+                plans: tuple[RowGroupPlan, ...] = ()
+                if looks is not None and wanted is None and asked.refusal is None:
+                    with file.by_footer_alone():
+                        plans = tuple(self.of_file(asked, file).outlines(is_told))
+                    left = [plan.index for plan in plans if plan.refusal is None]
+                    looks -= len(left)
+                    if left and looks >= 0:
+                        looked = self.of_file(asked, file).row_groups(pages, True, chosen=left)
+                        known = {plan.index: plan for plan in looked}
+                        plans = tuple(known.get(plan.index, plan) for plan in plans)
+                elif asked.refusal is None:
+                    plans = tuple(self.of_file(asked, file).row_groups(pages, True, of_file))
+                is_outline = looks is not None and looks < 0
+                path, crc = source_name(self.request.sources[row]), footer_crc(file)
+                tasks[row] = Task(path, plans, asked.refusal, crc, is_outline)
+            if wanted is not None and wanted.rows <= 0:
+                rest = kept[kept.index(row) + 1 :]
+                tasks |= {row: Task(source_name(self.request.sources[row]), (), REACHED) for row in rest}
+                break
+        return [
+            tasks[row] if row in tasks else Task(source_name(source), (), part.refusal, evidence=part.evidence)
+            for row, (source, part) in enumerate(zip(self.request.sources, self._narrowed, strict=True))
+            if row in tasks or part.refusal is not None
+        ]
+
+    def complete(self, task: Task, file: ParquetFile) -> Task:
+        """The plan of the request's one ``file`` as it runs: an outline is completed by the indexes that it skipped."""
+        if not task.is_outline:
+            return task
+        with located(file):
+            asked = self.ask(0, file)
+            check_numbers(task.kept, file)
+            plans = self.of_file(asked, file).row_groups(True, False, chosen=task.kept)
+            return replace(task, row_groups=tuple(plans), is_outline=False)
+
+    def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
+        """The plans of a task in two: row groups all of whose rows match for certain, and others that are read."""
+        with located(file):
+            asked = self.ask(0, file)
+            return split_certain(task.row_groups, file, asked.filter, asked.is_exact)
+
+    def doubts(self) -> list[str]:
+        """Paths within VARIANT columns and boxes that the first file to be read shows to be mistakes, maybe."""
+        fields, places = doubtful(self.exact.of(self.request.filter), self.request.result or ())
+        kept = self.sources_to_read() if fields or places else []
+        with closing(self.request.files.opened(kept[:1], is_learning=True)) as files:
+            for _, file in files:
+                return doubts_of(fields, places, file)
+        return []
+
+    def open_files(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
+        """The files of the sources in ``rows`` in order, to which the filter suits, counted in ``run``."""
+        at = 0
+        summaries = self.request.files.summaries
+        with closing(self.request.files.opened(rows)) as files:
+            while at < len(rows):
+                before = counts_of(self.request.sources[rows[at]])
+                with run.planning():
+                    found = next(files, None)
+                if summaries is not None and summaries.usages:
+                    run.read(summaries.take_usages())
+                if found is None:
+                    return
+                row, file = found
+                at = rows.index(row, at) + 1
+                with located(file), run.opened(file, before):
+                    self.exact.learn(file)
+                    self._form.check_filter(file)
+                    yield row, file
+
+    @cached_property
+    def folder_values(self) -> pa.RecordBatch:
+        """What the folders of each source say of the partition columns."""
+        return self.request.partitions.values(self.request.sources)
+
+    @cached_property
+    def _narrowed(self) -> list[Narrowed]:
+        """What is left of the filter for each source.
+
+        Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
+        """
+        narrowed = self._narrowed_by_folders()
+        request = self.request
+        if request.skipping is None or request.filter is None or not request.files.options.trust_statistics:
+            return narrowed
+        cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
+        names = request.partitions.schema.names
+        asked = of_stored_values(self.exact.of(request.filter), names, cast, request.rule == "union")
+        return narrowed if asked is None else narrowed_by(request.skipping, narrowed, request.sources, asked)
+
+    def _narrowed_by_folders(self) -> list[Narrowed]:
+        if not self.request.partitions:
+            return [Narrowed(self.request.filter)] * len(self.request.sources)
+        unnamed = self.request.partitions.unnamed(self.request.sources, self.folder_values)
+        for row, file in self.request.files.opened([*unnamed]):
+            both = unnamed[row].intersection(file.schema.root.child_names)
+            if both:
+                raise UnsupportedError(
+                    f"column {listed(sorted(both))} is in the file, while the folders of other files name it: "
+                    "pass partitioning=None, or scan them apart",
+                    feature="partition columns within files", path=file.path,
+                )
+        return self.request.partitions.narrow(self.exact.of_folders(self.request.filter), self.folder_values)
+
+    def sources_to_read(self) -> list[int]:
+        """The places of the sources that are read; without any, a wrong name in the filter is an error all the same."""
+        kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+        if not kept:
+            for _ in self.open_files(Run(), [0]):
+                pass
+        return kept
+
+    def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> Asked:
+        """What is asked of the file of a source, with a further ``condition`` on its own columns."""
+        filter = self.exact.of(self._narrowed[row].filter)
+        both = [part for part in (filter, condition) if part is not None]
+        asked = self._form.ask(row, file, all_of(both) if both else None)
+        return asked.without_columns if self.request.is_count else asked
+
+    def ask_to_count(self, row: int, file: ParquetFile) -> Asked:
+        """What is asked of the file of a source whose rows are only counted."""
+        return self._form.to_count(row, file, self.exact.of(self._narrowed[row].filter))
+
+    def refuses_all(self, asked: Asked, file: ParquetFile) -> bool:
+        """Is it known of all row groups of a file that none has a row that is asked for?"""
+        if asked.filter is None or len(self.request.sources) == 1 or file.options.on_corrupt == "skip":
+            return False
+        file.check_rows()
+        return self.of_file(asked, file).refuses_all()
+
+    def of_file(self, asked: Asked, file: ParquetFile) -> FilePlanner:
+        """What plans the reading of a file; files of one schema share what follows from it."""
+        known = self._latest
+        if known is not None and known[0] is asked and known[1].facts is file:
+            return known[1]
+        if known is not None and known[0] is asked and known[1].shares(file, file.options):
+            planner = known[1].of(file)
+            self._latest = asked, planner  # with what was worked out since
+            return planner
+        planner = FilePlanner(file, file.options, asked.columns, asked.computed, asked.filter)
+        if len(self.request.sources) > 1:
+            self._latest = asked, planner
+        return planner
