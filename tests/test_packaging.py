@@ -51,6 +51,7 @@ SHORT_MODULES = {
     "pqext/dataset/not_a_table.py": "a base class, apart from the methods that scans do have",
     "pqext/inspection/report.py": "it prints by a module that imports the data of the report",
     "pqext/spark/base/worker_process.py": IN_LAYERS,
+    "pqext/spark/columns/collations.py": "a table of names, apart from the notes that use them",
     "pqext/spark/functions/variant_arrays.py": "every module of VARIANT functions uses it",
     "pqext/spark/pushdown/variant_paths.py": "the demo uses it without the rest of the folder",
     "pqext/spark/streams/json_source.py": "each source and sink of streams has a module",
