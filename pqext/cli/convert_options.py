@@ -105,7 +105,7 @@ def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> 
 
 
 def _column_names(text: str | None) -> tuple[str, ...]:
-    from pqext.core.io.sources.csv_ends import repeated
+    from pqext.core.io.sources.csv_text import repeated
 
     found = tuple(name.strip() for name in text.split(",")) if text is not None else ()
     if not all(found):

@@ -17,7 +17,7 @@ from pqext.core.io.sources.streams import damage
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pqext.core.io.sources.csv_ends import Ended
+    from pqext.core.io.sources.csv_text import Ended
 
 BLOCK_BYTES = 8 << 20
 """Bytes of CSV that are read at a time; the first of these blocks decides the types."""
@@ -159,8 +159,7 @@ class _CsvInput:
 
     def _open(self, source: Source, types: Mapping[str, pa.DataType] | None) -> _Opened:
         """Open a file, whose columns have these types, or those that its first rows suggest."""
-        from pqext.core.io.sources.csv_ends import Ended, repeated
-        from pqext.core.io.sources.csv_text import CsvText, detect_delimiter
+        from pqext.core.io.sources.csv_text import CsvText, Ended, detect_delimiter, repeated
 
         form, path = self._form, name_of(source)
         text = CsvText(open_bytes(source), encoding=form.encoding, skip_rows=form.skip_rows)
@@ -244,7 +243,7 @@ class _CsvInput:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pqext.core.io.sources.csv_ends import Ended, repeated
+        from pqext.core.io.sources.csv_text import Ended, repeated
         from pqext.core.schema.types.arrow_compute import cast_exactly
 
         form = self._form
@@ -327,8 +326,7 @@ class _CsvInput:
         """Return the result of ``read``; errors of pyarrow name the source, the row and the column."""
         import pyarrow as pa
 
-        from pqext.core.io.sources.csv_ends import told_once
-        from pqext.core.io.sources.csv_text import column_of, is_bad_text, with_names
+        from pqext.core.io.sources.csv_text import column_of, is_bad_text, told_once, with_names
 
         try:
             with told_once(), damage(name_of(source)):

@@ -14,10 +14,10 @@ from pqext.core.base.display import as_html, folded, with_headings
 from pqext.core.base.suggestions import Suggesting, answering, around, listed
 from pqext.core.base.text import visible
 from pqext.dataset.aggregates import Aggregates
+from pqext.dataset.column_names import order_keys, selected, with_computed
 from pqext.dataset.execution.metrics import Metrics
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.narrowing import order_keys, selected, with_computed
 from pqext.dataset.not_a_table import NotATable
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, summary, told_skipped

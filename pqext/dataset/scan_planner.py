@@ -17,7 +17,7 @@ from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.base.suggestions import listed
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.exact_names import ExactNames
+from pqext.dataset.column_names import ExactNames
 from pqext.dataset.execution.metrics import Run, counts_of
 from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.files.file_set import located

@@ -22,7 +22,7 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.claims.chunk_locations import pages_of
 from pqext.recovery.claims.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
 from pqext.recovery.claims.inconsistencies import doubt
-from pqext.recovery.claims.report import Loss, Recovered, Recovery
+from pqext.recovery.claims.report import Loss, Recovered, Recovery, loss_of, losses_of, misstated, ordered
 from pqext.recovery.claims.verdicts import Verdict, judge, quiet, without
 from pqext.recovery.evidence import (
     Evidence,
@@ -38,7 +38,6 @@ from pqext.recovery.evidence import (
 from pqext.recovery.fragments import footers
 from pqext.recovery.fragments.codecs import CODECS, Codecs
 from pqext.recovery.output.files import TemporaryFiles, refuse_same, write
-from pqext.recovery.output.losses import loss_of, losses_of, misstated, ordered
 from pqext.recovery.output.nulls import Filling
 from pqext.recovery.row_groups.search import AMBIGUOUS, GIVEN_UP, UNPLACED
 from pqext.recovery.schemas import physical_forms, schema_sources

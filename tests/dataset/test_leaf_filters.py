@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.core.read.slots.indexed_slots import IndexedSlots
+from pqext.core.read.value_slots import IndexedSlots
 from pqext.dataset.evaluation import evaluate
 from pqext.dataset.planning.plan import Task
 from reference.effort import share

@@ -21,9 +21,7 @@ from pqext.core.kernels import wanted
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.read.pages.page import OpenedPages
 from pqext.core.read.pages.value_selection import select
-from pqext.core.read.slots.indexed_slots import is_shared, joined
-from pqext.core.read.slots.slots import SlotBuilder
-from pqext.core.read.slots.view_slots import WIDTH
+from pqext.core.read.value_slots import WIDTH, SlotBuilder, is_shared, joined
 from pqext.core.schema.shape import LeafShape
 
 Levels = NDArray[np.int16]

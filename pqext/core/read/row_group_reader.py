@@ -38,8 +38,8 @@ from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.read.lenient_chunk import LenientReader
 from pqext.core.read.pages.page_selection import AllPages, ChosenPages, PageSelection
 from pqext.core.read.row_group import ColumnChunk, RowGroup
-from pqext.core.read.slots.view_slots import is_viewable, viewed_bytes
 from pqext.core.read.small_chunks import SMALL, Fetched, SmallLeaves
+from pqext.core.read.value_slots import is_viewable, viewed_bytes
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, row_numbers
 from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types.invalid_values import as_stored, converted, may_be_invalid, outside_annotations

@@ -1,1 +1,1 @@
-"""The recovered file, and a record of what it does not contain."""
+"""The recovered file, with nulls in the place of lost chunks."""

@@ -13,8 +13,7 @@ from pyarrow import csv
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import visible
-from pqext.core.io.sources.csv_ends import Ended, repeated, told_once
-from pqext.core.io.sources.csv_text import CsvText, encoding_name, is_bad_text, with_names
+from pqext.core.io.sources.csv_text import CsvText, Ended, encoding_name, is_bad_text, repeated, told_once, with_names
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import open_stream
 from pqext.variant.access.targets import target_type

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from isal.isal_zlib import crc32
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError
+from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.jump_table.jump_table import CRC_BYTES, JUMP_TABLE, ROOT_BYTES, Root
 from pqext.core.footer.jump_table.lookup import Lookup, tell
-from pqext.core.footer.jump_table.schema import from_table
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.extension.framed import FRAME_BYTES
 from pqext.core.format.extension.structure import HEADERS
-from pqext.core.format.metadata import FileMetaData
+from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, SchemaElement
 from pqext.core.io.source import Source
-from pqext.core.schema.nodes import Schema
+from pqext.core.schema.lazy_tree import Children, Group, Leaves, Tree, from_elements
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.types import logical
 
 
 class IndexedFooter(Footer):
@@ -101,3 +103,110 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
         raise CorruptFileError("the checksums of the jump table are damaged")
     crcs = memoryview(listed.tobytes()).cast("I")  # little-endian, as the machines this runs on
     return Lookup(source, offset, length, root, crcs, start - offset, limits)
+
+
+def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
+    """As :func:`pqext.core.schema.lazy_tree.from_elements`; errors of a column are raised when it is requested."""
+    try:
+        element = lookup.schema_root()
+        if element.num_children != lookup.root.tops:
+            raise CorruptFileError("the jump table has other columns than the schema")
+    except ParquetError as error:
+        found = from_elements(lookup.whole().schema, limits, path)
+        tell(path, error)
+        return found
+    columns = TopColumns(lookup, limits, path)
+    root = SchemaNode(
+        name=element.name,
+        repetition=FieldRepetitionType.REQUIRED,
+        children=columns,
+        physical_type=None,
+        type_length=None,
+        logical_type=logical.from_element(element),
+        field_id=element.field_id,
+        path=(),
+        max_definition_level=0,
+        max_repetition_level=0,
+        leaf_start=0,
+        leaf_stop=lookup.root.columns,
+    )
+    return Schema(root, Leaves(lookup.root.columns, root))
+
+
+class TopColumns(Group):
+    """The top-level columns of a schema, each a tree of its own."""
+
+    __slots__ = ("_found", "_limits", "_lookup", "_path", "_whole")
+
+    def __init__(self, lookup: Lookup, limits: Limits, path: str | None) -> None:
+        super().__init__()
+        self._lookup, self._limits, self._path = lookup, limits, path
+        self._whole: Schema | None = None
+        self._found: dict[str, tuple[int | None, bool]] = {}
+
+    def __len__(self) -> int:
+        return self._lookup.root.tops
+
+    def _all(self) -> SchemaNode:
+        """The root of the whole schema, whose columns stand in for those that the table does not find."""
+        if self._whole is None:
+            self._whole = from_elements(self._lookup.whole().schema, self._limits, self._path)
+            if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
+                raise CorruptFileError("the jump table has other columns than the schema", path=self._path)
+        return self._whole.root
+
+    def _make(self, position: int) -> SchemaNode:
+        if self._whole is not None or self._lookup.is_whole:
+            return self._all().children[position]
+        try:
+            return self._by_table(position)
+        except CorruptFileError as error:
+            found = self._all().children[position]
+            tell(self._path, error)
+            return found
+
+    def _by_table(self, position: int) -> SchemaNode:
+        _, _, first, _, _, last = self._lookup.top(position)
+        elements = [SchemaElement(name="", num_children=1), *self._lookup.below(position)]
+        tree = Tree(elements, self._limits, self._path, first)
+        if len(tree.leaf_elements) != last - first:
+            raise CorruptFileError("the jump table has other columns than the schema")
+        return tree.node(1, ())
+
+    def __iter__(self) -> Iterator[SchemaNode]:
+        self._all()
+        return super().__iter__()
+
+    def names(self) -> list[str]:
+        """The names of all of them."""
+        return self._all().child_names
+
+    def search(self, name: str) -> tuple[int | None, bool] | None:
+        """The number of the first one called ``name``, and whether it is the only one; None where all must be seen."""
+        if name in self._found:
+            return self._found[name]
+        if self._whole is not None or self._lookup.is_whole or not isinstance(name, str):
+            return None
+        try:
+            candidates = self._lookup.named(name.encode("utf-8", "surrogatepass"))
+        except ParquetError as error:
+            self._all()
+            tell(self._path, error)
+            return None
+        if candidates is None:
+            return None
+        found = [at for at in candidates if self[at].name == name]
+        self._found[name] = (found[0], len(found) == 1) if found else (None, True)
+        return self._found[name]
+
+    def over_leaf(self, leaf: int) -> SchemaNode:
+        """The column at or above a leaf."""
+        if self._whole is None and not self._lookup.is_whole:
+            try:
+                return self[self._lookup.over_leaf(leaf)]
+            except ParquetError as error:
+                self._all()
+                tell(self._path, error)
+        columns = self._all().children
+        assert isinstance(columns, Children)
+        return self[columns.position_over(leaf)]

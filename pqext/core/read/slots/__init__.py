@@ -1,1 +1,0 @@
-"""Slots of a column: values and nulls gathered into Arrow buffers."""

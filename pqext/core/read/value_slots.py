@@ -1,0 +1,324 @@
+"""Slots of a run of pages, values and nulls, gathered into the buffers of one Arrow array.
+
+Fixed-width values are decoded in place and moved apart there if slots are null. Slots of dictionary arrays stay indices
+into the dictionary page of their chunk. Slots of views refer to the memory of pages and dictionaries, which is not
+copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.base import buffers
+from pqext.core.base.budget import Account
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, filled
+from pqext.core.base.errors import CorruptFileError, ExpansionError, UnsupportedError
+from pqext.core.format.encodings.decoding import Counts, Decoder, Dictionary
+from pqext.core.format.encodings.table import decoder as find_decoder
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import Encoding, Type
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels import rle, views
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.schema.nodes import SchemaNode
+from pqext.core.schema.types import leaf
+from pqext.core.schema.types.logical import LeafType
+
+WIDTH = 16
+"""Bytes of a view."""
+EXPANDED = 32 << 20
+"""Bytes that a group of dictionary pages may expand to, whatever rows are requested."""
+
+
+def is_viewable(node: SchemaNode) -> bool:
+    """Does the leaf hold strings or byte arrays, shown as they are?"""
+    if node.physical_type != Type.BYTE_ARRAY:
+        return False
+    shown = node.leaf_type.arrow_type()
+    return bool(pa.types.is_string(shown) or pa.types.is_binary(shown))
+
+
+def viewed_bytes(array: pa.Array) -> int:
+    """Bytes of the values of an array of views."""
+    lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
+    return int(lengths.sum(dtype=np.int64))
+
+
+class ViewSlots:
+    """At most ``capacity`` slots of strings or byte arrays; ``take`` is told how many bytes are kept."""
+
+    def __init__(self, kind: LeafType, capacity: int, take: Callable[[int], None]) -> None:
+        shown = kind.arrow_type()
+        self._is_text = bool(pa.types.is_string(shown))
+        self._arrow = pa.string_view() if self._is_text else pa.binary_view()
+        self._take = take
+        self._views = allocate(capacity * WIDTH)
+        self._at = 0
+        self._buffers: list[Any] = []
+        self._dictionary: tuple[Dictionary, Bytes] | None = None
+
+    def append(
+        self, encoding: int, decoder: Decoder, run: PageRun, slots: Counts, present: Bytes,
+        dictionary: Dictionary | None,
+    ) -> None:
+        """Add as many ``slots`` of each page as stand there, those with a value as ``present`` flags (empty: all).
+
+        Raises ``CorruptFileError`` for text that is not UTF-8 too.
+        """
+        added = sum(slots.tolist())
+        start, self._at = self._at, self._at + added * WIDTH
+        target = self._views[start : self._at]
+        if encoding == Encoding.PLAIN:
+            found = views.view_plain(run, present, slots, len(self._buffers), self._is_text, target.view(np.uint64))
+            pages = run.pages if found else []
+            self._take(sum(len(pages[place]) for place in found))
+            self._buffers += [pages[place] for place in found]
+            return
+        entries = self._entries(dictionary) if encoding in DICTIONARY_ENCODINGS and dictionary is not None else None
+        if entries is not None and dictionary is not None:
+            values = target[: run.total * WIDTH]
+            rle.look_up_run(run, entries, WIDTH, dictionary.count, values)
+        else:
+            builder = ByteArrayBuilder(self._take)
+            decoder.byte_arrays(run, builder, present[:0], np.array(run.counts, np.int64), dictionary)
+            offsets, data, count = builder.finish()
+            values = target[: count * WIDTH]
+            if self._view(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), values):
+                self._buffers.append(data)
+        if run.total < added:
+            level_kernel.spread(target, WIDTH, run.total, present)
+
+    def _entries(self, dictionary: Dictionary) -> Bytes | None:
+        """The views of the dictionary's values; ``None`` for text that is not UTF-8, to which rows need not refer."""
+        if self._dictionary is None or self._dictionary[0] is not dictionary:
+            assert dictionary.offsets is not None
+            self._take(dictionary.count * WIDTH)
+            entries = allocate(dictionary.count * WIDTH)
+            try:
+                if self._view(dictionary.data, dictionary.offsets, entries):
+                    self._buffers.append(dictionary.data)
+            except CorruptFileError:
+                return None
+            self._dictionary = dictionary, entries
+        return self._dictionary[1]
+
+    def _view(self, data: Bytes, offsets: NDArray[np.int32], out: Bytes) -> bool:
+        """Fill ``out`` with views of values in the next buffer; is it needed?"""
+        return views.view_values(data, offsets, len(self._buffers), self._is_text, out.view(np.uint64))
+
+    def finish(self, slots: int, validity: pa.Buffer | None) -> pa.Array:
+        """The array of all slots."""
+        held = [pa.py_buffer(self._views[: slots * WIDTH]), *map(pa.py_buffer, self._buffers)]
+        return pa.Array.from_buffers(self._arrow, slots, [validity, *held])
+
+
+@dataclass(slots=True)
+class _Run:
+    indices: NDArray[np.int32]
+    present: Bytes
+    slots: int
+
+
+class IndexedSlots:
+    """Runs of pages whose values are indices into one dictionary."""
+
+    def __init__(self, take: Callable[[int], None]) -> None:
+        self._take = take
+        self._dictionary: Dictionary | None = None
+        self._runs: list[_Run] = []
+
+    def append(
+        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None, kind: LeafType
+    ) -> bool:
+        """Add ``slots``, those with a value as ``present`` flags (empty: all); false for pages that hold values.
+
+        And for a dictionary with an entry that is not as its type demands: rows need not refer to it.
+        """
+        if encoding not in DICTIONARY_ENCODINGS or dictionary is None or dictionary.offsets is None:
+            return False
+        try:
+            _shown(dictionary, kind)
+        except CorruptFileError:
+            return False
+        self._dictionary = dictionary
+        self._take(run.total * 4)
+        indices = allocate(run.total * 4).view(np.int32)
+        rle.decode_run(run, -1, dictionary.count, indices)
+        self._runs.append(_Run(indices, present, slots))
+        return True
+
+    def look_up(self, builder: ByteArrayBuilder) -> None:
+        """Append the values of all slots to ``builder``."""
+        found = self._dictionary
+        if found is not None:
+            for run in self._runs:
+                builder.append_lookup(found.data, found.offsets, run.indices, run.present, run.slots)
+
+    def entries(self, kind: LeafType) -> pa.Array | None:
+        """The dictionary as Arrow shows it, no value twice; ``None`` when no page has referred to it."""
+        return None if self._dictionary is None else _shown(self._dictionary, kind)[0]
+
+    def finish(self, kind: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
+        """The dictionary array of all slots."""
+        entries, places = pa.array([], kind.arrow_type()), None
+        if self._dictionary is not None:
+            entries, places = _shown(self._dictionary, kind)
+        indices = allocate(slots * 4).view(np.int32)
+        at = 0
+        for run in self._runs:
+            target = indices[at : at + run.slots]
+            target[: len(run.indices)] = run.indices
+            if len(run.indices) < run.slots:
+                level_kernel.spread(target.view(np.uint8), 4, len(run.indices), run.present)
+            at += run.slots
+        held = pa.Array.from_buffers(pa.int32(), slots, [validity, pa.py_buffer(indices)])
+        if places is not None:
+            held = places.take(held)
+        return pa.DictionaryArray.from_arrays(held, entries, safe=False)
+
+
+def _shown(dictionary: Dictionary, kind: LeafType) -> tuple[pa.Array, pa.Array | None]:
+    """The values as Arrow shows them, and where each stored one is among them, ``None`` where all are in their place.
+
+    Arrow's users take the values for distinct. Worked out once for a chunk.
+    """
+    if dictionary.shown is None:
+        entries = leaf.from_byte_arrays(kind, dictionary.count, None, dictionary.offsets, dictionary.data)
+        unique = entries.dictionary_encode()
+        is_distinct = len(unique.dictionary) == len(entries)
+        dictionary.shown = (entries, None) if is_distinct else (unique.dictionary, unique.indices)
+    return dictionary.shown
+
+
+def is_shared(arrays: Sequence[pa.Array]) -> bool:
+    """Are these dictionary arrays of one dictionary, in the same memory?"""
+    if not pa.types.is_dictionary(arrays[0].type):
+        return False
+    first = arrays[0].dictionary
+    return all(_is_same(array.dictionary, first) for array in arrays[1:])
+
+
+def joined(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of a shared dictionary as one."""
+    indices = pa.concat_arrays([array.indices for array in arrays])
+    return pa.DictionaryArray.from_arrays(indices, arrays[0].dictionary, safe=False)
+
+
+def _is_same(one: pa.Array, other: pa.Array) -> bool:
+    if len(one) != len(other) or one.offset != other.offset:
+        return False
+    places = [[buffer and buffer.address for buffer in array.buffers()] for array in (one, other)]
+    return places[0] == places[1]
+
+
+def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
+    """``array`` as a dictionary array whose dictionary begins with ``entries``."""
+    if entries is None or not len(entries):
+        return array.dictionary_encode()
+    found = pc.unique(pa.concat_arrays([entries, array.drop_null()]))
+    return pa.DictionaryArray.from_arrays(pc.index_in(array, found, skip_nulls=True), found, safe=False)
+
+
+class SlotBuilder:
+    """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether.
+
+    Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, of the chunk's own
+    dictionary where all pages refer to it; ``viewed``: they become views. ``lean``: raise ``ExpansionError`` where
+    looking them up in a dictionary takes much memory.
+    """
+
+    def __init__(
+        self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False, viewed: bool = False,
+        expected: int = 0, lean: bool = False,
+    ) -> None:
+        self._type = leaf_type
+        self._capacity = capacity
+        self._slots = 0
+        self._present: Bytes | None = None
+        self._width = leaf_type.width
+        self._builder: ByteArrayBuilder | None = None
+        self._fixed = EMPTY
+        self._indexed: IndexedSlots | None = None
+        self._encoded = encoded and self._width is None
+        self._take = account.take
+        self._is_lookup = False
+        self._dictionary: pa.Array | None = None
+        if self._encoded:
+            self._indexed = IndexedSlots(account.take)
+        self._views = ViewSlots(leaf_type, capacity, account.take) if viewed and self._width is None else None
+        if self._width is None and self._views is None:
+            take = self._claim if lean else account.take
+            self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected, capacity)
+        elif self._width is not None:
+            self._fixed = allocate(capacity * self._width)
+
+    def append(
+        self, encoding: int, run: PageRun, slots: Counts, present: Bytes, dictionary: Dictionary | None
+    ) -> None:
+        """Add as many ``slots`` of each page as stand there, those with a value as the flags ``present`` say."""
+        decoder = find_decoder(encoding)
+        if decoder is None:
+            raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+        added, values = sum(slots.tolist()), run.total
+        start, self._slots = self._slots, self._slots + added
+        if values < added and self._present is None:
+            self._present = np.ones(self._capacity, np.uint8)
+        if values < added and self._present is not None:
+            self._present[start : self._slots] = present
+        if self._views is not None:
+            present = present if values < added else EMPTY
+            self._views.append(encoding, decoder, run, slots, present, dictionary)
+            return
+        if self._builder is not None:
+            present = present if values < added else EMPTY
+            if self._indexed is not None and self._indexed.append(
+                encoding, run, present, added, dictionary, self._type
+            ):
+                return
+            self._look_up()
+            self._is_lookup = encoding in DICTIONARY_ENCODINGS
+            decoder.byte_arrays(run, self._builder, present, slots, dictionary)
+            return
+        width = self._width
+        assert width is not None
+        target = self._fixed[start * width : self._slots * width]
+        decoder.fixed(run, self._type.physical, width, dictionary, target[: values * width])
+        if values < added:
+            level_kernel.spread(target, width, values, present)
+
+    def _claim(self, size: int) -> None:
+        """Count ``size`` bytes of values that are about to be copied."""
+        if self._is_lookup and size > EXPANDED:
+            raise ExpansionError(f"dictionary pages expand to {size} bytes")
+        self._take(size)
+
+    def _look_up(self) -> None:
+        """Go on with values: from now on not all are indices into one dictionary."""
+        if self._indexed is not None and self._builder is not None:
+            self._dictionary = self._indexed.entries(self._type)
+            self._indexed.look_up(self._builder)
+            self._indexed = None
+
+    def finish(self) -> pa.Array:
+        """The array of all slots."""
+        validity = None
+        if self._present is not None:
+            validity = pa.py_buffer(np.packbits(self._present[: self._slots], bitorder="little"))
+        if self._views is not None:
+            return self._views.finish(self._slots, validity)
+        if self._indexed is not None:
+            return self._indexed.finish(self._type, self._slots, validity)
+        if self._builder is not None:
+            offsets, data, slots = self._builder.finish()
+            array = leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
+            return in_order(array, self._dictionary) if self._encoded else array
+        assert self._width is not None
+        return leaf.from_fixed(self._type, self._slots, validity, filled(self._fixed, self._slots * self._width))
