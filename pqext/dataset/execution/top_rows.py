@@ -43,7 +43,6 @@ class OrderKey:
             if self.nulls_first:
                 return self.value.is_null() if is_tie_admitted else False
             return True if is_tie_admitted else self.value.is_not_null()
-        before: Expression
         if self.descending:
             before: Expression = self.value >= limit if is_tie_admitted else self.value > limit
         else:
