@@ -59,7 +59,7 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
     pqext.write_table(small, folder / "small.parquet", row_group_rows=10)
     pqext.write_table(whole.select(["id", "word", "text"]), folder / "pages.parquet", page_rows=1_000)
     flat = ["id", "word", "text"]
-    numbers = np.arange(0, 500_000, 1_000)
+    numbers = np.arange(0, 500_000, 20_000)
 
     def read(name: str, columns: list[str] | None = None) -> Callable[[], Any]:
         def job() -> Any:
@@ -78,7 +78,7 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
     return {
         "small": (read("small.parquet"), lambda: instead(SmallLeaves, "_places", lambda *_: None)),
         "table": (read("pages.parquet"), lambda: instead(ColumnReader, "_by_table", False)),
-        "single": (single("pages.parquet", flat), lambda: instead(TableDecoder, "_choose", lambda *_: None)),
+        "single": (single("whole.parquet", flat), lambda: instead(TableDecoder, "_choose", lambda *_: None)),
         "selected": (single("whole.parquet", ["words"]), lambda: instead(ColumnReader, "take_at", _ranges)),
     }
 
