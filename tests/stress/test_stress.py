@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from stress.cases import Case, repeat
+from stress.run import PARTS
 
 SCRIPT = Path(__file__).with_name("run.py")
 
 
-@pytest.mark.parametrize("part", ["spatial", "variants", "scans", "spark_functions"])
-def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(part: str, tmp_path: Path) -> None:
-    if part == "spark_functions":
-        pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
-    arguments = ["--minutes", "0.01", "--threads", "2,8", "--cases", "12", part]
+def test_threads_give_the_answers_of_one_thread_and_of_other_libraries(tmp_path: Path) -> None:
+    parts = [part for part in PARTS if part != "spark_functions" or find_spec("pyspark")]
+    arguments = ["--minutes", "0.04", "--threads", "2,8", "--cases", "12", *parts]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=300
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert f"{part}: " in done.stdout
+    assert all(f"{part}: " in done.stdout for part in parts)
 
 
 def test_differing_answer_and_error_are_faults() -> None:
