@@ -232,3 +232,13 @@ def test_an_empty_table_keeps_its_schema() -> None:
     data = written(table)
     assert pqext.open(data).read().schema.names == ["a", "l"]
     assert pq.read_table(io.BytesIO(data)).num_rows == 0
+
+
+@pytest.mark.parametrize("nulls", [0, 3])
+def test_values_below_null_structs_are_not_written(nulls: int) -> None:
+    strings = pa.array(["a", "b", "c", "d", "e", "f"][: 6 - nulls] + [None] * nulls)
+    null_structs = pa.array([False, False, True, False, False, False])
+    table = pa.table({"s": pa.StructArray.from_arrays([strings], ["text"], mask=null_structs)})
+    out = io.BytesIO()
+    pqext.write_table(table, out)
+    assert pq.read_table(out)["s"].to_pylist() == table["s"].to_pylist()
