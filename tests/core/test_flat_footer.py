@@ -378,6 +378,17 @@ def test_the_thrift_footer_rules_and_both_say_where_they_disagree() -> None:
     assert told.flatbuffers is not None
 
 
+@pytest.mark.spec("extension.flatbuffers.rules")
+def test_thrift_footer_rules_when_the_last_chunk_ends_at_the_footer() -> None:
+    file = written(SMALL, "thrift+flatbuffers", page_index=False)
+    fields = slowly.payload_of(footer_of(file))[1][:-1]
+    changed = with_footer(file, fields.replace(b"number", b"nUmber") + footer_of(file)[len(fields) :])
+    with pytest.warns(DamagedIndexWarning, match="disagree; the Thrift footer is read"):
+        table = pqext.open(changed).read()
+    assert table.equals(pq.read_table(io.BytesIO(changed)))
+    assert table.column_names[0] == "nUmber"
+
+
 @pytest.mark.spec("extension.flatbuffers.instead")
 def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damaged(tmp_path: Path) -> None:
     file = written(SMALL, "thrift+flatbuffers")
