@@ -64,3 +64,14 @@ def test_coordinates_outside_longitudes_and_latitudes_have_no_measure(corner: st
     for found in (metres.lengths(outside, TYPE), metres.areas(outside, TYPE), metres.distances(outside, inside, TYPE)):
         assert np.isnan(found).tolist() == [True, False, True]
     assert not np.isnan(metres.distances(inside, inside, TYPE)).any()
+
+
+def test_shapes_meet_along_the_edges_of_their_type() -> None:
+    spherely = pytest.importorskip("spherely")
+    corners = [(0, 40), (60, 40), (60, 50), (0, 50)]
+    area = shapely.Polygon(corners)  # its northern edge reaches 53.995 degrees on the sphere, 54.005 on the ellipsoid
+    points = [(30, 53.99), (30, 54.0)]
+    found = metres.distances(shapely.points(points), np.array([area] * 2), GeospatialType(edges="spherical"))
+    on_sphere = np.array([spherely.create_point(*point) for point in points])
+    expected = spherely.intersects(on_sphere, spherely.create_polygon(corners))
+    assert (found == 0).tolist() == expected.tolist() == [True, False]
