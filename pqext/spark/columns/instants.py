@@ -46,9 +46,14 @@ def unify_schemas(places: Sequence[Any], options: ReadOptions, limits: Limits) -
     return unifier.schema.with_metadata({NOTE: merged(notes)})
 
 
+def compares_local_times(where: Expression) -> bool:
+    """Whether a condition compares a column with what may be a local time."""
+    return any(map(_local_times, visitors.leaves(where)))
+
+
 def with_instants(where: Expression, place: Any, options: ReadOptions, limits: Limits) -> Expression:
     """``where`` with local times as instants if INT96 columns of the file at ``place`` are compared with them."""
-    if not any(map(_local_times, visitors.leaves(where))):
+    if not compares_local_times(where):
         return where
     with ParquetFile(place, options, limits=limits) as file:
         paths = frozenset(leaf.path for leaf in file.schema.leaves if leaf.physical_type == Type.INT96)

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -26,6 +27,7 @@ from pqext.spark.base.files import is_remote
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.settings import session_setting, with_settings
 from pqext.spark.base.timezones import filter_in_timezone, session_timezone
+from pqext.spark.columns.instants import compares_local_times
 from pqext.spark.columns.months import cast_to_intervals, has_months
 from pqext.spark.columns.names import resolve_case
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
@@ -270,8 +272,10 @@ def _where(df: DataFrame, expression: Any) -> DataFrame:
 def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
     """:func:`where` with an expression on the columns of ``df``."""
     known = _reads.get(df)
-    if known is not None and known.is_found_here and known.computed.isdisjoint(visitors.columns(tree)):
-        tree = known.query().with_instants(tree)
+    if known is not None and known.is_found_here and compares_local_times(tree):
+        with suppress(FileNotFoundError):  # of a cached frame
+            if known.computed.isdisjoint(visitors.columns(tree)):
+                tree = known.query().with_instants(tree)
     filter = condition(df, tree).column
     if known is None or is_cached(df) or not reads_alike(tree, df.schema):
         return _filter(df, filter)
