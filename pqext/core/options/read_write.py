@@ -258,7 +258,7 @@ class WriteOptions:
                 value = getattr(self, name)
                 if name == "compression" and value is None:
                     raise TypeError('compression cannot be a NoneType: "uncompressed" leaves pages as they are')
-                shown = repr(value) if isinstance(value, str) else "..."
+                shown = "'infer'" if value == "auto" else repr(value) if isinstance(value, str) else "..."
                 advice = f": it maps columns to theirs, {name}={{'column': {shown}}}" if name in _BY_COLUMN else ""
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}{advice}")
         flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()

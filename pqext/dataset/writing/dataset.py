@@ -88,7 +88,10 @@ def write_dataset(
     check_choice("mode", mode, get_args(WriteMode))
     check_choice("partition_overwrite", partition_overwrite, get_args(PartitionOverwrite))
     chosen = from_keywords(WriteOptions, keywords, *_ARGUMENTS, base=options)
-    by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    by = (partition_by,) if isinstance(partition_by, str) else partition_by
+    if not isinstance(by, Sequence) or not all(isinstance(name, str) for name in by):
+        raise TypeError(f"partition_by is the name of a column or a list of names, not {partition_by!r}")
+    by = tuple(by)
     division = Division(by, max_records_per_file, target_file_bytes)
     is_dynamic = mode == "overwrite" and partition_overwrite == "dynamic"
     if is_dynamic and not by:
