@@ -102,7 +102,6 @@ def main() -> None:
             with without():
                 slow = least(job, arguments.repeat)
             recording.add(name, "pqext", quick)
-            recording.add(name, "without", slow)
             recording.add_figure(name, slow / quick, "times", 1.3)
             print(f"{name:10} {quick:8.3f} s {slow:8.3f} s  {slow / quick:5.1f} times", flush=True)
     if arguments.record:
