@@ -1,4 +1,4 @@
-"""A planned request run file by file.
+"""Execution of a planned scan, file by file.
 
 The filter's columns are read from what the plan leaves and the filter is evaluated exactly on their rows; the other
 columns of the result are read of the rows that are left.
@@ -26,15 +26,15 @@ from pqext.dataset.table.file_request import Asked
 from pqext.dataset.table.row_numbers import matching_numbered, unnumbered
 
 _FEW_ROWS = 1 << 16
-"""Where no more rows are wanted, none are read ahead."""
+"""A limit up to this number of rows disables read-ahead."""
 _COUNTED_ROWS = 1 << 18
-"""Rows that are looked at together where they are only counted."""
+"""The batch size of counts."""
 _FILTERED_ROWS = 1 << 13
-"""Rows that a filter looks at together at least, however few are wanted."""
+"""The minimum batch size of a filter, whatever the limit."""
 
 
 class ScanExecutor:
-    """One run of a planned request: batches, or their number; ``run`` counts what it takes."""
+    """One run of a planned request, as batches or as a count. ``run`` collects its metrics."""
 
     def __init__(self, planner: ScanPlanner) -> None:
         self.planner = planner
@@ -43,7 +43,7 @@ class ScanExecutor:
 
     @property
     def metrics(self) -> Metrics:
-        """What the run took so far."""
+        """The metrics of the run so far."""
         return self.run.metrics
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
@@ -75,7 +75,7 @@ class ScanExecutor:
     def _matching(
         self, batch_rows: int, wanted: RowsWanted | None, ahead: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """The rows that match, at least as many as are ``wanted``."""
+        """The matching rows, until there are as many as ``wanted``."""
         opened = 0
         with closing(self.planner.open_files(self.run, self.planner.sources_to_read())) as files:
             for row, file in files:
@@ -92,7 +92,7 @@ class ScanExecutor:
     def planned_batches(
         self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows that match in the request's one ``file``, by ``plans`` of a request of more files."""
+        """The matching rows of the request's one ``file``, by ``plans`` that a request of more files has made."""
         with located(file):
             asked = self.planner.ask(0, file)
             with closing(self.file_batches(0, file, asked, batch_rows, plans=plans)) as found:
@@ -102,7 +102,7 @@ class ScanExecutor:
         self, row: int, file: ParquetFile, asked: Asked, batch_rows: int,
         wanted: RowsWanted | None = None, *, ahead: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of one file that match, at least as many as are ``wanted``; by ``plans`` where these are made."""
+        """The matching rows of one file, until there are as many as ``wanted``; by ``plans`` if they are given."""
         file.check_rows()
         of_file = wanted if asked.is_exact else None  # of the rows that a file gives some are dropped
         if plans is None:
@@ -135,7 +135,7 @@ class ScanExecutor:
         return self.run.rows
 
     def _counted(self) -> Generator[int, None, None]:
-        """How many rows match, whatever the limit, in parts."""
+        """The numbers of matching rows, whatever the limit, in parts."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with located(file):
                 asked = self.planner.ask_to_count(row, file)
@@ -162,7 +162,7 @@ class ScanExecutor:
                     yield sum(sure)
 
     def files(self) -> Generator[tuple[int, ParquetFile, Asked], None, None]:
-        """The files that may hold rows of the result, each with its place and what it is asked for."""
+        """The files that may have matching rows, each with its number and the request to it."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with located(file):
                 asked = self.planner.ask(row, file)

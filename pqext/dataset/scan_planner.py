@@ -1,4 +1,4 @@
-"""From a request to what is read of each file, and why the rest is not.
+"""Planning of a scan: the parts of each file that are read, and the reasons to skip the others.
 
 The files whose folders refuse the filter are dropped. Of each other file the footer is read, and the row groups are
 dropped whose statistics refuse the filter, then the pages whose bounds do.
@@ -39,9 +39,9 @@ _NO_FILE = "no file is left to take the schema from: none is Parquet"
 
 
 class ScanPlanner:
-    """Plans one request. What it learns of files and names is kept for all runs of the request.
+    """Plans one request, and caches what it learns of files and names for all runs of the request.
 
-    Threads may share it: two that work something out at the same time find the same.
+    Threads may share a planner. Two threads may compute the same fact twice, with the same result.
     """
 
     def __init__(self, request: ScanRequest) -> None:
@@ -63,13 +63,13 @@ class ScanPlanner:
 
     @property
     def known_schema(self) -> pa.Schema | None:
-        """The schema where no file needs to be opened for it."""
+        """The schema if it is known without opening a file, or None."""
         form = self.__dict__.get("_form")
         return None if form is None else form.schema
 
     @cached_property
     def exact(self) -> ExactNames:
-        """The columns that dotted names stand for."""
+        """The meaning of dotted names in these files."""
         return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     @cached_property
@@ -87,7 +87,7 @@ class ScanPlanner:
         return Union(wanted, unifier.schema)
 
     def plan(self, pages: bool = False, looks: int | None = None, is_told: bool = True) -> list[Task]:
-        """What will be read of each file, from the footers and Bloom filters alone.
+        """The plan of each file, from footers and Bloom filters alone.
 
         With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
         pages that may hold one that matches. Of a query without limit, row groups that their statistics do not refuse
@@ -126,7 +126,7 @@ class ScanPlanner:
         ]
 
     def complete(self, task: Task, file: ParquetFile) -> Task:
-        """The plan of the request's one ``file`` as it runs: an outline is completed by the indexes that it skipped."""
+        """Complete an outline of the request's one ``file`` by its page indexes and Bloom filters."""
         if not task.is_outline:
             return task
         with located(file):
@@ -136,13 +136,13 @@ class ScanPlanner:
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
-        """The plans of a task in two: row groups all of whose rows match for certain, and others that are read."""
+        """Split a task into row groups whose rows are all certain to match, and row groups that must be read."""
         with located(file):
             asked = self.ask(0, file)
             return split_certain(task.row_groups, file, asked.filter, asked.is_exact)
 
     def doubts(self) -> list[str]:
-        """Paths within VARIANT columns and boxes that the first file to be read shows to be mistakes, maybe."""
+        """Warnings about VARIANT paths and boxes that look like mistakes, judged by the first file that is read."""
         fields, places = doubtful(self.exact.of(self.request.filter), self.request.result or ())
         kept = self.sources_to_read() if fields or places else []
         with closing(self.request.files.opened(kept[:1], is_learning=True)) as files:
@@ -151,7 +151,7 @@ class ScanPlanner:
         return []
 
     def open_files(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
-        """The files of the sources in ``rows`` in order, to which the filter suits, counted in ``run``."""
+        """Open the sources numbered ``rows`` in order, check the filter against each, and count them in ``run``."""
         at = 0
         summaries = self.request.files.summaries
         with closing(self.request.files.opened(rows)) as files:
@@ -172,12 +172,12 @@ class ScanPlanner:
 
     @cached_property
     def folder_values(self) -> pa.RecordBatch:
-        """What the folders of each source say of the partition columns."""
+        """The values of the partition columns, one row for each source."""
         return self.request.partitions.values(self.request.sources)
 
     @cached_property
     def _narrowed(self) -> list[Narrowed]:
-        """What is left of the filter for each source.
+        """The rest of the filter for each source, after its folders have answered their part.
 
         Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
         """
@@ -205,7 +205,7 @@ class ScanPlanner:
         return self.request.partitions.narrow(self.exact.of_folders(self.request.filter), self.folder_values)
 
     def sources_to_read(self) -> list[int]:
-        """The places of the sources that are read; without any, a wrong name in the filter is an error all the same."""
+        """The numbers of the sources to read. If there are none, a wrong name in the filter is still an error."""
         kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
         if not kept:
             for _ in self.open_files(Run(), [0]):
@@ -213,25 +213,25 @@ class ScanPlanner:
         return kept
 
     def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> Asked:
-        """What is asked of the file of a source, with a further ``condition`` on its own columns."""
+        """The request to the file of one source, with an additional ``condition`` on its own columns."""
         filter = self.exact.of(self._narrowed[row].filter)
         both = [part for part in (filter, condition) if part is not None]
         asked = self._form.ask(row, file, all_of(both) if both else None)
         return asked.without_columns if self.request.is_count else asked
 
     def ask_to_count(self, row: int, file: ParquetFile) -> Asked:
-        """What is asked of the file of a source whose rows are only counted."""
+        """The request to the file of one source whose rows are only counted."""
         return self._form.to_count(row, file, self.exact.of(self._narrowed[row].filter))
 
     def refuses_all(self, asked: Asked, file: ParquetFile) -> bool:
-        """Is it known of all row groups of a file that none has a row that is asked for?"""
+        """Whether the footer proves that no row group of a file has a matching row."""
         if asked.filter is None or len(self.request.sources) == 1 or file.options.on_corrupt == "skip":
             return False
         file.check_rows()
         return self.of_file(asked, file).refuses_all()
 
     def of_file(self, asked: Asked, file: ParquetFile) -> FilePlanner:
-        """What plans the reading of a file; files of one schema share what follows from it."""
+        """The planner of one file. Files with the same schema share what follows from it."""
         known = self._latest
         if known is not None and known[0] is asked and known[1].facts is file:
             return known[1]

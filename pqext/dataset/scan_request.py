@@ -1,4 +1,4 @@
-"""What is asked of many files, as a value."""
+"""The request that a scan makes of its files, as an immutable value."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pqext.dataset.table.partitions import NO_PARTITIONS, Partitions
 from pqext.variant.timezones import DEFAULT
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
-"""How the columns of files become those of one table."""
+"""The rule that makes one schema of the schemas of all files."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScanRequest:
-    """The rows of ``files`` for which ``filter`` is true, and of them ``result``: names, and values within VARIANTs.
+    """The columns ``result`` of the rows of ``files`` for which ``filter`` is true.
 
-    Raises ``ValueError`` for what excludes each other.
+    A column is a name or a value within a VARIANT. Raises ``ValueError`` for options that exclude each other.
     """
 
     files: FileSet
@@ -37,18 +37,18 @@ class ScanRequest:
     """The columns of the result: those of the first file, with which all must agree, ``"union"`` for those of all files
     by name, or a schema to which they conform."""
     order: tuple[OrderKey, ...] = ()
-    """What the rows are sorted by; without keys they are in the order of files and rows."""
+    """The sort keys. Without any, rows keep the order of files and of rows within them."""
     offset: int = 0
-    """Rows that match and are skipped before the first that is returned."""
+    """The number of matching rows to skip."""
     limit: int | None = None
-    """Rows that are returned at most."""
+    """The maximum number of rows to return."""
     skipping: Skipping | None = None
-    """The data-skipping store that refuses files before they are opened."""
+    """The data-skipping store that rules files out before they are opened."""
     timezone: str = DEFAULT
-    """The zone of local times in casts of the result, the filter and the order."""
+    """The time zone of local times in casts."""
     is_count: bool = False
-    """Whether the rows are only counted: batches have no columns, and of files that must agree on those of the result
-    only what the filter needs is planned and read."""
+    """Whether only the number of rows matters. Batches then have no columns, and only the columns of the filter are
+    planned and read; files still have to agree on the columns of the result."""
 
     def __post_init__(self) -> None:
         for name in ("result", "filter", "order"):
@@ -69,15 +69,15 @@ class ScanRequest:
 
     @property
     def limits(self) -> Limits:
-        """What reading may take."""
+        """The limits of each file."""
         return self.files.limits
 
     @property
     def is_local_file(self) -> bool:
-        """Is there one file, on this machine?"""
+        """Whether the request names a single local file."""
         return len(self.sources) == 1 and isinstance(self.sources[0], str) and "://" not in self.sources[0]
 
     @property
     def wanted(self) -> RowsWanted | None:
-        """How many rows suffice; None for all, and with an order, since the first rows may be in any row group."""
+        """The number of rows that suffice. None for all, and with an order, whose first rows may be anywhere."""
         return None if self.limit is None or self.order else RowsWanted(self.offset + self.limit)
