@@ -2,10 +2,10 @@
 
     python benchmarks/decode_paths.py [--repeat 5] [--record]
 
-Each case is read as it is and with the way taken out, so that chunks are decoded by the next more general one:
-``small``: a chunk of some kilobytes by one call; ``table``: ordinary pages by a table of their headers; ``single``: a
-few rows of many flat pages by one call; ``selected``: the values of a few rows, before any are decoded. Seconds of
-processors, without threads. A way whose gain is under 1.3 is not worth its code.
+Each case is read as it is and without its path, so that the next more general path decodes the chunks. ``small``:
+chunks of some kilobytes, one call each; ``table``: ordinary pages, using a table of their headers; ``selected``: the
+values of a few rows, without decoding the others. Times are processor seconds of one thread. A path whose gain is under
+1.3 is not worth its code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from timing import least
 
 import pqext
 from pqext.core.read.column import _PASSED_ROWS, ColumnReader
-from pqext.core.read.pages.table_decoder import TableDecoder
 from pqext.core.read.small_chunks import SmallLeaves
 from pqext.core.schema.row_ranges import flags_within, intersection, ranges_around
 
@@ -58,7 +57,6 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
     pqext.write_table(whole, folder / "whole.parquet", page_rows=20_000, row_group_rows=1 << 20)
     pqext.write_table(small, folder / "small.parquet", row_group_rows=10)
     pqext.write_table(whole.select(["id", "word", "text"]), folder / "pages.parquet", page_rows=1_000)
-    flat = ["id", "word", "text"]
     numbers = np.arange(0, 500_000, 20_000)
 
     def read(name: str, columns: list[str] | None = None) -> Callable[[], Any]:
@@ -78,7 +76,6 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
     return {
         "small": (read("small.parquet"), lambda: instead(SmallLeaves, "_places", lambda *_: None)),
         "table": (read("pages.parquet"), lambda: instead(ColumnReader, "_by_table", False)),
-        "single": (single("whole.parquet", flat), lambda: instead(TableDecoder, "_choose", lambda *_: None)),
         "selected": (single("whole.parquet", ["words"]), lambda: instead(ColumnReader, "take_at", _ranges)),
     }
 

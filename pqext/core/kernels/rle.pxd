@@ -1,14 +1,9 @@
 # cython: language_level=3
 # Hybrid data of one page decoded, for kernels that decode whole chunks; 0, or a fault.
 from libc.stddef cimport size_t
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 cdef int page_flags(const uint8_t *p, size_t size, Py_ssize_t count, uint8_t *out, int64_t *ones) noexcept nogil
-cdef int page_levels(const uint8_t *p, size_t size, Py_ssize_t count, int width, uint32_t limit, int16_t *out) noexcept nogil
-cdef int page_indices_at(
-    const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, const int64_t *places, Py_ssize_t wanted,
-    int32_t *out,
-) noexcept nogil
 cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, int32_t *out) noexcept nogil
 cdef int page_values(
     const uint8_t *p, size_t size, Py_ssize_t count, uint32_t entries, const uint8_t *values, int width, uint8_t *out

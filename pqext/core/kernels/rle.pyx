@@ -418,23 +418,6 @@ cdef int page_flags(const uint8_t *p, size_t size, Py_ssize_t count, uint8_t *ou
     return decode_flag_parts(&part, 1, out, ones)
 
 
-cdef int page_levels(const uint8_t *p, size_t size, Py_ssize_t count, int width, uint32_t limit, int16_t *out) noexcept nogil:
-    """Levels of `width` bits, each below `limit`."""
-    cdef PagePart part = [p, size, count]
-    return decode_parts(&part, 1, width, limit, out)
-
-
-cdef int page_indices_at(
-    const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, const int64_t *places, Py_ssize_t wanted,
-    int32_t *out,
-) noexcept nogil:
-    """Dictionary indices below `limit` at `wanted` places within the page, which ascend."""
-    cdef PagePart part
-    cdef Py_ssize_t taken = 0
-    part.data, part.size, part.count = p, size, count
-    return indices_of_part(&part, limit, 0, places, &taken, wanted, out)
-
-
 cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, int32_t *out) noexcept nogil:
     """Dictionary indices below `limit`, behind their bit width."""
     cdef PagePart part

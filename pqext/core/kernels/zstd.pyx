@@ -6,15 +6,21 @@ A `Context` serves one thread at a time.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uintptr_t
 
-from pqext.core.kernels.buffer cimport bytes_free, bytes_reserve
 from pqext.core.kernels.page_run cimport PageRun
 
-cdef enum:
-    KEPT = 1 << 21        # bytes that a thread keeps between calls
+ctypedef void *(*make_t)() noexcept nogil
+ctypedef size_t (*free_t)(void *) noexcept nogil
+ctypedef size_t (*unpack_t)(void *, void *, size_t, const void *, size_t) noexcept nogil
+ctypedef unsigned (*is_error_t)(size_t) noexcept nogil
 
 
 cdef class Context:
     """What the library keeps between frames; of the addresses of the functions that make, free, unpack and tell errors."""
+
+    cdef void *held
+    cdef free_t free
+    cdef unpack_t decompress
+    cdef is_error_t is_error
 
     def __cinit__(self, uintptr_t make, uintptr_t free, uintptr_t decompress, uintptr_t is_error):
         if not (make and free and decompress and is_error):
@@ -29,18 +35,6 @@ cdef class Context:
     def __dealloc__(self):
         if self.held != NULL:
             self.free(self.held)
-        bytes_free(&self.scratch)
-
-    cdef uint8_t *room(self, size_t size) except NULL:
-        """Memory for a page, good until the next one's or `let_go`."""
-        if bytes_reserve(&self.scratch, size + 1) != 0:
-            raise MemoryError("a page")
-        return self.scratch.data
-
-    cdef void let_go(self) noexcept:
-        """Keep no more of the memory than the next page may well need."""
-        if self.scratch.capacity > KEPT:
-            bytes_free(&self.scratch)
 
     cdef bint unpack(self, const uint8_t *data, size_t size, uint8_t *out, size_t room) noexcept nogil:
         """Do `data` make exactly `room` bytes, which are in `out` then?"""

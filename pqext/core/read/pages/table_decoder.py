@@ -23,7 +23,7 @@ from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_table import PageTable
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
-from pqext.core.read.pages import long_runs, single_rows
+from pqext.core.read.pages import long_runs
 from pqext.core.read.pages.page import OpenedPages
 from pqext.core.read.pages.page_groups import GROUP_BYTES, scratch_of
 from pqext.core.read.pages.page_selection import PageSelection, Stretch
@@ -31,9 +31,6 @@ from pqext.core.schema.shape import LeafShape
 
 _LEAST = 1 << 12
 """Bytes looked at for a page header at first."""
-
-_STORED_BYTES = 1 << 24
-"""Pages are gathered until they hold about so much, for rows of all of them to be decoded together."""
 
 _MOST_EXPECTED = 4
 """Memory is taken beforehand for no more than so many times the bytes that there are."""
@@ -62,7 +59,6 @@ class TableDecoder:
         self._unparsed = metadata.num_values
         self._waiting = 0
         self._shape = shape
-        self._serves_single_rows = single_rows.are_served(shape)
         self._complete = pages.complete
         self._checksums = checksums
         self._codec = metadata.codec
@@ -116,8 +112,6 @@ class TableDecoder:
         Places ascend. Nothing of the rows between them is decoded, and pages before the first are not opened. Raises
         :class:`Declined` also where the rows of pages cannot be counted.
         """
-        if self._serves_single_rows and (found := self._choose(places)) is not None:
-            return found
         ends = self._go_to(int(places[0]))
         stop = self._table.group(0, len(ends), GROUP_BYTES)
         until = np.searchsorted(places, ends[:stop])
@@ -130,38 +124,6 @@ class TableDecoder:
         except BaseException:
             self._account.settle(held_bytes)
             raise
-
-    def _choose(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int] | None:
-        """As :meth:`take_at`, by one call for pages that are gathered; ``None`` where they hold none or one is unusual.
-
-        The chunk is not tried again after such a page: what was unpacked before it would be so again and again.
-        """
-        table, last = self._table, int(places[-1])
-        while (stop := self.decoded_rows + table.count()) <= last and table.stored(0, table.size) < _STORED_BYTES:
-            if not self._fill():
-                raise Declined
-        count = len(places) if last < stop else int(np.searchsorted(places, stop))
-        if not count:
-            return None
-        before = self._account.held
-        found = None
-        try:
-            found = single_rows.decode(
-                table, places[:count] - self.decoded_rows, self._shape, self._codec, self._dictionary, self._account,
-                checksums=self._checksums,
-            )
-        finally:
-            if found is None:
-                self._account.settle(before)
-        if found is None:
-            self._serves_single_rows = False
-            return None
-        column, count = found
-        passed = table.until(0, int(places[count - 1]) - self.decoded_rows + 1) - 1
-        rows = table.count(0, passed)
-        self._take(passed)
-        self.decoded_rows += rows
-        return column, count
 
     def _go_to(self, place: int) -> NDArray[np.int64]:
         """Pass over the pages before ``place``; gives where each page of the table ends."""
