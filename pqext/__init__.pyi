@@ -2,7 +2,8 @@
 # Public names by subject.
 
 # Packages
-from . import encryption as encryption, extension as extension, filters as filters, geo as geo, metrics as metrics
+from . import encryption as encryption, extension as extension, filters as filters, geo as geo
+from . import table_metrics as table_metrics
 from . import skipping as skipping, spark as spark, variant as variant
 from .core.base.version import __version__ as __version__
 

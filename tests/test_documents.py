@@ -14,8 +14,8 @@ LONGEST_README = 110
 NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
 REFERENCE = [page.read_text("utf-8") for page in sorted((documents.DOCS / "reference").glob("*.md"))]
 MODULES = (
-    "pqext", "pqext.encryption", "pqext.extension", "pqext.filters", "pqext.geo", "pqext.metrics", "pqext.skipping",
-    "pqext.spark", "pqext.variant",
+    "pqext", "pqext.encryption", "pqext.extension", "pqext.filters", "pqext.geo", "pqext.skipping",
+    "pqext.spark", "pqext.table_metrics", "pqext.variant",
 )  # fmt: skip
 ELSEWHERE = {
     "pqext.__version__", "pqext.open", "pqext.encryption.MissingKeyError", "pqext.geo.crs", "pqext.geo.read_geopandas",

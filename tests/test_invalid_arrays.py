@@ -17,7 +17,7 @@ import invalid_arrays
 import pyarrow as pa
 import pytest
 
-_MODULES = ("pqext", "pqext.variant", "pqext.geo", "pqext.skipping", "pqext.metrics", "pqext.filters")
+_MODULES = ("pqext", "pqext.variant", "pqext.geo", "pqext.skipping", "pqext.table_metrics", "pqext.filters")
 _SPARK = ("pqext.spark",) if importlib.util.find_spec("pyspark") else ()
 _ARRAYS = ("pa.Array", "pa.ChunkedArray", "pa.Table", "pa.RecordBatch", "VariantLike", "GeometryArray")
 _OF_ANY = {

@@ -72,13 +72,13 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.geo": CORE,
     "pqext.dataset": BELOW | set(ROOMS),
     **{name: BELOW | used for name, used in ROOMS.items()},
-    "pqext.metrics": BELOW,
+    "pqext.table_metrics": BELOW,
     "pqext.spark": DATASET | SPARK,
     **{
         f"pqext.spark.{name}": BELOW_SPARK | {f"pqext.spark.{below}" for below in SPARK_LAYERS[:position]}
         for position, name in enumerate(SPARK_LAYERS)
     },
-    "pqext.skipping": DATASET | SKIPPING | {"pqext.metrics"},
+    "pqext.skipping": DATASET | SKIPPING | {"pqext.table_metrics"},
     **{
         f"pqext.skipping.{name}": DATASET | {f"pqext.skipping.{below}" for below in SKIPPING_LAYERS[:position]}
         for position, name in enumerate(SKIPPING_LAYERS)
@@ -94,11 +94,12 @@ ALLOWED: dict[str, set[str]] = {
         for position, name in enumerate(RECOVERY_LAYERS)
     },
     "pqext.demo": DATASET | TOOLS | SPARK,
-    "pqext.cli": DATASET | TOOLS | SKIPPING | {"pqext.metrics", "pqext.demo"} | SPARK,
+    "pqext.cli": DATASET | TOOLS | SKIPPING | {"pqext.table_metrics", "pqext.demo"} | SPARK,
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
     "pqext": DATASET
-    | {"pqext.inspection", "pqext.metrics", "pqext.recovery", "pqext.skipping", "pqext.verification", "pqext.spark"},
+    | {"pqext.inspection", "pqext.recovery", "pqext.skipping", "pqext.spark", "pqext.table_metrics"}
+    | {"pqext.verification"},
 }
 
 

@@ -18,7 +18,7 @@ import pytest
 import pqext
 
 ROOT = Path(__file__).resolve().parent.parent
-LAZY = ("pqext", "pqext.geo", "pqext.metrics", "pqext.skipping", "pqext.spark", "pqext.variant")
+LAZY = ("pqext", "pqext.geo", "pqext.table_metrics", "pqext.skipping", "pqext.spark", "pqext.variant")
 
 
 def test_the_stub_of_read_geopandas_has_its_parameters() -> None:

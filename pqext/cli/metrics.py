@@ -70,7 +70,7 @@ def command(
 
 
 def _delta(source: object, exact: bool, reading: Reading) -> str:
-    from pqext.metrics import delta
+    from pqext.table_metrics import delta
 
     return delta(source, exact, limits=reading.limits, decryption=reading.decryption).to_json()
 
@@ -78,7 +78,7 @@ def _delta(source: object, exact: bool, reading: Reading) -> str:
 def _iceberg(source: object, exact: bool, reading: Reading, mode: str, schema: str | None) -> str:
     from pathlib import Path
 
-    from pqext.metrics import iceberg
+    from pqext.table_metrics import iceberg
 
     told = None if schema is None else Path(schema).read_text("utf-8")
     found = iceberg(

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pqext
-from pqext import metrics
+from pqext import table_metrics
 from pqext.cli import app
 
 
@@ -30,8 +30,8 @@ def run(*arguments: object) -> Result:
 @pytest.mark.parametrize("exact", [False, True])
 def test_the_output_is_what_python_gives(file: Path, exact: bool) -> None:
     more = ["--exact"] if exact else []
-    assert json.loads(run(file, "--format", "iceberg", *more).output) == metrics.iceberg(file, exact).to_dict()
-    assert run(file, "--format", "delta", *more).output == metrics.delta(file, exact).to_json() + "\n"
+    assert json.loads(run(file, "--format", "iceberg", *more).output) == table_metrics.iceberg(file, exact).to_dict()
+    assert run(file, "--format", "delta", *more).output == table_metrics.delta(file, exact).to_json() + "\n"
 
 
 def test_mode_and_schema_are_those_of_iceberg(file: Path, tmp_path: Path) -> None:

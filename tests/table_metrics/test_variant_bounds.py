@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metrics.tables import written, written_by_pyarrow
+from table_metrics.tables import written, written_by_pyarrow
 
 import pqext
-from pqext import metrics, variant
+from pqext import table_metrics, variant
 from pqext.core.base.errors import ParquetError, VariantError
 from pqext.core.format.metadata import FileMetaData, LogicalType, VariantType
-from pqext.metrics.variant_bounds import normalized_path
+from pqext.table_metrics.variant_bounds import normalized_path
 from pqext.variant.metadata import decode_metadata
 from pqext.variant.value import Variant
 from reference.effort import share
@@ -46,7 +46,7 @@ def decoded(bound: bytes) -> dict[str, Any]:
 
 
 def bounds(table: pa.Table, exact: bool = False, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    found = metrics.iceberg(written(table, **options), exact)
+    found = table_metrics.iceberg(written(table, **options), exact)
     low, high = found.lower_bounds.get(1), found.upper_bounds.get(1)
     return {} if low is None else decoded(low), {} if high is None else decoded(high)
 
@@ -102,7 +102,7 @@ def test_a_variant_null_is_no_null(exact: bool) -> None:
     table = pa.table(
         [variant.parse_json(pa.array(["null", None, "1"]))], schema=pa.schema([variant.variant_field("v")])
     )
-    found = metrics.iceberg(written(table, shredding={"v": "BIGINT"}), exact)
+    found = table_metrics.iceberg(written(table, shredding={"v": "BIGINT"}), exact)
     assert (found.value_counts, found.null_value_counts, found.types) == ({1: 3}, {1: 1}, {1: "variant"})
 
 
@@ -133,7 +133,7 @@ def test_an_unshredded_variant_of_other_writers_has_bounds_by_its_values(order: 
 
     sink = io.BytesIO()
     pqext.rewrite_footer(written_by_pyarrow(pa.table({"v": stored})), annotate, sink)
-    found = metrics.iceberg(sink.getvalue(), exact=True)
+    found = table_metrics.iceberg(sink.getvalue(), exact=True)
     assert found.null_value_counts == {1: 1}
     assert (decoded(found.lower_bounds[1]), decoded(found.upper_bounds[1])) == ({"$['a']": 1}, {"$['a']": 5})
 
@@ -141,7 +141,7 @@ def test_an_unshredded_variant_of_other_writers_has_bounds_by_its_values(order: 
 def test_a_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pqext.metrics.variant_bounds.BATCH_ROWS", 2)
+    monkeypatch.setattr("pqext.table_metrics.variant_bounds.BATCH_ROWS", 2)
     rows = [None, None, {"a": 3, "b": 1}, {"a": 4}, {"a": 5, "b": 2}, {"a": 1}, {"b": "x", "a": 9}]
     assert bounds(column(*rows), exact=True) == ({"$['a']": 1}, {"$['a']": 9})
 
@@ -152,10 +152,10 @@ def test_a_variant_within_a_struct_has_bounds_under_its_own_id(exact: bool) -> N
     mask, fields = pa.array([False, True, False]), [variant.variant_field("v")]
     struct = pa.StructArray.from_arrays([inner], fields=fields, mask=mask)
     file = written(pa.table({"s": struct}), shredding={"s.v": "a BIGINT"})
-    found = metrics.iceberg(file, exact)
+    found = table_metrics.iceberg(file, exact)
     assert found.names == {2: "s.v"}
     assert (decoded(found.lower_bounds[2]), decoded(found.upper_bounds[2])) == ({"$['a']": 1}, {"$['a']": 3})
-    plain = metrics.iceberg(written(pa.table({"s": struct})), exact)
+    plain = table_metrics.iceberg(written(pa.table({"s": struct})), exact)
     assert plain.null_value_counts == {2: 1}
     assert {id: decoded(bound) for id, bound in plain.upper_bounds.items()} == ({2: {"$['a']": 3}} if exact else {})
 
@@ -166,7 +166,7 @@ def test_the_size_of_a_variant_is_that_of_all_its_columns() -> None:
     file = written(table, shredding={"v": "a BIGINT"})
     with pqext.open(file) as opened:
         stored = sum(chunk.compressed_bytes for chunk in opened.row_groups[0].chunks())
-    assert metrics.iceberg(file).column_sizes == {1: stored}
+    assert table_metrics.iceberg(file).column_sizes == {1: stored}
 
 
 @pytest.mark.spec("metrics.variant.paths")
@@ -244,7 +244,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 def test_a_bound_is_a_primitive_of_the_type_of_its_column(ddl: str) -> None:
     value, kind = KINDS[ddl]
     table = pa.table([variant.from_python([value])], schema=pa.schema([variant.variant_field("v")]))
-    found = metrics.iceberg(written(table, shredding={"v": ddl}))
+    found = table_metrics.iceberg(written(table, shredding={"v": ddl}))
     for bound in (found.lower_bounds[1], found.upper_bounds[1]):
         end = bound.index(b"$") + 1
         held = Variant(bound[end:], bound[:end])["$"]
@@ -258,18 +258,18 @@ def test_a_group_that_is_no_variant_is_an_error_that_names_file_and_column(tmp_p
     path = tmp_path / "broken.parquet"
     path.write_bytes(bytes(file))
     with pytest.raises(ParquetError, match=r"broken\.parquet") as caught:
-        metrics.iceberg(path)
+        table_metrics.iceberg(path)
     assert "v" in str(caught.value)
 
 
 def test_a_bound_is_read_back_in_both_forms() -> None:
     file = written(column({"a": 3, "b": {"c": "x"}}, {"a": 5}), shredding=SHREDDED)
-    iceberg, delta = metrics.iceberg(file), metrics.delta(file)
+    iceberg, delta = table_metrics.iceberg(file), table_metrics.delta(file)
     lower, upper = iceberg.lower_bounds[1], iceberg.upper_bounds[1]
     for raw, text in ((lower, delta.min_values["v"]), (upper, delta.max_values["v"])):
-        found = metrics.variant_bound(raw)
+        found = table_metrics.variant_bound(raw)
         assert found.to_python() == decoded(raw)
-        assert metrics.variant_bound(text).value == found.value
+        assert table_metrics.variant_bound(text).value == found.value
     for broken in (b"", b"\x01", iceberg.lower_bounds[1][:-3], b"\xc1\xff\xff\xff\xff"):
         with pytest.raises(VariantError):
-            metrics.variant_bound(broken)
+            table_metrics.variant_bound(broken)

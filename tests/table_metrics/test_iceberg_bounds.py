@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metrics.tables import written, written_by_pyarrow
 from pyiceberg.conversions import from_bytes
 from pyiceberg.types import IcebergType, PrimitiveType
 from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
+from table_metrics.tables import written, written_by_pyarrow
 
-from pqext import metrics
+from pqext import table_metrics
 from reference.effort import share
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.just("\U0010ffff" * 20)
@@ -73,7 +73,7 @@ def test_bounds_and_counts_are_those_of_the_values(
 ) -> None:
     name, given_values = column
     table = pa.table({"c": pa.array(given_values, VALUES[name][0])})
-    found = metrics.iceberg(written(table, row_group_rows=row_group_rows), exact, mode="full")
+    found = table_metrics.iceberg(written(table, row_group_rows=row_group_rows), exact, mode="full")
     values = table["c"].to_pylist() if name != "timestamp_ns" else pc.cast(table["c"], pa.int64()).to_pylist()
     present = [number(value) for value in values if value is not None]
     ordered = [value for value in present if not is_nan(value)]
@@ -94,7 +94,7 @@ def test_bounds_and_counts_are_those_of_the_values(
 def test_cut_bounds_still_bound_text_and_bytes(texts: list[str], raws: list[bytes]) -> None:
     for values, name in ((texts, "string"), (raws, "binary")):
         file = written(pa.table({"c": pa.array(values, VALUES[name][0])}))
-        found = metrics.iceberg(file, mode="truncate(5)")
+        found = table_metrics.iceberg(file, mode="truncate(5)")
         low = decoded(name, found.lower_bounds[1])
         assert len(low) <= 5
         assert all(low <= value for value in values)
@@ -110,11 +110,11 @@ def test_cut_bounds_still_bound_text_and_bytes(texts: list[str], raws: list[byte
 @pytest.mark.spec("metrics.iceberg.truncation")
 def test_the_last_code_point_that_can_be_is_raised() -> None:
     values = ["a" * 15 + "\ud7ff" + "b", "", "a"]
-    found = metrics.iceberg(written(pa.table({"c": values})))
+    found = table_metrics.iceberg(written(pa.table({"c": values})))
     assert found.upper_bounds[1].decode() == "a" * 15 + "\ue000"  # what lies between are no characters
     values = ["a" + "\U0010ffff" * 20]
-    assert metrics.iceberg(written(pa.table({"c": values}))).upper_bounds[1] == b"b"
-    assert metrics.iceberg(written(pa.table({"c": [b"\x01" + b"\xff" * 20]}))).upper_bounds[1] == b"\x02"
+    assert table_metrics.iceberg(written(pa.table({"c": values}))).upper_bounds[1] == b"b"
+    assert table_metrics.iceberg(written(pa.table({"c": [b"\x01" + b"\xff" * 20]}))).upper_bounds[1] == b"\x02"
 
 
 @pytest.mark.spec("metrics.iceberg.zeros")
@@ -122,7 +122,7 @@ def test_the_last_code_point_that_can_be_is_raised() -> None:
 @pytest.mark.parametrize("writer", [written, written_by_pyarrow])
 def test_a_bound_of_zero_has_the_sign_that_is_further_out(exact: bool, writer: Any) -> None:
     file = writer(pa.table({"c": [0.0, -0.0]}))
-    found = metrics.iceberg(file, exact)
+    found = table_metrics.iceberg(file, exact)
     if exact or writer is written:  # pyarrow counts no NaN
         assert found.lower_bounds[1] == struct.pack("<d", -0.0)
         assert found.upper_bounds[1] == struct.pack("<d", 0.0)
@@ -132,7 +132,7 @@ def test_a_bound_of_zero_has_the_sign_that_is_further_out(exact: bool, writer: A
 def test_floats_of_which_nan_is_not_counted_have_bounds_by_their_values_alone() -> None:
     table = pa.table({"d": [1.0, math.nan], "f": pa.array([3.0, 2.0], pa.float32()), "i": [5, 6]})
     file = written_by_pyarrow(table)
-    found, exact = metrics.iceberg(file), metrics.iceberg(file, exact=True)
+    found, exact = table_metrics.iceberg(file), table_metrics.iceberg(file, exact=True)
     assert (found.nan_value_counts, list(found.lower_bounds)) == ({}, [3])
     assert exact.nan_value_counts == {1: 1, 2: 0}
     assert exact.upper_bounds[1] == exact.lower_bounds[1] == struct.pack("<d", 1.0)
@@ -143,10 +143,10 @@ def test_floats_of_which_nan_is_not_counted_have_bounds_by_their_values_alone() 
 def test_what_one_row_group_does_not_say_the_file_does_not_say() -> None:
     table = pa.table({"a": [1, 2, 3, 4], "b": ["x", "y", "z", None]})
     quiet = written_by_pyarrow(table, write_statistics=["a"], row_group_size=2)
-    found = metrics.iceberg(quiet)
+    found = table_metrics.iceberg(quiet)
     assert found.value_counts == {1: 4, 2: 4}
     assert (found.null_value_counts, list(found.lower_bounds), list(found.upper_bounds)) == ({1: 0}, [1], [1])
-    exact = metrics.iceberg(quiet, exact=True)
+    exact = table_metrics.iceberg(quiet, exact=True)
     assert exact.null_value_counts == {1: 0, 2: 1}
     assert (exact.lower_bounds[2], exact.upper_bounds[2]) == (b"x", b"z")
 
@@ -154,7 +154,7 @@ def test_what_one_row_group_does_not_say_the_file_does_not_say() -> None:
 @pytest.mark.spec("metrics.footer")
 def test_a_row_group_of_nulls_takes_no_bound_from_the_others() -> None:
     table = pa.table({"a": pa.array([None, None, 3, 4], pa.int64()), "f": [math.nan, math.nan, 1.0, 2.0]})
-    found = metrics.iceberg(written(table, row_group_rows=2))
+    found = table_metrics.iceberg(written(table, row_group_rows=2))
     assert (found.lower_bounds[1], found.upper_bounds[1]) == (struct.pack("<q", 3), struct.pack("<q", 4))
     assert (found.lower_bounds[2], found.upper_bounds[2]) == (struct.pack("<d", 1), struct.pack("<d", 2))
 
@@ -163,13 +163,13 @@ def test_a_row_group_of_nulls_takes_no_bound_from_the_others() -> None:
 def test_decimals_are_big_endian_in_as_few_bytes_as_keep_the_sign() -> None:
     for unscaled, expected in ((127, "7f"), (128, "0080"), (-128, "80"), (-129, "ff7f"), (0, "00"), (-1, "ff")):
         table = pa.table({"c": pa.array([Decimal(unscaled).scaleb(-2)], pa.decimal128(20, 2))})
-        assert metrics.iceberg(written(table)).lower_bounds[1].hex() == expected
+        assert table_metrics.iceberg(written(table)).lower_bounds[1].hex() == expected
 
 
 @pytest.mark.spec("metrics.iceberg.single-values")
 def test_unsigned_numbers_have_the_wider_type_and_bounds_of_it() -> None:
     table = pa.table({"u": pa.array([3_000_000_000], pa.uint32()), "w": pa.array([1 << 63], pa.uint64())})
-    found = metrics.iceberg(written(table))
+    found = table_metrics.iceberg(written(table))
     assert found.types == {1: "long", 2: None}
     assert found.lower_bounds == {1: struct.pack("<q", 3_000_000_000)}
     assert found.null_value_counts == {1: 0, 2: 0}
@@ -189,7 +189,7 @@ def test_uuids_lie_within_their_bounds_in_both_orders(identifiers: list[bytes], 
         identifiers = [bytes([one[0] & 0x7F | first]) + one[1:] for one in identifiers]
     field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
     file = written(pa.table([pa.array(identifiers, pa.binary(16))], schema=pa.schema([field])))
-    found = metrics.iceberg(file)
+    found = table_metrics.iceberg(file)
     assert found.types == {1: "uuid"}
     assert (1 in found.lower_bounds) is (1 in found.upper_bounds)
     if 1 in found.lower_bounds:
@@ -205,7 +205,7 @@ def test_uuids_lie_within_their_bounds_in_both_orders(identifiers: list[bytes], 
 def test_uuids_that_differ_in_their_last_bytes_lie_within_their_bounds_in_both_orders() -> None:
     values = [b"\x05" * 8 + b"\x01" * 8, b"\x05" * 8 + b"\x81" * 8]
     field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
-    found = metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
+    found = table_metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
     low, high = found.lower_bounds[1], found.upper_bounds[1]
     for one in values:
         assert low <= one <= high
@@ -217,7 +217,7 @@ def test_uuids_of_both_halves_have_no_bounds() -> None:
     ends = ([bytes(16)], [b"\xff" * 16], [b"\x7f" + b"\xff" * 15], [b"\x80" + bytes(15)])
     for values in (*ends, [b"\x01" * 16, b"\x81" * 16]):
         field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
-        found = metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
+        found = table_metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
         assert (found.lower_bounds, found.upper_bounds) == ({}, {})
 
 
@@ -225,7 +225,7 @@ def test_uuids_of_both_halves_have_no_bounds() -> None:
 def test_a_finer_unit_is_rounded_outward() -> None:
     table = pa.table({"c": pa.array([1, 2_001], pa.timestamp("ns", "UTC"))})
     schema = {"type": "struct", "fields": [{"id": 7, "name": "c", "required": False, "type": "timestamptz"}]}
-    found = metrics.iceberg(written(table), schema=schema)
+    found = table_metrics.iceberg(written(table), schema=schema)
     assert (found.lower_bounds[7], found.upper_bounds[7]) == (struct.pack("<q", 0), struct.pack("<q", 3))
 
 
@@ -236,7 +236,7 @@ def test_columns_within_lists_and_maps_have_counts_alone(exact: bool) -> None:
         "l": [[1, None], [], None], "m": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
         "s": [{"x": 1}, None, {"x": None}],
     })  # fmt: skip
-    found = metrics.iceberg(written(table), exact)
+    found = table_metrics.iceberg(written(table), exact)
     by_name = {name: id for id, name in found.names.items()}
     assert list(found.lower_bounds) == [by_name["s.x"]]
     assert found.null_value_counts[by_name["s.x"]] == 2

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from metrics.tables import numbered, written, written_by_pyarrow
 from pyiceberg.expressions import BooleanExpression, EqualTo, GreaterThan, IsNaN, IsNull, LessThan, StartsWith
 from pyiceberg.io.pyarrow import (
     PyArrowFileIO,
@@ -25,9 +24,10 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import StaticTable, Table
 from pyiceberg.types import DoubleType, IntegerType, ListType, LongType, NestedField, StringType, StructType
+from table_metrics.tables import numbered, written, written_by_pyarrow
 
 import pqext
-from pqext import metrics
+from pqext import table_metrics
 from pqext.core.base.errors import CorruptFileError
 
 NESTED = pa.table({
@@ -44,7 +44,7 @@ def fresh(table: pa.Table) -> Schema:
 
 @pytest.mark.spec("metrics.iceberg.ids")
 def test_columns_are_numbered_as_those_of_a_new_table() -> None:
-    schema, found = fresh(NESTED), metrics.iceberg(written(NESTED))
+    schema, found = fresh(NESTED), table_metrics.iceberg(written(NESTED))
     named = {id: name for id in found.names if (name := schema.find_column_name(id)) is not None}
     assert found.names == named
     assert {id: str(schema.find_type(id)) for id in found.types} == found.types
@@ -58,7 +58,7 @@ def test_counts_sizes_offsets_and_bounds_are_those_of_pyiceberg(writer: Any) -> 
     theirs = data_file_statistics_from_parquet_metadata(
         pq.read_metadata(pa.BufferReader(file)), compute_statistics_plan(schema, {}), parquet_path_to_id_mapping(schema)
     ).to_serialized_dict()
-    ours = metrics.iceberg(file, schema=schema)
+    ours = table_metrics.iceberg(file, schema=schema)
     assert ours.column_sizes == theirs["column_sizes"]
     assert ours.value_counts == theirs["value_counts"]
     assert ours.null_value_counts == theirs["null_value_counts"]
@@ -80,8 +80,8 @@ def test_ids_of_the_file_come_before_names() -> None:
         NestedField(10, "n", StringType(), required=False), NestedField(30, "new", LongType(), required=False)
     )
     file = written(table.cast(ids))
-    assert metrics.iceberg(file).names == {10: "s", 20: "n"}
-    found = metrics.iceberg(file, schema=schema)  # in which column 10 has another name, and 20 is not any more
+    assert table_metrics.iceberg(file).names == {10: "s", 20: "n"}
+    found = table_metrics.iceberg(file, schema=schema)  # in which column 10 has another name, and 20 is not any more
     assert (found.names, found.lower_bounds) == ({10: "s"}, {10: b"x"})
 
 
@@ -94,7 +94,7 @@ def test_columns_without_ids_are_found_by_the_names_of_the_schema() -> None:
     )
     table = pa.table({"other": [1], "l": [[{"x": 1}]], "s": ["t"]})
     for told in (schema, schema.model_dump_json(), json.loads(schema.model_dump_json())):
-        found = metrics.iceberg(written(table), schema=told)
+        found = table_metrics.iceberg(written(table), schema=told)
         assert found.names == {5: "s", 9: "l.element.x"}
         assert found.lower_bounds == {5: b"t"}
 
@@ -105,18 +105,18 @@ def test_a_bound_has_the_type_of_the_table() -> None:
         NestedField(1, "i", LongType(), required=False), NestedField(2, "f", DoubleType(), required=False),
         NestedField(3, "t", StringType(), required=False),
     )  # fmt: skip
-    found = metrics.iceberg(written(table), schema=schema)
+    found = table_metrics.iceberg(written(table), schema=schema)
     assert found.lower_bounds == {1: (3).to_bytes(8, "little"), 2: b"\0\0\0\0\0\0\xe0\x3f", 3: b"t"}
     text = Schema(NestedField(1, "i", StringType(), required=False))
-    assert metrics.iceberg(written(table), schema=text).lower_bounds == {}  # which no file of the table may hold
+    assert table_metrics.iceberg(written(table), schema=text).lower_bounds == {}  # which no file of the table may hold
     narrow = Schema(NestedField(1, "i", IntegerType(), required=False))
-    assert metrics.iceberg(written(pa.table({"i": [1 << 40]})), schema=narrow).lower_bounds == {}
+    assert table_metrics.iceberg(written(pa.table({"i": [1 << 40]})), schema=narrow).lower_bounds == {}
 
 
 def test_two_columns_of_one_id_are_refused() -> None:
     same = pa.schema([pa.field(name, pa.int64(), metadata={"PARQUET:field_id": "1"}) for name in "ab"])
     with pytest.raises(CorruptFileError, match="'a' and 'b' both have field id 1"):
-        metrics.iceberg(written(pa.table({"a": [1], "b": [2]}).cast(same)))
+        table_metrics.iceberg(written(pa.table({"a": [1], "b": [2]}).cast(same)))
 
 
 @pytest.mark.parametrize(
@@ -135,22 +135,22 @@ def test_two_columns_of_one_id_are_refused() -> None:
 )
 def test_what_is_no_schema_is_refused(schema: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        metrics.iceberg(written(pa.table({"a": [1]})), schema=schema)
+        table_metrics.iceberg(written(pa.table({"a": [1]})), schema=schema)
 
 
 @pytest.mark.spec("metrics.iceberg.modes")
 def test_modes_choose_what_columns_have() -> None:
     table = pa.table({"a": ["abc"], "b": ["abc"], "c": ["abc"], "d": ["abc"]})
     modes = {"a": "none", "b": "counts", "c": "truncate(2)"}
-    found = metrics.iceberg(written(table), mode="full", modes=modes)
+    found = table_metrics.iceberg(written(table), mode="full", modes=modes)
     assert set(found.column_sizes) == set(found.value_counts) == {2, 3, 4}
     assert found.lower_bounds == {3: b"ab", 4: b"abc"}
     assert found.upper_bounds == {3: b"ac", 4: b"abc"}
     for wrong in ("truncate(0)", "truncate", "all", "truncate(-1)"):
         with pytest.raises(ValueError, match=r"a metrics mode is none, counts, truncate\(N\) or full"):
-            metrics.iceberg(written(table), mode=wrong)
+            table_metrics.iceberg(written(table), mode=wrong)
     with pytest.raises(ValueError, match="there is no column 'aa'"):
-        metrics.iceberg(written(table), modes={"aa": "none"})
+        table_metrics.iceberg(written(table), modes={"aa": "none"})
 
 
 SCHEMA = Schema(
@@ -200,7 +200,7 @@ def test_a_table_of_our_data_files_is_scanned_by_the_files_that_may_match(exact:
         })  # fmt: skip
         path = tmp_path / f"{k}.parquet"
         pqext.write_table(table.cast(numbered(table.schema)), path)
-        data_files.append(metrics.iceberg(path, exact, schema=SCHEMA).to_data_file(str(path)))
+        data_files.append(table_metrics.iceberg(path, exact, schema=SCHEMA).to_data_file(str(path)))
     table = of_data_files(tmp_path, data_files)
     cases: list[tuple[BooleanExpression, int, int]] = [
         (GreaterThan("i", 24), 1, 4), (EqualTo("s", f"1-13-{'x' * 30}"), 1, 1), (LessThan("f", 2.0), 1, 4),

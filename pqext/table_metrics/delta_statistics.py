@@ -23,11 +23,11 @@ from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import GroupShape, ListShape, Shape
 from pqext.core.schema.types.logical import LeafType
-from pqext.metrics import z85
-from pqext.metrics.columns import ColumnSummary
-from pqext.metrics.file_columns import Known, open_file
-from pqext.metrics.truncation import lower_text, upper_text_with_tie_breaker
-from pqext.metrics.variant_bounds import encode
+from pqext.table_metrics import z85
+from pqext.table_metrics.columns import ColumnSummary
+from pqext.table_metrics.file_columns import Known, open_file
+from pqext.table_metrics.truncation import lower_text, upper_text_with_tie_breaker
+from pqext.table_metrics.variant_bounds import encode
 
 TEXT = 32
 """Code points to which text is cut."""

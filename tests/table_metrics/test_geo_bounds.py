@@ -14,10 +14,10 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metrics.tables import written
+from table_metrics.tables import written
 
 import pqext
-from pqext import geo, metrics
+from pqext import geo, table_metrics
 from pqext.core.base.errors import GeometryError
 from pqext.core.format.metadata import BoundingBox, FileMetaData, GeospatialStatistics
 from reference.effort import share
@@ -30,7 +30,7 @@ def column(geometries: list[Any], **marks: Any) -> pa.Table:
 
 
 def corners(file: bytes, exact: bool = False) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    found = metrics.iceberg(file, exact)
+    found = table_metrics.iceberg(file, exact)
     low, high = found.lower_bounds.get(1), found.upper_bounds.get(1)
     if low is None or high is None:
         assert low is high
@@ -67,7 +67,7 @@ def test_corners_have_the_dimensions_that_occur(
 def test_there_is_no_box_without_x_and_y(exact: bool) -> None:
     for texts in ([None], ["POINT EMPTY"], ["POINT (NaN NaN)"], []):
         file = written(column(wkt(*texts)))
-        found = metrics.iceberg(file, exact)
+        found = table_metrics.iceberg(file, exact)
         assert (found.lower_bounds, found.upper_bounds) == ({}, {})
         assert found.types == {1: "geometry"}
         assert found.null_value_counts == {1: texts.count(None)}
@@ -171,9 +171,9 @@ def test_broken_geometries_are_errors_that_name_file_column_and_row(tmp_path: Pa
     raw = path.read_bytes()
     at = raw.rfind(good)
     path.write_bytes(raw[:at] + b"\x09" + bad[1:] + raw[at + len(bad) :])
-    assert metrics.iceberg(path).record_count == 4
+    assert table_metrics.iceberg(path).record_count == 4
     with pytest.raises(GeometryError, match=r"row 2.*broken\.parquet.*column g") as caught:
-        metrics.iceberg(path, exact=True)
+        table_metrics.iceberg(path, exact=True)
     assert (caught.value.path, caught.value.column, caught.value.row) == (str(path), "g", 2)
 
 
@@ -183,6 +183,7 @@ def test_a_column_that_geoparquet_alone_calls_a_geometry_has_the_bounds_of_its_b
     noted = written(table, geoparquet=True)
     with pqext.open(noted) as opened:
         key_values = {pair.key: pair.value for pair in opened.metadata.key_value_metadata or ()}
-    found = metrics.iceberg(written(plain, key_value_metadata={"geo": key_values["geo"]}), mode="full", exact=True)
+    file = written(plain, key_value_metadata={"geo": key_values["geo"]})
+    found = table_metrics.iceberg(file, mode="full", exact=True)
     assert found.types == {1: "binary"}
     assert found.lower_bounds[1] == min(plain["g"].to_pylist())

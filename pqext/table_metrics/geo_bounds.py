@@ -22,7 +22,7 @@ from pqext.geo.coordinate_range import box_within_range
 from pqext.geo.summary import describe, union
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import summaries
-from pqext.metrics.columns import own_chunk
+from pqext.table_metrics.columns import own_chunk
 
 _DIMENSIONS = {"z": (1, 3), "m": (2, 3)}
 """The thousands of type codes of geometries that have the dimension."""

@@ -15,14 +15,14 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metrics.tables import written, written_by_pyarrow
-from metrics.test_variant_bounds import column as variants
-from metrics.test_variant_bounds import decoded
+from table_metrics.tables import written, written_by_pyarrow
+from table_metrics.test_variant_bounds import column as variants
+from table_metrics.test_variant_bounds import decoded
 
 import pqext
-from pqext import geo, metrics
+from pqext import geo, table_metrics
 from pqext.core.base.errors import UnsupportedError
-from pqext.metrics import z85
+from pqext.table_metrics import z85
 from reference.effort import share
 
 VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -42,7 +42,7 @@ COLUMNS = st.sampled_from(sorted(VALUES)).flatmap(
 )
 
 
-def read(found: metrics.DeltaStatistics) -> dict[str, Any]:
+def read(found: table_metrics.DeltaStatistics) -> dict[str, Any]:
     """The statistics as a reader of JSON sees them, numbers exact."""
     whole: dict[str, Any] = json.loads(found.to_json(), parse_float=Decimal)
     return whole
@@ -64,7 +64,7 @@ def parsed(name: str, bound: Any) -> Any:
 def test_statistics_are_those_of_the_values(column: tuple[str, list[Any]], exact: bool, row_group_rows: int) -> None:
     name, given_values = column
     table = pa.table({"c": pa.array(given_values, VALUES[name][0])})
-    found = read(metrics.delta(written(table, row_group_rows=row_group_rows), exact))
+    found = read(table_metrics.delta(written(table, row_group_rows=row_group_rows), exact))
     values = table["c"].to_pylist()
     present = [value for value in values if value is not None]
     assert (found["numRecords"], found["nullCount"]) == (len(values), {"c": len(values) - len(present)})
@@ -100,9 +100,9 @@ def test_statistics_are_those_of_the_values(column: tuple[str, list[Any]], exact
 @pytest.mark.parametrize("exact", [False, True])
 def test_floats_have_bounds_where_no_value_is_nan(exact: bool) -> None:
     table = pa.table({"n": [1.0, math.nan], "f": [1.0, 2.0], "g": [-math.inf, 2.0]})
-    found = metrics.delta(written(table), exact)
+    found = table_metrics.delta(written(table), exact)
     assert (found.min_values, found.max_values) == ({"f": 1.0}, {"f": 2.0, "g": 2.0})
-    uncounted = metrics.delta(written_by_pyarrow(table), exact)
+    uncounted = table_metrics.delta(written_by_pyarrow(table), exact)
     assert (set(uncounted.min_values), set(uncounted.max_values)) == (({"f"}, {"f", "g"}) if exact else (set(), set()))
 
 
@@ -111,7 +111,7 @@ def test_the_tie_breaker_stands_above_text_that_goes_on_with_it() -> None:
     last = "\U0010ffff"
     for tail, expected in (("b", "a" * 32 + last), (last + "b", "a" * 32 + last * 2), (last, "a" * 32 + last)):
         value = "a" * 32 + tail
-        found = metrics.delta(written(pa.table({"c": [value]})))
+        found = table_metrics.delta(written(pa.table({"c": [value]})))
         assert found.max_values == {"c": expected}
         assert found.max_values["c"] >= value
         assert found.min_values == {"c": "a" * 32}
@@ -120,7 +120,7 @@ def test_the_tie_breaker_stands_above_text_that_goes_on_with_it() -> None:
 @pytest.mark.spec("metrics.delta.timestamps")
 def test_timestamps_are_cut_to_milliseconds_outward() -> None:
     moments = pa.array([-1, 1_000_001], pa.timestamp("us", "UTC"))
-    found = metrics.delta(written(pa.table({"c": moments, "n": moments.cast(pa.timestamp("us"))})))
+    found = table_metrics.delta(written(pa.table({"c": moments, "n": moments.cast(pa.timestamp("us"))})))
     assert found.min_values == {"c": "1969-12-31T23:59:59.999Z", "n": "1969-12-31T23:59:59.999"}
     assert found.max_values == {"c": "1970-01-01T00:00:01.001Z", "n": "1970-01-01T00:00:01.001"}
 
@@ -129,9 +129,9 @@ def test_timestamps_are_cut_to_milliseconds_outward() -> None:
 def test_years_that_text_of_dates_does_not_have_are_left_out() -> None:
     far = 400_000 * 10**6
     table = pa.table({"d": pa.array([0, 4_000_000], pa.date32()), "t": pa.array([0, far * 10**6], pa.timestamp("us"))})
-    found = metrics.delta(written(table))
+    found = table_metrics.delta(written(table))
     assert (found.min_values, found.max_values) == ({"d": "1970-01-01", "t": "1970-01-01T00:00:00.000"}, {})
-    before = metrics.delta(written(pa.table({"d": pa.array([-1_000_000, 0], pa.date32())})))
+    before = table_metrics.delta(written(pa.table({"d": pa.array([-1_000_000, 0], pa.date32())})))
     assert (before.min_values, before.max_values) == ({}, {"d": "1970-01-01"})
 
 
@@ -142,11 +142,11 @@ def test_columns_nest_as_structs_do_and_lists_and_maps_have_none(exact: bool) ->
         "s": [{"x": 1, "t": {"y": "a"}}, None, {"x": None, "t": {"y": "b"}}], "l": [[1], [], None],
         "m": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())), "b": [b"x", None, b"y"],
     })  # fmt: skip
-    found = read(metrics.delta(written(table), exact))
+    found = read(table_metrics.delta(written(table), exact))
     assert found["nullCount"] == {"s": {"x": 2, "t": {"y": 1}}, "b": 1}
     assert found["minValues"] == {"s": {"x": 1, "t": {"y": "a"}}}
     assert found["maxValues"] == {"s": {"x": 1, "t": {"y": "b"}}}
-    assert read(metrics.delta(written(table), exact, columns=["b"]))["nullCount"] == {"b": 1}
+    assert read(table_metrics.delta(written(table), exact, columns=["b"]))["nullCount"] == {"b": 1}
 
 
 @pytest.mark.spec("metrics.delta.values")
@@ -156,7 +156,7 @@ def test_types_that_delta_lacks_have_no_bounds() -> None:
         "half": pa.array([0.5], pa.float16()), "big": pa.array([1 << 63], pa.uint64()),
         "byte": pa.array([3], pa.int8()), "point": geo.from_points([1.0], [2.0]),
     })  # fmt: skip
-    found = metrics.delta(written(table), exact=True)
+    found = table_metrics.delta(written(table), exact=True)
     assert (found.min_values, found.max_values) == ({"byte": 3}, {"byte": 3})
     assert set(found.null_count) == set(table.column_names)
 
@@ -164,24 +164,24 @@ def test_types_that_delta_lacks_have_no_bounds() -> None:
 @pytest.mark.spec("metrics.delta.tight")
 def test_bounds_are_tight_where_they_are_known_to_be_values() -> None:
     short, long = pa.table({"a": [1, 2], "b": ["x", "y"]}), pa.table({"a": [1, 2], "b": ["x" * 100, "y"]})
-    assert metrics.delta(written(short)).tight_bounds is True
-    assert metrics.delta(written(long)).tight_bounds is False  # whose footer has 64 bytes of the text
-    assert metrics.delta(written(long), columns=["a"]).tight_bounds is True
-    assert metrics.delta(written(long), exact=True).tight_bounds is True
+    assert table_metrics.delta(written(short)).tight_bounds is True
+    assert table_metrics.delta(written(long)).tight_bounds is False  # whose footer has 64 bytes of the text
+    assert table_metrics.delta(written(long), columns=["a"]).tight_bounds is True
+    assert table_metrics.delta(written(long), exact=True).tight_bounds is True
     shredded = written(variants({"a": 1}), shredding={"v": "a BIGINT"})
-    assert metrics.delta(shredded).tight_bounds is False
-    assert metrics.delta(shredded, exact=True).tight_bounds is True
+    assert table_metrics.delta(shredded).tight_bounds is False
+    assert table_metrics.delta(shredded, exact=True).tight_bounds is True
 
 
 @pytest.mark.spec("metrics.delta.variant")
 @pytest.mark.parametrize("exact", [False, True])
 def test_bounds_of_variants_are_z85(exact: bool) -> None:
     table = variants({"a": 3, "b": "x" * 20}, None, {"a": 5}, {"b": 1})
-    found = metrics.delta(written(table, shredding={"v": "a BIGINT, b STRING"}), exact)
+    found = table_metrics.delta(written(table, shredding={"v": "a BIGINT, b STRING"}), exact)
     assert found.null_count == {"v": 1}
     low, high = z85.decode(found.min_values["v"]), z85.decode(found.max_values["v"])
     assert (_padded(low), _padded(high)) == ({"$['a']": 3}, {"$['a']": 5})
-    both = metrics.iceberg(written(table, shredding={"v": "a BIGINT, b STRING"}), exact)
+    both = table_metrics.iceberg(written(table, shredding={"v": "a BIGINT, b STRING"}), exact)
     assert low.rstrip(b"\0") == both.lower_bounds[1].rstrip(b"\0")
 
 
@@ -198,7 +198,7 @@ def _padded(bound: bytes) -> dict[str, Any]:
 
 def test_an_unshredded_variant_has_statistics_by_its_values() -> None:
     file = written(variants({"a": 3}, {"a": 4}))
-    assert (metrics.delta(file).min_values, set(metrics.delta(file, exact=True).min_values)) == ({}, {"v"})
+    assert (table_metrics.delta(file).min_values, set(table_metrics.delta(file, exact=True).min_values)) == ({}, {"v"})
 
 
 @pytest.mark.spec("metrics.delta.variant")
@@ -222,12 +222,12 @@ def test_z85_is_that_of_its_specification() -> None:
 def test_columns_that_are_not_there_or_there_twice_are_refused() -> None:
     file = written(pa.table({"a": [1]}))
     with pytest.raises(KeyError, match="b"):
-        metrics.delta(file, columns=["b"])
+        table_metrics.delta(file, columns=["b"])
     with pytest.raises(TypeError, match="list"):
-        metrics.delta(file, columns="a")
+        table_metrics.delta(file, columns="a")
     twice = written_by_pyarrow(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]))
     with pytest.raises(UnsupportedError, match="two columns are called 'a'"):
-        metrics.delta(twice)
+        table_metrics.delta(twice)
 
 
 def test_statistics_are_those_of_delta_rs(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_statistics_are_those_of_delta_rs(tmp_path: Path) -> None:
     (log,) = (tmp_path / "t" / "_delta_log").glob("*.json")
     (add,) = (one["add"] for one in map(json.loads, log.read_text().splitlines()) if "add" in one)
     theirs = json.loads(add["stats"])
-    ours = json.loads(metrics.delta(tmp_path / "t" / add["path"], exact=True).to_json())
+    ours = json.loads(table_metrics.delta(tmp_path / "t" / add["path"], exact=True).to_json())
     assert ours["numRecords"] == theirs["numRecords"]
     assert ours["nullCount"] == {**theirs["nullCount"], "b": 1}
     assert ours["minValues"] == theirs["minValues"]
@@ -274,7 +274,7 @@ def test_delta_rs_reads_a_table_of_our_statistics_and_skips_by_them(exact: bool,
             "d": pa.array([10 * k] * 10, pa.date32()), "f": [k + 0.5] * 9 + [None],
         })  # fmt: skip
         pqext.write_table(table, tmp_path / f"{k}.parquet")
-        found = metrics.delta(tmp_path / f"{k}.parquet", exact)
+        found = table_metrics.delta(tmp_path / f"{k}.parquet", exact)
         lines.append({"add": found.add_action(f"{k}.parquet", 1_000)})
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, lines)))
@@ -296,8 +296,8 @@ def test_delta_rs_reads_a_table_of_our_statistics_and_skips_by_them(exact: bool,
 def test_a_column_of_int96_has_statistics_by_its_values() -> None:
     moments = pa.array([1_500_000, 2_500_001], pa.timestamp("us"))
     file = written_by_pyarrow(pa.table({"c": moments}), use_deprecated_int96_timestamps=True)
-    assert metrics.delta(file).min_values == {}
-    found = metrics.delta(file, exact=True)
+    assert table_metrics.delta(file).min_values == {}
+    found = table_metrics.delta(file, exact=True)
     assert (found.min_values, found.max_values) == (
         {"c": "1970-01-01T00:00:01.500Z"}, {"c": "1970-01-01T00:00:02.501Z"},
     )  # fmt: skip

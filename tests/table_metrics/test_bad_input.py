@@ -12,18 +12,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from core import bombs
-from metrics.tables import written, written_by_pyarrow
-from metrics.test_variant_bounds import column as variants
+from table_metrics.tables import written, written_by_pyarrow
+from table_metrics.test_variant_bounds import column as variants
 
 import pqext
-from pqext import geo, metrics, variant
+from pqext import geo, table_metrics, variant
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
 from reference.effort import some
 
 FOOTER_KEY, KEYS = b"0123456789012345", {"a": b"1234567890123450"}
-BOTH = pytest.mark.parametrize("of", [metrics.iceberg, metrics.delta])
+BOTH = pytest.mark.parametrize("of", [table_metrics.iceberg, table_metrics.delta])
 TABLE = pa.table({"a": [1, 2, 3, 4], "b": ["w", "x", "y", "z"]})
 
 
@@ -59,7 +59,9 @@ def bomb_files() -> dict[str, bytes]:
     return bombs.files()
 
 
-@pytest.mark.parametrize(("of", "exact"), [(metrics.iceberg, False), (metrics.delta, False), (metrics.delta, True)])
+@pytest.mark.parametrize(
+    ("of", "exact"), [(table_metrics.iceberg, False), (table_metrics.delta, False), (table_metrics.delta, True)]
+)
 def test_few_bytes_that_claim_many_values_are_refused_or_told_soon(
     of: Any, exact: bool, bomb_files: dict[str, bytes]
 ) -> None:
@@ -92,10 +94,10 @@ def test_statistics_that_make_no_sense_are_not_handed_on() -> None:
             chunk.meta_data.statistics.max_value = b"\x00"
 
     file = changed(written(TABLE), change)
-    found = metrics.iceberg(file)
+    found = table_metrics.iceberg(file)
     assert (found.null_value_counts, found.lower_bounds, found.upper_bounds) == ({}, {}, {})
-    assert metrics.delta(file).to_dict()["minValues"] == {}
-    assert metrics.iceberg(file, exact=True).null_value_counts == {1: 0, 2: 0}
+    assert table_metrics.delta(file).to_dict()["minValues"] == {}
+    assert table_metrics.iceberg(file, exact=True).null_value_counts == {1: 0, 2: 0}
 
 
 @pytest.mark.spec("metrics.iceberg.offsets")
@@ -105,7 +107,7 @@ def test_offsets_and_sizes_that_make_no_sense_are_not_handed_on() -> None:
         assert metadata is not None
         metadata.data_page_offset, metadata.dictionary_page_offset, metadata.total_compressed_size = 1 << 40, None, -5
 
-    found = metrics.iceberg(changed(written(TABLE, row_group_rows=2), change))
+    found = table_metrics.iceberg(changed(written(TABLE, row_group_rows=2), change))
     assert (found.split_offsets, set(found.column_sizes)) == ((), {2})
 
 
@@ -138,14 +140,14 @@ def test_a_column_whose_key_is_missing_has_no_bounds(of: Any, exact: bool, plain
     part = of(file, exact, decryption=FileDecryption(FOOTER_KEY))
     assert set(_bounded(whole)) == {"a", "b"}
     assert _bounded(part) == {"b": _bounded(whole)["b"]}
-    if isinstance(part, metrics.IcebergMetrics):
+    if isinstance(part, table_metrics.IcebergMetrics):
         # A footer in plain text tells how many values and bytes there are, and where.
         told = {1, 2} if plaintext_footer else {2}
         assert (set(part.column_sizes), set(part.value_counts), len(part.split_offsets)) == (told, told, 1)
 
 
-def _bounded(found: metrics.IcebergMetrics | metrics.DeltaStatistics) -> dict[str, Any]:
-    if isinstance(found, metrics.DeltaStatistics):
+def _bounded(found: table_metrics.IcebergMetrics | table_metrics.DeltaStatistics) -> dict[str, Any]:
+    if isinstance(found, table_metrics.DeltaStatistics):
         return dict(found.min_values)
     return {found.names[id]: bound for id, bound in found.lower_bounds.items()}
 

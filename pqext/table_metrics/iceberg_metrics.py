@@ -16,12 +16,12 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.orders import is_float
-from pqext.metrics.columns import ColumnSummary, stored_bytes
-from pqext.metrics.file_columns import Known, open_file
-from pqext.metrics.geo_bounds import corner
-from pqext.metrics.iceberg_fields import TableField, fields_of
-from pqext.metrics.single_values import Mode, mode_of, serialize, suits, uuid_bounds
-from pqext.metrics.variant_bounds import encode
+from pqext.table_metrics.columns import ColumnSummary, stored_bytes
+from pqext.table_metrics.file_columns import Known, open_file
+from pqext.table_metrics.geo_bounds import corner
+from pqext.table_metrics.iceberg_fields import TableField, fields_of
+from pqext.table_metrics.single_values import Mode, mode_of, serialize, suits, uuid_bounds
+from pqext.table_metrics.variant_bounds import encode
 
 MODE = "truncate(16)"
 """The metrics mode of columns for which none is chosen, Iceberg's own default."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from metrics.tables import written
+from table_metrics.tables import written
 
 import pqext
-from pqext import metrics
+from pqext import table_metrics
 from pqext.core.base.errors import ParquetError
-from pqext.metrics.columns import UNKNOWN, merge
+from pqext.table_metrics.columns import UNKNOWN, merge
 
 
 @pytest.mark.spec("metrics.exact", "metrics.footer")
@@ -28,9 +28,9 @@ def test_what_footers_of_public_files_prove_holds_for_their_values(parquet_testi
             continue
         with file:
             for leaf in file.schema.leaves:
-                (told,) = metrics.summarize(file, [leaf])
+                (told,) = table_metrics.summarize(file, [leaf])
                 try:
-                    (found,) = metrics.summarize(file, [leaf], exact=True)
+                    (found,) = table_metrics.summarize(file, [leaf], exact=True)
                 except ParquetError:
                     continue
                 compared += 1
@@ -50,23 +50,23 @@ def test_what_footers_of_public_files_prove_holds_for_their_values(parquet_testi
 def test_a_summary_of_all_columns_is_in_their_order(exact: bool) -> None:
     table = pa.table({"a": [1, None, 3], "s": [{"x": 0.5, "y": "t"}, None, {"x": None, "y": None}]})
     with pqext.open(written(table)) as file:
-        found = metrics.summarize(file, exact=exact)
+        found = table_metrics.summarize(file, exact=exact)
     assert found == [
-        metrics.ColumnSummary(3, 1, 0, 1, 3, True), metrics.ColumnSummary(3, 2, 0, 0.5, 0.5, True),
-        metrics.ColumnSummary(3, 2, 0, b"t", b"t", True),
+        table_metrics.ColumnSummary(3, 1, 0, 1, 3, True), table_metrics.ColumnSummary(3, 2, 0, 0.5, 0.5, True),
+        table_metrics.ColumnSummary(3, 2, 0, b"t", b"t", True),
     ]  # fmt: skip
 
 
-def part(**known: Any) -> metrics.ColumnSummary:
-    return metrics.ColumnSummary(**{"num_values": 2, "minimum": 1, "maximum": 2, **known})
+def part(**known: Any) -> table_metrics.ColumnSummary:
+    return table_metrics.ColumnSummary(**{"num_values": 2, "minimum": 1, "maximum": 2, **known})
 
 
 @pytest.mark.spec("metrics.footer")
 def test_summaries_are_merged_to_what_all_of_them_know() -> None:
-    assert merge([]) == metrics.ColumnSummary()
+    assert merge([]) == table_metrics.ColumnSummary()
     assert merge([part(), part(minimum=0, maximum=1)]) == part(num_values=4, minimum=0)
     assert merge([part(), part(minimum=None)]) == part(num_values=4, minimum=None)
-    nulls = metrics.ColumnSummary(5, 5, 0, tight=False)
+    nulls = table_metrics.ColumnSummary(5, 5, 0, tight=False)
     assert merge([part(), nulls]) == part(num_values=7, null_count=5)
     assert (nulls.all_null, nulls.is_void, part().is_void, UNKNOWN.all_null) == (True, True, False, False)
     assert merge([part(), UNKNOWN]) == UNKNOWN

@@ -14,7 +14,7 @@ from typing import Literal
 from pqext.core.format.metadata import Type
 from pqext.core.format.predicate import Value
 from pqext.core.schema.types.logical import LeafType
-from pqext.metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
+from pqext.table_metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
 
 
 @dataclass(frozen=True, slots=True)

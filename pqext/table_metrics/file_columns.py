@@ -16,9 +16,9 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import LeafShape
 from pqext.geo.box import BoundingBox
-from pqext.metrics import geo_bounds, variant_bounds
-from pqext.metrics.columns import ColumnSummary, has_key, leaf_shapes, of_data, of_footer, own_chunk
-from pqext.metrics.variant_bounds import PathBounds
+from pqext.table_metrics import geo_bounds, variant_bounds
+from pqext.table_metrics.columns import ColumnSummary, has_key, leaf_shapes, of_data, of_footer, own_chunk
+from pqext.table_metrics.variant_bounds import PathBounds
 
 
 def open_file(

@@ -19,7 +19,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
-from pqext.metrics.single_values import iceberg_type
+from pqext.table_metrics.single_values import iceberg_type
 
 MAX_DEPTH = 100
 

@@ -25,10 +25,10 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.write.writer import write_table
-from pqext.metrics import z85
-from pqext.metrics.columns import ColumnSummary, merge, of_footer
-from pqext.metrics.single_values import unscaled_of
-from pqext.metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
+from pqext.table_metrics import z85
+from pqext.table_metrics.columns import ColumnSummary, merge, of_footer
+from pqext.table_metrics.single_values import unscaled_of
+from pqext.table_metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
 from pqext.variant.annotation import check_node
 from pqext.variant.encoding import PrimitiveType, Scaled, encode_object, encode_primitive, value_size
 from pqext.variant.metadata import decode_metadata, encode_metadata
