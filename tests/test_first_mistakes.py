@@ -33,8 +33,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 NAMES: list[tuple[Any, str, str]] = [
     (pqext, "read_parquet", "pqext.read_table"),
-    (pqext, "write_parquet", "it is pqext.write_table"),
-    (pqext, "scan_parquet", "it is pqext.scan"),
+    (pqext, "write_parquet", "use pqext.write_table"),
+    (pqext, "scan_parquet", "use pqext.scan"),
     (pqext, "read_parquet_schema", "did you mean 'read_schema'"),
     (pqext, "concatenat", "did you mean 'concatenate'"),
     (geo, "from_point", "did you mean 'from_points'"),
@@ -52,7 +52,7 @@ def test_a_name_of_another_library_is_told_ours(owner: Any, name: str, hint: str
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("schema_arrow", "it is arrow_schema"),
+        ("schema_arrow", "use arrow_schema"),
         ("num_row_groups", "len"),
         ("read_row_group", "row_groups="),
         ("nm_rows", "num_rows"),
@@ -65,18 +65,18 @@ def test_a_file_knows_the_members_of_pyarrows(path: str, name: str, hint: str) -
 
 def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Path) -> None:
     name = "collect"
-    with pytest.raises(AttributeError, match="'Scan' object has no attribute 'collect'; it is to_table"):
+    with pytest.raises(AttributeError, match="'Scan' object has no attribute 'collect'; use to_table"):
         getattr(pqext.scan(path), name)
     name, table = "write", pa.table({"a": [1]})
     with pqext.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
-        with pytest.raises(AttributeError, match="'ParquetWriter' object has no attribute 'write'; it is write_table"):
+        with pytest.raises(AttributeError, match="'ParquetWriter' object has no attribute 'write'; use write_table"):
             getattr(writer, name)
         writer.write_table(table)
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("num_rows", r"count\(\)"), ("to_arrow", "it is to_table"), ("sort", "order_by"), ("shape", "count"),
+    [("num_rows", r"count\(\)"), ("to_arrow", "use to_table"), ("sort", "order_by"), ("shape", "count"),
      ("columns", "schema.names"), ("group_by", "to_polars")],
 )  # fmt: skip
 def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hint: str) -> None:
@@ -87,7 +87,7 @@ def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hin
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("is_in", "did you mean 'isin'"), ("startswith", "'starts_with'"), ("isNotNull", "'is_not_null'"),
-     ("getItem", "variant"), ("is_valid", "it is is_not_null"), ("str", "starts_with")],
+     ("getItem", "variant"), ("is_valid", "use is_not_null"), ("str", "starts_with")],
 )  # fmt: skip
 def test_a_column_knows_the_members_of_other_expressions(name: str, hint: str) -> None:
     for value, kind in ((col("a"), "Column"), (col("a") + 1, "Arithmetic")):
@@ -124,8 +124,8 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("one name of a file", lambda path: pqext.open(path).read("station"), r"columns=\['station'\]"),
     ("names in one text", lambda path: pqext.read_table(path, "at, user"), r"columns=\['at', 'user'\]"),
     ("a star", lambda path: pqext.read_table(path, "*"), "leave it out to have all columns"),
-    ("Spark's pattern", lambda path: pqext.read_table(path, pathGlobFilter="*.parquet"), "the pattern in the path"),
-    ("DuckDB's union", lambda path: pqext.scan(path, union_by_name=True), 'it is schema="union" here'),
+    ("Spark's pattern", lambda path: pqext.read_table(path, pathGlobFilter="*.parquet"), "the pattern into the path"),
+    ("DuckDB's union", lambda path: pqext.scan(path, union_by_name=True), 'use schema="union"'),
     ("a cast of a variant", lambda path: pqext.read_table(path, filter="station::int = 3"), r"station:\$::int"),
     ("a path without $", lambda _: col("station").variant("bikes", "int"), r"starts with \$, as in \$.name"),
     (
@@ -212,7 +212,7 @@ def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path:
     with pytest.raises(TypeError, match='compression cannot be a NoneType: "uncompressed"'):
         pqext.WriteOptions(compression=nothing)
     keywords: dict[str, Any] = {"where": "a > 0"}
-    with pytest.raises(TypeError, match=r"no option 'where'; it is filter here"):
+    with pytest.raises(TypeError, match=r"no option 'where'; use filter"):
         pqext.read_table(path, **keywords)
     with pytest.raises(TypeError, match=r"no option 'zzqq'; there are columns, filter, .*shredded"):
         pqext.read_table(path, zzqq=nothing)

@@ -132,7 +132,7 @@ def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) 
     with pytest.raises(TypeError, match="no option 'shred'; did you mean 'shredding'"):
         pqext.write_table(table, tmp_path / "a", shred="infer")
     pqext.write_table(table, tmp_path / "a")
-    with pytest.raises(TypeError, match="no option 'filters'; it is filter here"):
+    with pytest.raises(TypeError, match="no option 'filters'; use filter"):
         pqext.read_table(tmp_path / "a", filters=[("a", "=", 1)])
     with pytest.raises(TypeError, match=r"no option 'xyz'; there are .*shredded"):
         pqext.open(tmp_path / "a", xyz=1)
@@ -152,22 +152,21 @@ ONE = pa.table({"a": [1]})
 @pytest.mark.parametrize(
     ("call", "meant"),
     [
-        (lambda path: pqext.read_table(path, filters=[("a", ">", 1)]), "it is filter here"),
-        (lambda path: pqext.scan(path, batch_size=5), "it is batch_rows here"),
-        (lambda path: pqext.open(path, use_threads=False), "threads=1"),
-        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, row_group_size=5), "it is row_group_rows here"),
-        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, use_dictionary=False), "it is dictionary here"),
+        (lambda path: pqext.read_table(path, filters=[("a", ">", 1)]), "use filter"),
+        (lambda path: pqext.scan(path, batch_size=5), "use batch_rows"),
+        (lambda path: pqext.open(path, use_threads=False), "use threads: 1"),
+        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, row_group_size=5), "use row_group_rows"),
+        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, use_dictionary=False), "use dictionary"),
         (lambda path: pqext.ParquetWriter(path, pa.schema({"a": pa.int8()}), version="2.6"), "page_version"),
         (lambda path: pqext.write_table(pa.table({"a": [1]}), path, compresion="zstd"), "did you mean 'compression'"),
-        (lambda path: pqext.open(path).iter_batches(batch_size=5), "no argument 'batch_size'; it is batch_rows here"),
-        (lambda path: pqext.open(path).read(filters=[("a", ">", 1)]), "filter=...) and pqext.read_table take a filter"),
-        (lambda path: pqext.open(path).read(use_threads=False), "threads is an option of pqext.open"),
-        (lambda path: pqext.open(path).read(use_pandas_metadata=True), "to_pandas on the result follows"),
+        (lambda path: pqext.open(path).iter_batches(batch_size=5), "no argument 'batch_size'; use batch_rows"),
+        (lambda path: pqext.open(path).read(filters=[("a", ">", 1)]), "filter=...) or pqext.read_table"),
+        (lambda path: pqext.open(path).read(use_threads=False), "use threads of pqext.open"),
         (lambda path: pqext.open(path).read(colums=["a"]), "did you mean 'columns'"),
-        (lambda path: pqext.open(path).head(n=5), "it is rows here"),
-        (lambda path: pqext.scan(path).to_batches(batch_size=5), "it is batch_rows here"),
-        (lambda path: pqext.scan(path).to_table(columns=["a"]), "scan(path, columns) chooses columns"),
-        (lambda path: pqext.scan(path).head(n_rows=5), "it is rows here"),
+        (lambda path: pqext.open(path).head(n=5), "use rows"),
+        (lambda path: pqext.scan(path).to_batches(batch_size=5), "use batch_rows"),
+        (lambda path: pqext.scan(path).to_table(columns=["a"]), "use pqext.scan(path, columns)"),
+        (lambda path: pqext.scan(path).head(n_rows=5), "use rows"),
         (lambda path: pqext.ParquetWriter(io.BytesIO(), ONE.schema).write_table(ONE, row_group_size=1), "end_row_"),
     ],
 )

@@ -116,7 +116,7 @@ def test_options_of_files_that_do_not_suit_are_refused(spark: Any, folder: Path,
     for wrong, message in refused:
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             read(spark, str(folder), engine="native", **wrong)
-    with pytest.raises(TypeError, match="it is modified_after here"):
+    with pytest.raises(TypeError, match="did you mean 'modified_after'"):
         read(spark, str(folder), modifiedAfter="2024-01-01")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="no argument 'modified_afte'; did you mean 'modified_after'"):
         read(spark, str(folder), modified_afte="2024-01-01")  # type: ignore[call-arg]

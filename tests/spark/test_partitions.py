@@ -91,7 +91,7 @@ def test_alternatives_and_names_of_files_choose_what_is_read(spark: Any, folder:
 
 
 def test_arguments_of_others_are_told_ours(spark: Any, folder: Path) -> None:
-    for name, ours in (("filter", "it is where here"), ("pathGlobFilter", "it is path_glob_filter here")):
+    for name, ours in (("filter", "use where"), ("pathGlobFilter", "use path_glob_filter")):
         with pytest.raises(TypeError, match=f"has no argument '{name}'; {ours}"):
             read(spark, str(folder), **{name: "x"})
 

@@ -121,7 +121,7 @@ def test_what_was_written_is_told(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"partition_by": "kk"}, r"there is no column 'kk'; did you mean 'k'\?"),
-        ({"codec": "zstd"}, "unknown option 'codec'; it is compression here"),
+        ({"codec": "zstd"}, "unknown option 'codec'; use compression"),
         ({"partition_bye": "k"}, r"unknown option 'partition_bye'; did you mean 'partition_by'\?"),
         ({"partition_overwrite": "dynamic"}, "name their columns in partition_by"),
         ({"partition_overwrite": "some", "partition_by": "k"}, "partition_overwrite is static or dynamic, not 'some'"),

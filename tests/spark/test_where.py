@@ -245,7 +245,7 @@ def test_the_option_takes_the_public_text_of_a_filter() -> None:
 def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Path) -> None:
     path = str(tmp_path / "a.parquet")
     pqext.write_table(pa.table({"a": [1], "b": [2]}), path)
-    for name, told in (("filter", "it is where here"), ("filters", "it is where here")):
+    for name, told in (("filter", "use where"), ("filters", "use where")):
         with pytest.raises(ValueError, match=f"unknown option '{name}'; {told}"):
             Query.from_options({"path": path, name: "true"})
     for names, told in ((["* exclude (b)"], r"not in \['b'\]"), (["a::int"], r"col\('a'\)\.cast\('int'\)")):
