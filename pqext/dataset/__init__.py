@@ -1,8 +1,8 @@
-"""Datasets of many files: expressions over rows, what statistics refuse, and scans.
+"""Datasets of many files: expressions over rows, pruning by statistics, and scans.
 
-``scan`` is what users hold: a request, which the planner plans and the executor runs. Below them, each folder imports
-only those named before it: ``files`` (which files), ``expressions`` (what is asked of rows), ``evaluation`` (answered
-on Arrow data), ``notations`` (written as SQL or JSON), ``pruning`` (answered from metadata), ``planning`` (what will be
-read), ``execution`` (how), ``table`` (many files as one), ``writing`` (files of a folder written together) and
-``engines`` (for polars and DuckDB).
+Users hold a ``scan``: a request, which the planner plans and the executor runs. Below them, each folder imports only
+the folders before it: ``files`` (find and open files), ``expressions`` (conditions and values), ``evaluation``
+(expressions on Arrow data), ``notations`` (SQL, tuples, JSON), ``pruning`` (expressions on metadata), ``planning``
+(what to read), ``execution`` (reading), ``table`` (many files as one table), ``writing`` (atomic saves) and
+``engines`` (polars and DuckDB).
 """

@@ -1,7 +1,7 @@
-"""Least and greatest values, nulls and boxes of a scan's columns, from metadata where that proves them.
+"""Minimum, maximum, null count and bounding box of a scan's columns, from metadata if it proves them.
 
-Bounds that may be cut short or are of the deprecated kind, zeros whose sign is not known, and floats that may be NaN
-prove nothing: the row group is read then, as it is where a filter may leave out some of its rows.
+Bounds that may be truncated or are deprecated, zeros of unknown sign, and floats that may be NaN prove nothing: the row
+group is read instead, as it is if a filter may exclude some of its rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ROWS = 1 << 18
 
 
 class Aggregates:
-    """What a scan tells of a column as a whole; a limit counts."""
+    """Aggregates of the columns of a scan; a limit applies before them."""
 
     _planner: ScanPlanner
 
@@ -75,16 +75,16 @@ class Aggregates:
         return _extreme(self._planner, column, "max")
 
     def null_count(self, column: str | Column) -> int:
-        """How many of the rows that match are null in a column.
+        """Count the nulls of a column in the matching rows.
 
         Args:
             column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
 
         Returns:
-            A number of rows; those count where a struct around the field is null.
+            A number of rows; a field is also null if a struct around it is null.
 
         Raises:
-            ValueError: For a column that is not there.
+            ValueError: If the column does not exist.
 
         Example:
             >>> import pqext, pyarrow
@@ -95,19 +95,19 @@ class Aggregates:
         return sum(_parts(self._planner, column, _known_nulls, lambda array: int(array.null_count)))
 
     def bounds(self, column: str | Column) -> BoundingBox | None:
-        """A box around all geometries of a column, of the rows that match.
+        """Return the bounding box of all geometries of a column in the matching rows.
 
         Args:
             column: The name of a GEOMETRY or GEOGRAPHY column.
 
         Returns:
-            A :class:`pqext.geo.BoundingBox` in the units of the column's CRS. Without a filter it is made of the boxes
-            in the metadata, where these are there, and as tight as the writer made them. None where there is no
-            geometry with X and Y, or a coordinate is infinite.
+            A :class:`pqext.geo.BoundingBox` in the units of the column's CRS. Without a filter it is merged from the
+            boxes in the metadata, if these exist, and is as tight as the writer made them. None if no geometry has X
+            and Y, or if a coordinate is infinite.
 
         Raises:
-            ValueError: For a column that is not there.
-            TypeError: For one that holds no geometries.
+            ValueError: If the column does not exist.
+            TypeError: If the column does not hold geometries.
 
         Example:
             >>> import pqext
@@ -125,7 +125,7 @@ class Aggregates:
 def _parts(
     planner: ScanPlanner, column: str | Column, known: Callable[[ColumnChunk], T | None], found: Callable[[pa.Array], T]
 ) -> Iterator[T]:
-    """What is ``known`` of row groups all of whose rows match, and what is ``found`` in the values of the others."""
+    """Yield ``known`` metadata of row groups that match completely, and ``found`` for the values of the others."""
     column = planner.exact.of(column)
     top = column.path[0] if isinstance(column, Column) else column
     request = replace(planner.request, result=(top,))
@@ -162,12 +162,10 @@ def _parts(
 
 
 def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
-    """What the metadata of a row group proves of a column's values, one value: its ``count`` of those that are not
-    null, ``min`` or ``max``; None where it proves nothing.
-    """
+    """Return the non-null ``count``, ``min`` or ``max`` that a row group's metadata proves; None if it proves none."""
     try:
         node = find(group.schema, column)
-    except ValueError:  # the file lacks it, or its rows tell what is wrong
+    except ValueError:  # the file lacks the column, or reading its rows reports the fault
         return None
     if not node.is_leaf or node.max_repetition_level:
         return None
@@ -179,7 +177,7 @@ def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
 
 
 def _node(file: ParquetFile, asked: Asked, top: str, column: Column | None) -> SchemaNode | None:
-    """The column as a file has it; None where its values are not those of the result, which are widened or cast."""
+    """Return the column as stored in the file; None if the result's values are widened or cast."""
     if isinstance(asked, Conformed):
         schemas = asked.schema, file.arrow_schema
         path = (top,) if top in asked.schema.names else tuple(top.split("."))
@@ -216,7 +214,7 @@ def _extreme(planner: ScanPlanner, column: str | Column, side: str) -> pa.Scalar
 
 
 def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
-    """What the chunk's statistics prove to be its least or greatest value; None where they prove nothing."""
+    """Return the chunk's minimum or maximum if statistics prove it; otherwise None."""
     bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
     kind = leaf.arrow_type()
     if bounds.all_null:

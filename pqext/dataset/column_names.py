@@ -52,7 +52,7 @@ class ExactNames:
         return replace(column, field=self.of(column.field)) if isinstance(column, Computed) else column
 
     def learn(self, file: ParquetFile) -> None:
-        """Use the names of a file, with which all others agree unless a rule states the columns."""
+        """Record the column names of a file; all others agree with it unless the schema is stated."""
         if self._names is None and self.rule is None:
             self._names = _FileNames(self.folders, file.schema.root)
 
@@ -76,7 +76,7 @@ class ExactNames:
 
 @dataclass(frozen=True)
 class _FileNames:
-    """Names of folders and of the columns of a file, of which a wide schema is asked for single names."""
+    """Names of partition columns and of a file's columns; single names of a wide schema are looked up lazily."""
 
     folders: tuple[str, ...]
     root: SchemaNode
@@ -130,9 +130,10 @@ def order_keys(
     columns: Sequence[Any], descending: bool | Sequence[bool], nulls_first: bool | Sequence[bool],
     computed: Sequence[Computed],
 ) -> tuple[OrderKey, ...]:
-    """The keys of an order by ``columns``, names or values, where names of ``computed`` columns stand for their values.
+    """Return the sort keys for ``columns``, names or values; names of ``computed`` columns refer to their values.
 
-    Raises ``TypeError`` for what is not a column, and ``ValueError`` for a number of flags other than that of columns.
+    Raises ``TypeError`` if an argument is not a column, and ``ValueError`` if the number of flags differs from the
+    columns.
     """
     if not columns:
         raise TypeError("order_by takes columns, such as 'price' or pqext.col('price')")

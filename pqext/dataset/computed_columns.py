@@ -33,7 +33,7 @@ def path_within(path: str) -> str:
 
 
 def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
-    """What makes the column of a batch; ``variant`` is the column that its paths lead into."""
+    """Return a function that computes the column from a batch; ``variant`` is the column that its paths start at."""
     import pyarrow as pa
 
     from pqext.geo.text.geojson import from_geojson
@@ -61,7 +61,7 @@ def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array
 
 
 def _cast(array: pa.Array, column: str, kind: pa.DataType) -> pa.Array:
-    """The values of a column as ``kind``; ``GeometryError`` with the row of the first that has no such value."""
+    """Cast the values of a column to ``kind``; ``GeometryError`` with the row of the first value that fails."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -73,12 +73,12 @@ def _cast(array: pa.Array, column: str, kind: pa.DataType) -> pa.Array:
                 pc.cast(array.slice(row, 1), kind)
             except pa.ArrowInvalid:
                 value = str(array[row].as_py())[:100]
-                raise GeometryError(f"column {column!r} has {value!r}, which is no {kind}", row=row) from None
-        raise GeometryError(f"column {column!r} is no {kind}: {error}") from None
+                raise GeometryError(f"column {column!r} has {value!r}, which is not a {kind}", row=row) from None
+        raise GeometryError(f"column {column!r} is not a {kind}: {error}") from None
 
 
 def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """What ``maker`` gives, with nulls for rows on which it fails; and these rows, in order, each with its reason."""
+    """Apply ``maker`` to a batch, with nulls for rows on which it fails; return these rows with their errors."""
     import pyarrow as pa
 
     try:

@@ -23,13 +23,16 @@ def read_geopandas(
     geometry: str | None = None,
     **keywords: Unpack[ScanKeywords],
 ) -> GeoDataFrame:
-    """The rows of ``sources`` as a GeoDataFrame: those for which ``filter`` is true and that meet ``bbox``.
+    """Read the rows that match ``filter`` and intersect ``bbox`` as a GeoDataFrame.
 
-    ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which is also the active one: by
+    ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which becomes the active one: by
     default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
     shapely geometry stands for its bounds, and a GeoSeries or GeoDataFrame for its total bounds in that CRS. Without
-    ``columns`` all are read, but for the covering columns that such metadata names. Other arguments and errors are
-    those of :func:`pqext.scan`; ValueError for a file without a geometry column.
+    ``columns`` all columns are read except the covering columns of GeoParquet metadata. Other arguments and errors are
+    those of :func:`pqext.scan`.
+
+    Raises:
+        ValueError: If a file has no geometry column.
     """
     require_geopandas()
     query = scan(sources, None, filter, **keywords)
@@ -39,7 +42,7 @@ def read_geopandas(
     if geometry not in types:
         if not types:
             raise ValueError("the file has no geometry column")
-        raise ValueError(f"there is no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
+        raise ValueError(f"no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
     if columns is None:
         columns = [name for name in query.schema.names if name not in coverings or name in types]
     else:

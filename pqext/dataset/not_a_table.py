@@ -1,4 +1,4 @@
-"""What is done with tables and frames but not with a question over files: each error says what to write instead."""
+"""Errors for operations that tables and frames support and scans do not, with the equivalent to use instead."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 
 class NotATable:
-    """A question over files, which is refused where a table, a frame or an array is expected."""
+    """Rejects the use of a scan as a table, a frame or an array."""
 
     def __bool__(self) -> bool:
         return True
 
-    if not TYPE_CHECKING:  # type checkers shall refuse these operations
+    if not TYPE_CHECKING:  # so that type checkers reject these operations
 
         def __array__(self, *_: Any, **__: Any) -> NoReturn:
             # pandas and numpy ask for this; without it they would take the batches for rows.
             raise TypeError(
-                "a scan is no array: scan.to_pandas() gives a pandas DataFrame, and scan.to_table() a pyarrow table"
+                "a scan is not an array: scan.to_pandas() returns a pandas DataFrame, scan.to_table() a pyarrow table"
             )
 
         def __len__(self) -> NoReturn:

@@ -43,7 +43,7 @@ class OrderedExecutor(ScanExecutor):
     """A run of a request with an order; rows with equal keys stay in the order of files and rows."""
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """As that of the base; without a limit all rows are held, with one as many as it has."""
+        """Yield sorted batches; holds all rows in memory without a limit, otherwise as many as the limit."""
         return self.run.timed(_ordered_rows(self.planner, self.run, batch_rows))
 
     def count(self) -> int:
@@ -54,7 +54,7 @@ class OrderedExecutor(ScanExecutor):
 
 
 def executor_of(planner: ScanPlanner) -> ScanExecutor:
-    """What runs a planned request, in its order if it has one."""
+    """Return the executor of a planned request, sorting if the request has an order."""
     return OrderedExecutor(planner) if planner.request.order else ScanExecutor(planner)
 
 
@@ -127,7 +127,7 @@ def _in_file_order(
 def _by_bounds(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """The rows that may be among the first, those of the best bounds first; with positions and bytes opened."""
+    """Yield the rows that may be among the first, best bounds first, with positions and bytes opened."""
     planner, run = executor.planner, executor.run
     opened = 0
     for row in _files(executor, key):
@@ -157,7 +157,7 @@ def _by_bounds(
 
 
 def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression | bool) -> Asked:
-    """What a file is asked for, by the condition on rows that may be among the first, if the file can answer it."""
+    """Return the request to a file, with the condition on rows that may be among the first if the file supports it."""
     try:
         asked = planner.ask(row, file, _condition(planner, row, admitted).filter)
         if asked.filter is not None:
@@ -168,14 +168,14 @@ def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression
 
 
 def _condition(planner: ScanPlanner, row: int, admitted: Expression | bool) -> Narrowed:
-    """What the folders of a file leave of the condition on rows that may be among the first."""
+    """Evaluate the condition on rows that may be among the first for a file's partition values."""
     if isinstance(admitted, bool) or not planner.request.partitions:
         return Narrowed(None if isinstance(admitted, bool) else admitted)
     return planner.request.partitions.narrow(admitted, planner.folder_values.slice(row, 1))[0]
 
 
 def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
-    """The files that are read, by their best bounds, for which all are opened unless folders state them."""
+    """Return the files to read in order of their best bounds, opening all files unless partition values decide."""
     planner = executor.planner
     rows = planner.sources_to_read()
     if len(rows) < 2:

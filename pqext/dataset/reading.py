@@ -45,66 +45,67 @@ def scan(
     storage_options: Mapping[str, Any] | None = None,
     **keywords: Unpack[ReadKeywords],
 ) -> Scan:
-    """A query over Parquet files: the rows for which ``filter`` is true, and of them ``columns``.
+    """Create a lazy query over Parquet files: the ``columns`` of the rows for which ``filter`` is true.
 
     Args:
-        sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (without
-            the folders in it that are links), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a ``_metadata``
-            file, which stands for the files that it names, bytes, a binary file object, or a list of these.
-        columns: Top-level names or dotted paths; None for all. A value within a VARIANT becomes a column of its own by
-            ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, and a field of a struct by
-            ``col("user").field("name")``, called ``user.name``. What is computed of columns needs a name,
+        sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (links to
+            folders inside it are not followed), a pattern (``*``, ``?``, ``[...]``, ``[^...]``, ``**``), a
+            ``_metadata`` file, which stands for the files that it lists, bytes, a binary file object, or a list of
+            these.
+        columns: Top-level names or dotted paths; None for all. A value inside a VARIANT becomes a column of its own by
+            ``col("event").variant("$.user.uid", "int64")``, named ``event.user.uid``, and a field of a struct by
+            ``col("user").field("name")``, named ``user.name``. A computed column needs a name,
             ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. A mapping names all columns of the
-            result, ``{"id": "id", "twice": col("price") * 2}``. Values within a VARIANT are those
-            of ``pqext.variant.get``; where a leaf of the file holds them all, only that leaf is read.
-        filter: An expression (:func:`pqext.col`), SQL text such as ``"mag >= 5 and place like '%Fiji%'"``
+            result, ``{"id": "id", "twice": col("price") * 2}``. Values inside a VARIANT are extracted as by
+            ``pqext.variant.get``; if a leaf of the file stores all of them, only that leaf is read.
+        filter: An expression (:func:`pqext.col`), SQL text such as ``"mag >= 5 and name like '%Fiji%'"``
             (:func:`pqext.filters.from_sql`), or tuples as pyarrow takes them, ``[("mag", ">=", 5)]``.
-        schema: How files become one table. By default their schemas must agree by name; of Arrow types beyond
-            Parquet's, such as dictionaries and time zones, the first file decides, and durations must agree. With
-            ``"union"`` the result has the columns of all files, including those that the filter leaves out; a file that
-            lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.table.unified_schema`).
-            With a ``pyarrow.Schema`` the result has exactly these columns, those of folders included, cast as
-            ``pyarrow.compute.cast`` does, and no file is opened to learn them. A geometry column keeps its CRS and
-            edges: a schema with others is an error. Conditions on columns that a file lacks are conditions on null.
-        on_invalid: ``"raise"`` makes one error of all files that are no Parquet or have a damaged footer; ``"skip"``
-            leaves them out with a ``CorruptDataWarning``.
-        partitioning: ``"hive"`` makes columns of folders such as ``year=2020``; None takes them for plain folders.
+        schema: How files are combined. By default their columns must agree by name and type; Arrow types that Parquet
+            does not distinguish, such as dictionaries and time zones, follow the first file, and durations must agree.
+            With ``"union"`` the result has the columns of all files, including files that the filter excludes; a file
+            that lacks a column has nulls there, and types widen without loss
+            (:mod:`pqext.dataset.table.unified_schema`). With a ``pyarrow.Schema`` the result has exactly these columns,
+            partition columns included, cast as ``pyarrow.compute.cast`` does, and no file is opened to infer them. A
+            geometry column keeps its CRS and edges: a schema with others is an error. Conditions on columns that a file
+            lacks are conditions on null.
+        on_invalid: ``"raise"`` raises one error for all files that are not Parquet or have a corrupt footer; ``"skip"``
+            skips them with a ``CorruptDataWarning``.
+        partitioning: ``"hive"`` reads columns from folders such as ``year=2020``; None treats them as plain folders.
         partition_types: Types of these columns by name, as Arrow types or their names, such as ``{"day": "string"}``;
-            ``"*"`` stands for the columns that are not named.
-            By default a column has integers or dates if all its folders name these, and text otherwise, also for
-            numbers with leading zeros (``zip=01234``).
-        include_file_paths: The name of a further column, which holds the path of each row's file as it was given or
-            found; filters on it leave other files unopened.
-        include_row_numbers: The name of a further int64 column, which counts the rows of each file from 0, before any
-            filter. Filters cannot ask about it.
-        skipping: A data-skipping store (:func:`pqext.skipping.open_store`), or its path or URL. Files that it refuses
-            are not opened; those that have changed since it was made are read.
-        ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, also those that
-            the table has removed. By default such a folder is an error; files of the table that are named one by one
-            are read.
+            ``"*"`` stands for the columns that are not named. By default a column has integers or dates if all its
+            folders contain these, and otherwise text, also for numbers with leading zeros (``zip=01234``).
+        include_file_paths: The name of an additional column with the path of each row's file, as passed or listed;
+            filters on it prune files without opening them.
+        include_row_numbers: The name of an additional int64 column that numbers the rows of each file from 0, before
+            any filter. Filters cannot use it.
+        skipping: A data-skipping store (:func:`pqext.skipping.open_store`), or its path or URL. Files that it prunes
+            are not opened; files that changed since the store was written are read.
+        ignore_table_format: Read every file of a folder that belongs to a Delta, Iceberg or Hudi table, including files
+            that the table has removed. By default such a folder is an error; individually named files of the table are
+            read.
         timezone: The zone of local times in casts of ``columns`` and ``filter``, an IANA name (``"Europe/Paris"``) or
-            an offset (``"+02:00"``): of text without a zone, dates and timestamps without a time zone as instants,
-            and of instants as text, dates, times and timestamps without a time zone.
-        limits: Bounds on memory and counts, for files of strangers.
-        options: How files are read (:class:`pqext.ReadOptions`), for what ``keywords`` leave out.
-        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``sources`` are paths.
+            an offset (``"+02:00"``): casts of text without a zone, dates and timestamps without a time zone to
+            instants, and of instants to text, dates, times and timestamps without a time zone.
+        limits: Bounds on memory and counts, for untrusted files.
+        options: Reader options (:class:`pqext.ReadOptions`); ``keywords`` take precedence.
+        filesystem: A pyarrow or fsspec file system, or an obstore store, in which ``sources`` are paths.
         storage_options: Credentials and other settings of the store that a URL names.
         **keywords: The fields of :class:`pqext.ReadOptions`.
 
     Returns:
-        A :class:`pqext.Scan`. Files are listed, but none is read before rows, a count, the plan or the schema are asked
-        for; columns are looked up then.
+        A :class:`pqext.Scan`. Files are listed immediately, but only read when rows, a count, the plan or the schema
+        are requested; column names are checked then.
 
     Raises:
-        FileNotFoundError: For sources that do not exist.
-        ValueError: For SQL text or arguments that are not understood.
-        UnsupportedError: For a URL that nothing installed opens, and for the folder of a table.
+        FileNotFoundError: If a source does not exist.
+        ValueError: If SQL text or an argument is invalid.
+        UnsupportedError: If no installed package can open a URL, or if a folder belongs to a table.
 
     Example:
         >>> import pqext, pyarrow
-        >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "place": ["Suva", "Nome", "Apia"]}), "places.parquet")
-        >>> pqext.scan("places.parquet", ["place"], "id >= 2 and place like 'A%'").to_table().to_pylist()
-        [{'place': 'Apia'}]
+        >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "name": ["Suva", "Nome", "Apia"]}), "cities.parquet")
+        >>> pqext.scan("cities.parquet", ["name"], "id >= 2 and name like 'A%'").to_table().to_pylist()
+        [{'name': 'Apia'}]
     """
     chosen = None if columns is None else parse_columns(columns)
     find_timezone(timezone)
@@ -139,9 +140,9 @@ def read_table(
     filter: Filter = None,
     **keywords: Unpack[ScanKeywords],
 ) -> pa.Table:
-    """The rows of ``sources`` for which ``filter`` is true, as one table; arguments as in :func:`scan`.
+    """Read the rows of ``sources`` for which ``filter`` is true into one table; arguments as in :func:`scan`.
 
-    Raises ``LimitError`` where the table takes more than ``limits`` allow, and otherwise as :func:`scan` does.
+    Raises ``LimitError`` if the table exceeds ``limits``, and the errors of :func:`scan`.
 
     Example:
         >>> import pqext, pyarrow

@@ -1,4 +1,4 @@
-"""What the rows of a scan are given as: batches, streams, tables and frames."""
+"""Result formats of a scan: batches, streams, tables and frames."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Results:
 
     @answering
     async def to_async_batches(self, batch_rows: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
-        """The batches of :meth:`to_batches` for ``async for``; they are read in a thread beside asyncio's loop.
+        """Yield the batches of :meth:`to_batches` for ``async for``; they are read in a thread next to the event loop.
 
         Args:
-            batch_rows: How many rows a batch has at most.
+            batch_rows: Maximum number of rows in a batch.
 
         Example:
             >>> import asyncio, pqext, pyarrow
@@ -94,15 +94,16 @@ class Results:
 
     @answering
     def to_reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        """The rows that match as a stream, for DuckDB, DataFusion and others that take a ``RecordBatchReader``.
+        """Return the matching rows as a stream, for DuckDB, DataFusion and others that accept a ``RecordBatchReader``.
 
         Args:
-            batch_rows: How many rows a batch has at most.
+            batch_rows: Maximum number of rows in a batch.
 
         Returns:
-            A ``pyarrow.RecordBatchReader``, which can be read once. Closing it, also by ``with``, or leaving it frees
-            all that it holds. Faults of files are ``ValueError`` (``pyarrow.ArrowInvalid``) with pqext's message. Arrow
-            hands on no ``KeyboardInterrupt``: Ctrl-C while rows are read is an ``OSError`` that says so.
+            A ``pyarrow.RecordBatchReader``, which can be read once. Closing it, also by ``with``, or dropping it frees
+            its resources. Corrupt files raise ``ValueError`` (``pyarrow.ArrowInvalid``) with pqext's message. Arrow
+            does not propagate ``KeyboardInterrupt``: Ctrl-C while rows are read raises an ``OSError`` with that
+            message.
 
         Example:
             >>> import duckdb, pqext, pyarrow
@@ -198,11 +199,11 @@ class Results:
     def to_polars(
         self, lazy: bool = False, *, variants: VariantFormat = "binary", geometry: GeometryFormat = "wkb"
     ) -> polars.DataFrame | polars.LazyFrame:
-        """The rows that match, as a polars DataFrame, or as a LazyFrame that reads them when it is collected.
+        """Return the matching rows as a polars DataFrame, or as a LazyFrame that reads them on collection.
 
         Args:
-            lazy: Gives a LazyFrame, whose query reads only the columns that it uses, and skips row groups, pages and
-                rows by its conditions as far as pqext understands them; polars evaluates all of them on the rest.
+            lazy: Return a LazyFrame, whose query reads only the columns that it uses, and skips row groups, pages and
+                rows by the conditions that pqext understands; polars evaluates all conditions on the remaining rows.
             variants: ``"json"`` returns VARIANT columns as JSON text, ``"python"`` as columns of ``polars.Object``.
             geometry: ``"wkt"`` returns geometry columns as text, ``"shapely"`` as columns of ``polars.Object``.
 
@@ -216,9 +217,9 @@ class Results:
 
         Example:
             >>> import polars, pqext, pyarrow
-            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "place": ["Suva", "Nome", "Apia"]}), "places.parquet")
-            >>> frame = pqext.scan("places.parquet").to_polars(lazy=True)
-            >>> frame.filter(polars.col("id") >= 2).select("place").collect()["place"].to_list()
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "name": ["Suva", "Nome", "Apia"]}), "cities.parquet")
+            >>> frame = pqext.scan("cities.parquet").to_polars(lazy=True)
+            >>> frame.filter(polars.col("id") >= 2).select("name").collect()["name"].to_list()
             ['Nome', 'Apia']
         """
         if lazy:
@@ -230,17 +231,18 @@ class Results:
         return to_polars(self._table(), Formats(variants, geometry))
 
     def to_dataset(self) -> ScanDataset:
-        """The scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to datasets.
+        """Return the scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to
+        datasets.
 
         Returns:
-            A ``pyarrow.dataset.Dataset`` of which ``scanner``, ``to_table``, ``to_batches``, ``to_reader``, ``head``,
-            ``take`` and ``count_rows`` read the rows of this scan, each time anew.
+            A ``pyarrow.dataset.Dataset`` that supports ``scanner``, ``to_table``, ``to_batches``, ``to_reader``,
+            ``head``, ``take`` and ``count_rows``; each call reads the rows again.
 
         Example:
             >>> import duckdb, pqext, pyarrow
-            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "place": ["Suva", "Nome", "Apia"]}), "places.parquet")
-            >>> places = pqext.scan("places.parquet").to_dataset()
-            >>> duckdb.sql("SELECT place FROM places WHERE id >= 2").fetchall()
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "name": ["Suva", "Nome", "Apia"]}), "cities.parquet")
+            >>> cities = pqext.scan("cities.parquet").to_dataset()
+            >>> duckdb.sql("SELECT name FROM cities WHERE id >= 2").fetchall()
             [('Nome',), ('Apia',)]
         """
         from pqext.dataset.engines.arrow_dataset import ScanDataset
@@ -257,8 +259,8 @@ class Results:
             A GeoDataFrame with the CRS of the columns; see :func:`pqext.geo.to_geopandas`.
 
         Raises:
-            ImportError: Where geopandas is missing (``pip install 'pqext[geopandas]'``).
-            ValueError: Where the result has no geometry column, or not this one.
+            ImportError: If geopandas is missing (``pip install 'pqext[geopandas]'``).
+            ValueError: If the result has no geometry column, or not this one.
 
         Example:
             >>> import pqext, pyarrow

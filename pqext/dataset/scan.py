@@ -56,7 +56,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
 
     @property
     def metrics(self) -> Metrics | None:
-        """What this scan's last run took, or took so far where it is under way; None before the first.
+        """Metrics of this scan's last or current run; None before the first.
 
         Example:
             >>> import pqext, pyarrow
@@ -78,35 +78,36 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
                 mapping of names of the result to columns and values.
 
         Returns:
-            Another scan; this one stays as it is.
+            A new scan; this one is unchanged.
 
         Raises:
-            ValueError: For a name that this scan's own ``select`` has left out. A name that no file has is an error
+            ValueError: If this scan's own ``select`` has excluded a name. A name that no file has is an error
                 once the scan runs.
 
         Example:
             >>> import pqext, pyarrow
-            >>> pqext.write_table(pyarrow.table({"id": [1, 2], "place": ["Suva", "Nome"]}), "places.parquet")
-            >>> pqext.scan("places.parquet").select("place").to_table().to_pylist()
-            [{'place': 'Suva'}, {'place': 'Nome'}]
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2], "name": ["Suva", "Nome"]}), "cities.parquet")
+            >>> pqext.scan("cities.parquet").select("name").to_table().to_pylist()
+            [{'name': 'Suva'}, {'name': 'Nome'}]
         """
         given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
         return Scan(replace(self._request, result=selected(self._request.result, parse_columns(given))))
 
     def filter(self, *conditions: Filter) -> Scan:
-        """The scan with only the rows for which all ``conditions`` are true, also those given before.
+        """Return a scan of the rows for which all ``conditions`` are true, in addition to earlier filters.
 
         Args:
-            conditions: Expressions of :func:`pqext.col`, or any other form of filter that :func:`scan` takes. They may
-                ask about columns that are not selected. The name of a value within a VARIANT that ``select`` has named
-                stands for that value.
+            conditions: Expressions of :func:`pqext.col`, or any other filter that :func:`scan` accepts. They may use
+                columns that are not selected. The name of a VARIANT value that ``select`` has named refers to that
+                value.
+
 
         Returns:
-            Another scan; this one stays as it is.
+            A new scan; this one is unchanged.
 
         Raises:
-            ValueError: For no condition, and after :meth:`limit`, which would have counted rows that are refused now.
-            TypeError: For what is no filter.
+            ValueError: If there is no condition, or after :meth:`limit`, which would have counted excluded rows.
+            TypeError: If an argument is not a filter.
 
         Example:
             >>> import pqext, pyarrow
@@ -121,17 +122,17 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         if not found or len(found) < len(wanted):
             raise TypeError("filter takes conditions, such as pqext.col('a') > 5")
         if request.limit is not None or request.offset:
-            raise ValueError("a filter behind a limit is not supported: filter first, then limit")
+            raise ValueError("filter after limit is not supported; filter first, then limit")
         before = [] if request.filter is None else [request.filter]
         return Scan(replace(request, filter=all_of([*before, *found])))
 
     def order_by(
         self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
     ) -> Scan:
-        """The scan with its rows in the order of columns, by the first one, and by the others where it is equal.
+        """Return a scan whose rows are sorted by the first column, then by the next ones.
 
-        With :meth:`limit` or :meth:`head`, row groups and pages that hold none of the first rows are skipped by their
-        bounds, and memory is bounded by the rows of the limit. Without a limit all rows are sorted in memory.
+        With :meth:`limit` or :meth:`head`, row groups and pages that cannot contain any of the first rows are skipped
+        by their bounds, and memory is bounded by the rows of the limit. Without a limit all rows are sorted in memory.
 
         Args:
             columns: Names, dotted paths of struct fields, and values such as ``col("price") * 2`` or
@@ -140,11 +141,11 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             nulls_first: Whether nulls come before all values, for all columns or for each; last by default.
 
         Returns:
-            Another scan; this one stays as it is. It replaces an earlier order. Rows with equal values stay in the
-            order of files and rows. NaN is greater than all other numbers.
+            A new scan; this one is unchanged. The order replaces an earlier order. Rows with equal keys stay in
+            the order of files and rows. NaN is greater than all other numbers.
 
         Raises:
-            ValueError: After :meth:`limit`, and for a number of flags other than that of columns. A column that no
+            ValueError: After :meth:`limit`, or if the number of flags differs from the columns. A column that no
                 file has is an error once the scan runs.
             TypeError: For an argument that is not a column or a value; once the scan runs, for values without an order.
             LimitError: Once the scan runs, if the rows take more memory than ``limits`` allow.
@@ -162,17 +163,17 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return Scan(replace(request, order=order_keys(columns, descending, nulls_first, computed)))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
-        """The scan with at most ``rows`` rows of its result, those behind the first ``offset``.
+        """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.
 
         Args:
-            rows: How many rows; None for all.
-            offset: How many rows of the result are passed over.
+            rows: Maximum number of rows; None for all.
+            offset: Number of result rows to skip.
 
         Returns:
-            Another scan; this one stays as it is. Reading stops once the rows are there.
+            A new scan; this one is unchanged. Reading stops once the limit is reached.
 
         Raises:
-            ValueError: For negative numbers.
+            ValueError: If an argument is negative.
 
         Example:
             >>> import pqext, pyarrow
@@ -191,23 +192,24 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return Scan(replace(request, offset=request.offset + offset, limit=most))
 
     def plan(self, pages: bool = False) -> list[Task]:
-        """What will be read of each file, from the footers and Bloom filters alone.
+        """Plan what to read of each file, from the footers and Bloom filters alone.
 
-        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
-        pages that may hold one that matches.
+        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are the rows in
+        pages that may contain a match.
         """
         return self._planner.plan(pages)
 
     @answering
     def explain(self, form: Literal["text", "json"] = "text", shown: int | None = SHOWN) -> str:
-        """The plan that runs, with what the page indexes say: what is read, what is skipped, and by which evidence.
+        """Describe the plan that runs, including page indexes: what is read, what is skipped, and by which evidence.
 
         Args:
-            form: ``"text"`` for people, ``"json"`` for programs: the text of one object.
-            shown: How many files, and row groups of each, are told one by one; None for all. The sums are of all.
+            form: ``"text"`` for people, ``"json"`` for programs: one JSON object.
+            shown: Maximum number of files, and of row groups of each, listed individually; None for all. Totals always
+                cover all.
 
         Returns:
-            Text of several lines, without the last line's end.
+            Text of several lines, without a final newline.
 
         Example:
             >>> import pqext, pyarrow
@@ -260,8 +262,8 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
 
         Args:
             rows: The number of rows at most.
-            variants: ``"json"`` returns VARIANT columns as JSON text, ``"binary"`` as they are stored.
-            geometry: ``"wkt"`` returns geometry columns as text, ``"wkb"`` as they are stored.
+            variants: ``"json"`` returns VARIANT columns as JSON text, ``"binary"`` in stored format.
+            geometry: ``"wkt"`` returns geometry columns as text, ``"wkb"`` in stored format.
 
         Returns:
             A table; ``scan.limit(rows).to_table()`` returns one with the stored types.
@@ -282,7 +284,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return formats.table(pa.Table.from_batches(first.to_batches(), schema=first.schema))
 
     def _facts(self) -> list[tuple[str, str]]:
-        """What the scan asks for, said without opening a file."""
+        """Describe the request, without opening a file."""
         request = self._request
         sources = request.sources
         names = [column if isinstance(column, str) else column.name for column in request.result or ()]
@@ -295,7 +297,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             facts.append(("order", "; ".join(map(str, self._request.order))))
         if request.limit is not None or request.offset:
             rows = "all rows" if request.limit is None else count(request.limit, "row")
-            facts.append(("limit", rows + (f" behind {count(request.offset, 'row')}" if request.offset else "")))
+            facts.append(("limit", rows + (f" after {count(request.offset, 'row')}" if request.offset else "")))
         return facts
 
     def __repr__(self) -> str:
@@ -308,7 +310,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         """
         request, plan, schema, rows = self._request, [], self._planner.known_schema, []
         if request.is_local_file:
-            with suppress(OSError, TypeError, ValueError):  # which running the scan tells
+            with suppress(OSError, TypeError, ValueError):  # raised again when the scan runs
                 tasks = self._planner.plan()
                 plan, schema = [("reads", summary(tasks))], self._planner.schema
                 is_short = sum(task.rows_kept for task in tasks) <= _PREVIEW_SOURCE_ROWS
@@ -323,7 +325,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return as_html("pqext.Scan", [*self._facts(), *plan], *rows, *told)
 
     def _preview(self, schema: pa.Schema) -> list[str]:
-        """The first rows as HTML, VARIANT values as JSON and geometries as WKT; nothing if there are none."""
+        """Format the first rows as HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""
         from pqext.dataset.presentation.row_text import texts
 
         limit = self._request.limit

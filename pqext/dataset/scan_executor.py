@@ -59,7 +59,7 @@ class ScanExecutor:
         if not left:
             return
         most = min(batch_rows, passed + left)
-        if request.filter is not None:  # of the rows that are looked at together few may match
+        if request.filter is not None:  # few of the rows evaluated together may match
             most = max(most, _FILTERED_ROWS)
         with closing(self._matching(most, request.wanted, ahead=passed + left > _FEW_ROWS)) as matching:
             for batch, opened in cut(matching, batch_rows):

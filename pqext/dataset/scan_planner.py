@@ -1,7 +1,7 @@
-"""Planning of a scan: the parts of each file that are read, and the reasons to skip the others.
+"""Plan a scan: the parts of each file to read, and the evidence for skipping the others.
 
-The files whose folders refuse the filter are dropped. Of each other file the footer is read, and the row groups are
-dropped whose statistics refuse the filter, then the pages whose bounds do.
+Files are first pruned by partition values. The footers of the remaining files are read, and their row groups are pruned
+by statistics, then pages by their bounds.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class ScanPlanner:
         return Union(wanted, unifier.schema)
 
     def plan(self, pages: bool = False, looks: int | None = None, is_told: bool = True) -> list[Task]:
-        """The plan of each file, from footers and Bloom filters alone.
+        """Plan each file, from footers and Bloom filters alone.
 
-        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
-        pages that may hold one that matches. Of a query without limit, row groups that their statistics do not refuse
-        are asked for more than that only while they are no more than ``looks``, file by file; the plans of the files
-        behind are outlines, from the footers alone. Reasons are given in full where they are to be told.
+        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are the rows in
+        pages that may contain a match. Without a limit, row groups that remain after statistics are evaluated further
+        only while there are at most ``looks`` of them, file by file; the plans of later files are outlines from the
+        footers alone. ``is_told`` adds complete reasons.
         """
         tasks, kept, wanted = {}, self.sources_to_read(), self.request.wanted
         for row, file in self.open_files(Run(), kept):
@@ -205,7 +205,7 @@ class ScanPlanner:
         return self.request.partitions.narrow(self.exact.of_folders(self.request.filter), self.folder_values)
 
     def sources_to_read(self) -> list[int]:
-        """The numbers of the sources to read. If there are none, a wrong name in the filter is still an error."""
+        """Return the positions of the sources to read. Even without any, a wrong name in the filter is an error."""
         kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
         if not kept:
             for _ in self.open_files(Run(), [0]):

@@ -24,9 +24,9 @@ SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 
 @dataclass(frozen=True, eq=False)
 class ScanRequest:
-    """The columns ``result`` of the rows of ``files`` for which ``filter`` is true.
+    """A query: the columns ``result`` of the rows of ``files`` for which ``filter`` is true.
 
-    A column is a name or a value within a VARIANT. Raises ``ValueError`` for options that exclude each other.
+    A column is a name or a VARIANT value. Raises ``ValueError`` if options exclude each other.
     """
 
     files: FileSet
@@ -34,8 +34,8 @@ class ScanRequest:
     filter: Expression | None
     partitions: Partitions = NO_PARTITIONS
     rule: SchemaRule = None
-    """The columns of the result: those of the first file, with which all must agree, ``"union"`` for those of all files
-    by name, or a schema to which they conform."""
+    """The columns of the result: the first file's, with which all others must agree, ``"union"`` for the columns of all
+    files by name, or a schema to cast to."""
     order: tuple[OrderKey, ...] = ()
     """The sort keys. Without any, rows keep the order of files and of rows within them."""
     offset: int = 0

@@ -1,4 +1,4 @@
-"""What knows files without opening them: a data-skipping store, or whatever answers as one does."""
+"""Prune files without opening them, by a data-skipping store or an object with its interface."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from pqext.dataset.expressions.visitors import asked_of, leaves, normal, operand
 from pqext.dataset.table.partitions import Narrowed
 
 EVIDENCE = "skipping store"
-"""What is told of files that a store refuses."""
+"""Evidence reported for files that a store prunes."""
 
 
 @runtime_checkable
 class Skipping(Protocol):
-    """Knows files by what was kept of them. A reason is a proof: no row of that file matches."""
+    """Prunes files by stored metadata. A reason is a proof: no row of that file matches."""
 
     def refusals(self, sources: Sequence[Any], filter: Expression) -> Sequence[str | None]:
-        """For each of the files why no row of it matches ``filter``, None where one may.
+        """Return for each file the reason why no row matches ``filter``; None if a row may match.
 
-        A file that has changed since it was looked at is not refused.
+        A file that has changed since it was indexed is not pruned.
         """
 
 
 def skipping_of(given: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Skipping | None:
-    """What is given as ``skipping=``: a store that is open, or the path or URL of one, which is opened.
+    """Open the ``skipping=`` argument: an open store, or the path or URL of one.
 
     Raises ``TypeError`` for anything else.
     """
@@ -43,11 +43,11 @@ def skipping_of(given: Any, filesystem: Any, storage_options: Mapping[str, Any] 
 def of_stored_values(
     filter: Expression, folders: Collection[str], cast: Collection[str], widened: bool = False
 ) -> Expression | None:
-    """The conditions of ``filter``, all of which must be true, that are about values as files store them.
+    """Return the conjuncts of ``filter`` that apply to values as stored in files.
 
-    Those are neither about columns that ``folders`` name nor about columns that are ``cast``; what lies within a
-    VARIANT column stays as it is. Where types are ``widened`` values stay what they are, but not all that is computed
-    of them: as text 3 becomes 3.0.
+    These use neither partition columns (``folders``) nor columns that are ``cast``; values inside VARIANT columns are
+    never cast. If types are ``widened``, values are preserved, but not everything computed from them: as text, 3
+    becomes 3.0.
     """
     whole = normal(filter)
     left = []
@@ -60,7 +60,7 @@ def of_stored_values(
 
 
 def _is_computed(condition: Expression) -> bool:
-    """Does any leaf ask about what is computed of columns?"""
+    """Whether any leaf uses a computed value."""
     asked = [operand for leaf in leaves(condition) for operand in asked_of(leaf)]
     return any(
         isinstance(base, Column) for operand in asked if not isinstance(operand, Column) for base in bases(operand)
@@ -70,7 +70,7 @@ def _is_computed(condition: Expression) -> bool:
 def narrowed_by(
     skipping: Skipping, narrowed: Sequence[Narrowed], sources: Sequence[Any], asked: Expression
 ) -> list[Narrowed]:
-    """What is left for each of the sources where those that ``skipping`` refuses are left out."""
+    """Return the remaining filter for each source, after pruning by ``skipping``."""
     reasons = skipping.refusals(sources, asked)
     refused = {reason: Narrowed(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
     return [

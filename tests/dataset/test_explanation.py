@@ -91,7 +91,7 @@ def test_of_many_files_and_row_groups_the_first_ones_are_told(tmp_path: Path) ->
 
 def test_a_limit_is_told_and_wrong_forms_are_refused() -> None:
     scan = pqext.scan(stored(NUMBERS)).limit(10, offset=5)
-    assert "\n  limit: 10 rows behind 5 rows\n" in scan.explain()
+    assert "\n  limit: 10 rows after 5 rows\n" in scan.explain()
     assert explained(scan)["limit"] == 10
     with pytest.raises(ValueError, match="form is 'text' or 'json', not 'xml'"):
         scan.explain("xml")  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def test_a_journal_or_log_that_is_a_pipe_is_an_error_and_not_waited_for(tmp_path
     tree(tmp_path / "streamed", "a.parquet", "_spark_metadata/x")
     os.mkfifo(tmp_path / "streamed" / "_spark_metadata" / "0")
     for name in ("saved", "streamed"):
-        with pytest.raises(CorruptFileError, match="no regular file"):
+        with pytest.raises(CorruptFileError, match="not a regular file"):
             find_sources(tmp_path / name)
 
 

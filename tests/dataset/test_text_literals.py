@@ -122,7 +122,7 @@ def test_folders_of_days_are_asked_with_text(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("day", "2026-05-32", "there is no such day"),
+    ("day", "2026-05-32", "day does not exist in the calendar"),
     ("day", "2026-5-1", "a date is written as '2026-05-31'"),
     ("day", "20260501", "a date is written as '2026-05-31'; write date '2026-05-01'"),
     ("day", "2026-05-01 12:00", "neither a time of day nor a zone; write date '2026-05-01'"),
@@ -130,15 +130,15 @@ WRONG = [
     ("day", "٢٠٢٦-05-01", "a date is written as"),
     ("local", "2026-05", "a timestamp is written as '2026-05-31' or '2026-05-31T23:59:59'"),
     ("local", "2026-05-01Z", "has a zone, and the column has none"),
-    ("local", "2026-05-01 24:00:00", "there is no such time of day"),
+    ("local", "2026-05-01 24:00:00", "time of day is out of range"),
     ("local", "2026-05-01 12:00:00.0000000001", "a timestamp is written as"),
     ("instant", "2026-05-01", "no zone, and the column holds instants; write timestamptz '2026-05-01 00:00:00Z'"),
-    ("instant", "2026-05-01T12:00:00+19:00", "there is no such zone"),
+    ("instant", "2026-05-01T12:00:00+19:00", "UTC offset is out of range"),
     ("local", "9999-12-31T23:59:59-01:00", "has a zone, and the column has none"),
     ("day", "0001-01-01T00:00", "neither a time of day nor a zone; write date '0001-01-01'"),
     ("instant", "soon", "a timestamp is written as '2026-05-31T23:59:59Z'"),
     ("clock", "7:30", "a time of day is written as '23:59:59'"),
-    ("clock", "07:60", "there is no such time of day"),
+    ("clock", "07:60", "time of day is out of range"),
     ("clock", "07:30Z", "a time of day is written as"),
 ]
 

@@ -241,10 +241,10 @@ def test_a_condition_reads_the_columns_of_its_path_and_no_others(
     ("expression", "error", "message"),
     [
         (col("v").variant("$.a", "int64") == "1", TypeError, r"column v\[\$\.a: int64\] holds integer values"),
-        (col("v").variant("$.a", "array<int>") == 1, TypeError, "compares with no literal"),
-        (col("v") == b"", TypeError, "column v compares with no literal"),
+        (col("v").variant("$.a", "array<int>") == 1, TypeError, "does not compare with literals"),
+        (col("v") == b"", TypeError, "column v does not compare with literals"),
         (col("v.metadata") == b"", TypeError, r"column v\.metadata lies inside v, a VARIANT"),
-        (col("row").variant("$.a", "int64").is_null(), TypeError, "column row is no VARIANT"),
+        (col("row").variant("$.a", "int64").is_null(), TypeError, "column row is not a VARIANT"),
         (col("v").intersects((0, 0, 1, 1)), TypeError, "column v holds no geometries"),
     ],
     ids=str,

@@ -187,7 +187,7 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     for arguments, error, message in (
         ({"mode": "replace"}, ValueError, "mode is one of 'error', 'ignore', 'append', 'overwrite', not 'replace'"),
-        ({"partition_by": "kid"}, ValueError, "there is no column 'kid'"),
+        ({"partition_by": "kid"}, ValueError, "no column 'kid'"),
         ({"partition_by": TABLE.schema.names}, ValueError, "names all columns"),
         ({"partition_overwrite": "dynamic", "mode": "overwrite"}, ValueError, "name their columns in partition_by"),
         ({"max_records_per_file": 0}, ValueError, "must be positive"),

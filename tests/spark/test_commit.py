@@ -132,7 +132,7 @@ def test_a_folder_that_shows_other_files_is_not_overwritten(tmp_path: Path) -> N
     put(tmp_path / "a.parquet", 1)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kept.txt").write_text("mine")
-    with pytest.raises(ValueError, match=r"kept\.txt is no Parquet file"):
+    with pytest.raises(ValueError, match=r"kept\.txt is not a Parquet file"):
         save(tmp_path, [5], overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "notes"]
     sink = Sink({"path": str(tmp_path / "b")}, SCHEMA, True)

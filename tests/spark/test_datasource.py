@@ -355,7 +355,7 @@ def test_an_append_of_another_schema_is_refused_before_anything_is_written(spark
     before = listing(path)
     for other, words in (
         (spark.range(3), "the data frame lacks s"),
-        (spark.range(3).select("id", F.lit("y").alias("s"), F.lit(1).alias("n")), "has n besides"),
+        (spark.range(3).select("id", F.lit("y").alias("s"), F.lit(1).alias("n")), "has additional columns n"),
         (spark.range(3).select(F.col("id").cast("int"), F.lit("y").alias("s")), "column 'id' is int64 in .* and int32"),
     ):
         with pytest.raises(Exception, match=words) as caught:

@@ -1,12 +1,12 @@
-"""A scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to datasets.
+"""A scan as a pyarrow dataset, for DuckDB and other engines that push columns and conditions down to datasets.
 
-They hand conditions over as expressions of pyarrow, and rely on the dataset to apply them. pyarrow evaluates all of a
-condition on the rows that come; what of it has a translation is asked of the files, which leaves out rows that cannot
-match. An expression of pyarrow has no public parts, so its text is read; a reading counts only if pyarrow finds the
-expression that it stands for equal to the given one.
+Engines pass conditions as pyarrow expressions and rely on the dataset to apply them. pyarrow evaluates the complete
+condition on the rows of the scan; the translatable part is pushed down to the files, which prunes rows that cannot
+match. A pyarrow expression has no public structure, so its text is parsed; a parsed condition counts only if pyarrow
+finds its own expression for it equal to the original.
 
-The conjuncts of a condition are found in its pickle: a batch of its literals whose schema has the calls and columns in
-its metadata, one after the other.
+The conjuncts of a condition are found in its pickle: a batch of its literals whose schema stores the calls and columns
+as metadata, in sequence.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _IS_IN = re.compile(
 )
 _NESTED = re.compile(r"FieldRef\.Nested\(((?:FieldRef\.Name\([^()]*\) ?)+)\)")
 Items = list[tuple[str, str]]
-"""Calls with their ends, columns, literals and options by their places in the batch."""
+"""Start and end of calls, columns, literals and options, by their position in the batch."""
 _AND = ("call", "and_kleene")
 _HEADER, _METADATA = 2, 2
 """Places of fields: the schema in its message, the metadata in the schema."""
 
 
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
-    """The rows of a scan; ``scanner`` and what stands on it read them, all else of a dataset is refused."""
+    """The rows of a scan; ``scanner`` and the methods built on it read them, other dataset methods are rejected."""
 
     def __init__(self, scan: Question) -> None:
-        # Code of pyarrow that passes by the methods below finds a file that is not there, and says so.
+        # pyarrow code that bypasses the methods below opens a file that does not exist, and raises an error.
         form, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
         super().__init__([form.make_fragment(_NO_FILE, local)], scan.schema, form, local)
         self._scan = scan
@@ -63,7 +63,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         self, columns: Sequence[str] | dict[str, pc.Expression] | None = None, filter: pc.Expression | None = None,
         batch_size: int = BATCH_ROWS, **options: Any,
     ) -> ds.Scanner:
-        """A scanner of the rows for which ``filter`` is true, and of them ``columns``; it can be read once."""
+        """Return a scanner of the ``columns`` of the rows for which ``filter`` is true; it can be read once."""
         schema = self.schema
         names = list(schema.names)
         if columns is not None and not isinstance(columns, dict):
@@ -198,7 +198,7 @@ class _Text:
         return listed, col(list(column)).isin([_plain(one) for one in scalars])
 
     def _column(self) -> tuple[tuple[str, ...], pa.Field]:
-        """A column of the schema, the longest name that stands here, or a field of a struct."""
+        """Parse a column of the schema, preferring the longest name, or a field of a struct."""
         match = _NESTED.match(self._rest)
         if match is not None:
             self._rest = self._rest[match.end() :]
@@ -242,7 +242,7 @@ class _Text:
 
 
 def _scalar(text: str, kind: pa.DataType) -> pa.Scalar:
-    """The value of a type that is no text."""
+    """Parse a value of a type other than text."""
     types = pa.types
     if types.is_boolean(kind):
         return pa.scalar({"true": True, "false": False}[text], kind)
@@ -282,7 +282,7 @@ def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
 
 
 def _joined(items: Items) -> list[range]:
-    """Where the parts stand that are joined, however deep."""
+    """Return the ranges of the joined operands, at any depth."""
     found: list[range] = []
     opened: list[bool] = []
     at = 0
@@ -323,8 +323,8 @@ def _stored(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffe
 
 
 def _items(schema: pa.Schema) -> Items:
-    """The metadata of a schema with keys that stand in it several times, which Python's mapping has once."""
-    data = schema.serialize().to_pybytes()[8:]  # behind a mark and the length of the message
+    """Return the metadata of a schema including duplicate keys, which Python's mapping would drop."""
+    data = schema.serialize().to_pybytes()[8:]  # after a marker and the length of the message
 
     def number(at: int, form: str = "<I") -> int:
         return int(struct.unpack_from(form, data, at)[0])

@@ -1,7 +1,7 @@
-"""A scan as a source of polars' lazy queries: columns, conditions and numbers of rows are pushed down to it.
+"""A scan as a polars lazy source: columns, conditions and row limits are pushed down to it.
 
-polars hands its condition over as an expression. What of it has a translation is asked of the files, which leaves out
-rows that cannot match; polars then evaluates all of it on the rows that are left, so that the result never depends on
+polars passes its condition as an expression. The translatable part is pushed down to the files, which prunes rows that
+cannot match; polars then evaluates the complete condition on the remaining rows, so that the result never depends on
 the translation.
 """
 
@@ -42,7 +42,7 @@ class Untranslated(Exception):
 
 
 def lazy_frame(scan: Question, formats: Formats = STORED) -> pl.LazyFrame:
-    """A lazy frame whose rows are those of ``scan``, read when it is collected.
+    """Return a lazy frame of the rows of ``scan``, which is read on collection.
 
     Raises ``ValueError`` for formats of Python objects.
     """
@@ -54,7 +54,7 @@ def lazy_frame(scan: Question, formats: Formats = STORED) -> pl.LazyFrame:
         return _frame(formats.schema(scan.schema).empty_table()).schema
 
     def comparable() -> pl.Schema:
-        """The columns whose values are those of the files, so that conditions on them can be pushed down."""
+        """Return the columns whose values are unchanged from the files; conditions on them can be pushed down."""
         import polars as pl
 
         converted = {field.name for field in scan.schema if formats.converts(field)}
@@ -107,7 +107,7 @@ def _conjuncts(tree: Any) -> Iterator[Any]:
 
 
 def _condition(tree: Any, schema: pl.Schema) -> Expression:
-    """The condition that is true, false and null where that of polars is."""
+    """Translate a polars condition to one that is true, false and null on the same rows."""
     match tree:
         case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
             return all_of([_condition(left, schema), _condition(right, schema)])
@@ -184,7 +184,7 @@ def _plain(value: Any, dtype: str) -> Any:
     if dtype == "Date" and isinstance(value, int):
         return date(1970, 1, 1) + timedelta(days=value)
     if dtype == "Float32":
-        return float(np.float32(value))  # the text has as few digits as tell it from other floats
+        return float(np.float32(value))  # the text has the fewest digits that identify the float
     known = {"String": str, "Boolean": bool, "Float64": float}.get(dtype, int)
     if not isinstance(value, known) or (known is int and isinstance(value, bool)):
         raise Untranslated

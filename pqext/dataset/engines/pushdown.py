@@ -13,7 +13,7 @@ from pqext.dataset.expressions import Expression
 
 
 class Question(Protocol):
-    """What is asked of a scan."""
+    """The scan interface used by engines."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -28,9 +28,9 @@ class Question(Protocol):
 
 
 def batches_of(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of ``found``, without most of those for which the condition is not true.
+    """Yield the rows of ``found``, without most of those for which the condition is not true.
 
-    Without the condition where the scan is limited already, or the files' own columns do not take it.
+    The condition is not pushed down if the scan has a limit, or if the files' columns do not support it.
     """
     if condition is not None:
         try:

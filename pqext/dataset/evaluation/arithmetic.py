@@ -1,9 +1,9 @@
-"""Arithmetic and casts on Arrow arrays, where what cannot be computed is null.
+"""Arithmetic and casts on Arrow arrays; a value that cannot be computed is null.
 
-Integers are computed exactly in 64 bits, those of ``uint64`` as decimals of 20 digits; decimals exactly, with as many
-digits as the result needs; floating-point numbers as doubles by IEEE 754. ``/`` gives doubles, infinity
-where it divides by zero; ``%`` has the sign of what is divided. A result that does not fit is null, and so is the
-remainder of an integer or decimal divided by zero.
+Integers are computed exactly in 64 bits, ``uint64`` as decimals of 20 digits; decimals exactly, with as many digits as
+the result needs; floating-point numbers as IEEE 754 doubles. ``/`` returns doubles, infinity on division by zero;
+``%`` has the sign of the dividend. A result that does not fit is null, and so is the remainder of an integer or
+decimal divided by zero.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNCHECKED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def number_type(type: pa.DataType) -> pa.DataType | None:
-    """The type in which values of ``type`` are computed with; None when they are no numbers."""
+    """Return the type that values of ``type`` are computed in; None if they are not numbers."""
     types = pa.types
     if types.is_uint64(type):
         return pa.decimal128(20, 0)
@@ -44,7 +44,7 @@ def number_type(type: pa.DataType) -> pa.DataType | None:
 
 
 def constant_type(value: Literal, beside: pa.DataType) -> pa.DataType:
-    """The type in which a number is computed with ``beside`` another, of a :func:`number_type`."""
+    """Return the type that a number is computed in next to an operand of type ``beside``, a :func:`number_type`."""
     if isinstance(value, float) and not (pa.types.is_decimal(beside) and np.isfinite(value)):
         return pa.float64()
     if pa.types.is_floating(beside):
@@ -142,7 +142,7 @@ def _as_decimal(value: Any) -> Decimal:
 
 
 def _doubles(side: Any) -> Any:
-    """Numbers as the doubles nearest to them; Arrow's own cast of decimals may give one beside it."""
+    """Convert numbers to the nearest doubles; Arrow's own cast of decimals can be off by one unit in the last place."""
     if pa.types.is_decimal(side.type):
         from pqext.variant.access.widening import widened
 

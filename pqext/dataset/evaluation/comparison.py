@@ -14,7 +14,7 @@ from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow
 
 _NUMBERS = ("integer", "float", "decimal")
 COMPARABLE = (*_NUMBERS, "binary", "uuid")
-"""Kinds that compare with some others, and whose bounds do as they are."""
+"""Kinds whose values and bounds compare with each other without conversion."""
 _DAY = 86_400_000_000_000
 _NEAR = 1e-9
 """Doubles and decimals that differ by a smaller share of them are compared exactly."""

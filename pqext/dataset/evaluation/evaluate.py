@@ -62,12 +62,14 @@ def evaluate(
     expression: Expression, data: pa.RecordBatch | pa.Table, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
     prepared: Prepared | None = None,
 ) -> pa.BooleanArray:
-    """The truth of ``expression`` on each row of ``data``: true, false or null.
+    """Evaluate ``expression`` on each row of ``data``: true, false or null.
 
-    Raises ``ValueError`` for a column that ``data`` lacks and ``TypeError`` for a literal that does not
-    compare with its column. A filter keeps the rows that are true. ``known`` are values of operands that need not be
-    looked for in a batch, by the operands' keys. Where a filter is evaluated on one batch after another, long lists are
-    worked out once and kept in ``prepared``.
+    A filter selects the rows that are true. ``known`` maps operand keys to arrays that are already computed. A prepared
+    filter caches the tables built from long IN lists across batches.
+
+    Raises:
+        ValueError: If ``data`` lacks a column.
+        TypeError: If a literal does not compare with its column.
     """
     prepared = {} if prepared is None else prepared
     if isinstance(data, pa.Table):
@@ -175,7 +177,7 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
     def _comparable(self, operand: Operand) -> tuple[pa.Array, Kind, pa.Array | None]:
-        """What is compared, and the kind of literals; of a dictionary array the entries, and the entry of each row."""
+        """Return the array to compare and its kind; for a dictionary array also each row's entry index."""
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._entries(operand) or (self.value(operand), None)
@@ -246,19 +248,19 @@ class _Evaluator(Visitor[pa.Array]):
             column = column.exact(self.batch.schema.names)
         index = self.batch.schema.get_field_index(column.path[0])
         if index < 0:
-            raise ValueError(f"there is no column {column.path[0]!r}, or more than one")
+            raise ValueError(f"column {column.path[0]!r} is missing or ambiguous")
         field, array = self.batch.schema.field(index), self.batch.column(index)
         for name in column.path[1:]:
             array = array.storage if isinstance(array, pa.ExtensionArray) else array
             index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
             if index < 0:
-                raise ValueError(f"column {column}: there is no field {name!r} in {array.type}, or more than one")
+                raise ValueError(f"column {column}: field {name!r} is missing or ambiguous in {array.type}")
             field, array = array.type.field(index), pc.struct_field(array, [index])
         return field, array
 
 
 def _by_entry(found: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
-    """What was found of the entries of a dictionary, row by row."""
+    """Expand a result for the entries of a dictionary to its rows."""
     if found.null_count or indices.null_count:
         return found.take(indices)
     flags, places = found.to_numpy(zero_copy_only=False), indices.to_numpy()
@@ -332,7 +334,7 @@ class _Listed:
 
     @classmethod
     def of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
-        """What of ``values`` an array of ``type`` can hold."""
+        """Keep the members of ``values`` that an array of ``type`` can hold."""
         found = cls._of(type, values)
         many = len(found.stored) >= _MANY and found.stored.type in (pa.int32(), pa.int64())
         return replace(found, table=IntegerSet(found.stored)) if many else found
@@ -389,7 +391,7 @@ class IntegerSet:
         membership.fill(values, self._keys, self._used)
 
     def holds(self, array: pa.Array) -> pa.BooleanArray:
-        """Is each integer in the table? Whatever stands below a null counts."""
+        """Test whether each integer is in the table. Rows under nulls have an arbitrary result."""
         kind = np.int32 if array.type.bit_width == 32 else np.int64
         values: Any = np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
         bits = np.zeros((len(values) + 7) // 8, np.uint8)

@@ -44,14 +44,14 @@ def sortable(array: pa.Array) -> pa.Array:
 
 
 def has_nan(array: pa.Array) -> bool:
-    """Is one of the values NaN?"""
+    """Test whether any value is NaN."""
     return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
 
 
 def as_arrow(value: Value, kind: pa.DataType) -> pa.Scalar | None:
-    """A comparison value as Arrow holds it in a column of ``kind``; None where that cannot be told.
+    """Convert a comparison value to an Arrow scalar of type ``kind``; None if the conversion is ambiguous.
 
-    Raises ``ValueError`` or ``OverflowError`` for one that no value of the type can be.
+    Raises ``ValueError`` or ``OverflowError`` if the type cannot hold the value.
     """
     types = pa.types
     if types.is_boolean(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_binary(kind):

@@ -15,7 +15,7 @@ from pqext.dataset.expressions.literals import NANOSECONDS
 
 
 class Place(Enum):
-    """Where a value lies among those of an Arrow type."""
+    """Position of a value relative to the values that an Arrow type can hold."""
 
     BELOW = 0
     EXACT = 1
@@ -24,10 +24,10 @@ class Place(Enum):
 
 
 def placed(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
-    """``operator value`` asked with a scalar that ``type`` can store, or its one answer for all values but null.
+    """Rewrite ``operator value`` with a scalar that ``type`` can store, or as its constant result for non-null rows.
 
-    ``type`` is that of a :func:`comparable` array; times and dates are asked as the integers that store them, NaN
-    as a scalar like any other.
+    ``type`` is the type of a :func:`comparable` array. Times and dates compare as their stored integers, NaN like any
+    other scalar.
     """
     if pa.types.is_floating(type):
         place, scalar = (Place.EXACT, pa.scalar(value)) if value != value else locate_float(value)
@@ -48,7 +48,7 @@ def placed(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operato
 
 
 def locate(value: Any, type: pa.DataType) -> tuple[Place, Any]:
-    """The place of ``value`` in ``type``, with the scalar of the stored type at or next below it."""
+    """Return the position of ``value`` in ``type``, and the nearest scalar of the stored type that is not above it."""
     if pa.types.is_boolean(type):
         return Place.EXACT, pa.scalar(value)
     if pa.types.is_binary(type) or pa.types.is_large_binary(type):

@@ -1,4 +1,4 @@
-"""What operands are: the types of computed ones, told before a row is read, and their values on Arrow data."""
+"""Types of computed operands, inferred before rows are read, and their values on Arrow data."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 
 
 def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.DataType:
-    """The Arrow type of an operand's values, from those of its columns.
+    """Infer the Arrow type of an operand from the types of its columns.
 
-    Raises ``TypeError`` for what cannot be computed of values of these types.
+    Raises ``TypeError`` if values of these types cannot be combined.
     """
     match operand:
         case Column():
@@ -59,7 +59,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
 
 
 def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
-    """The values of a computed operand, from those of what it is computed of; null where there are none."""
+    """Compute an operand from the values of its inputs; null if an input is null or the result is undefined."""
     match operand:
         case Arithmetic():
             known = {id(one): value(one) for one in operand.operands if not isinstance(one, Constant)}
@@ -79,7 +79,7 @@ def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) 
 
 
 def lengths(array: pa.Array) -> pa.Array:
-    """How many elements each list or map has."""
+    """Return the number of elements of each list or map."""
     if pa.types.is_map(array.type):
         counts = pa.array(np.diff(array.offsets.to_numpy()), pa.int64())
         return pc.if_else(pc.is_valid(array), counts, pa.scalar(None, pa.int64())) if array.null_count else counts
@@ -151,7 +151,7 @@ def as_shredded(array: pa.Array) -> pa.StructArray:
 
 
 def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
-    """The types in which the sides of an operation are computed."""
+    """Return the types that the two sides of an operation are converted to."""
     found: list[pa.DataType | None] = []
     for one in operand.operands:
         if isinstance(one, Constant):
@@ -180,7 +180,7 @@ def _check_list(operand: ListLength, type: pa.DataType) -> None:
 
 
 def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
-    """The type, of those that a shredded variant may have, in which values of ``type`` are cast."""
+    """Return the type, among those of shredded variants, that values of ``type`` are converted to for a cast."""
     types = pa.types
     target = target_type(operand.type)
     if type == target or types.is_null(type):
@@ -210,7 +210,7 @@ def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
     if types.is_struct(type):
         to = visible(operand.type)
         raise TypeError(
-            f"{operand}: {operand.operand} holds no plain values; those of a VARIANT are cast at a path, as in "
+            f"{operand}: {operand.operand} does not hold plain values; cast a value inside a VARIANT by its path: "
             f"{operand.operand}:$::{to} or .variant('$', '{to}')"
         )
     many = " of more than 38 digits" if types.is_decimal(type) and type.precision > 38 else ""

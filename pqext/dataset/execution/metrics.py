@@ -1,4 +1,4 @@
-"""What a run of a scan took: requests, bytes, pages and rows, and the time of each part of the work."""
+"""Metrics of a scan: requests, bytes, pages and rows, and the time of each phase."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _COUNTS = ("requests", "bytes", "fetch_seconds", "pages", "rows_evaluated", "fil
 _FETCH_SECONDS = _COUNTS.index("fetch_seconds")
 _of = attrgetter(*_COUNTS)
 Counts = tuple[float, ...]
-"""What was read of a source, in the order of ``_COUNTS``."""
+"""Usage of a source, in the order of ``_COUNTS``."""
 _NOTHING: Counts = (0.0,) * len(_COUNTS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Metrics:
-    """What the last run of a scan took so far; see :attr:`pqext.Scan.metrics`.
+    """Metrics of the last run of a scan so far; see :attr:`pqext.Scan.metrics`.
 
-    Seconds leave the consumer's out. Those of parts may add up to more than all, where threads worked side by side.
+    Times in seconds exclude the consumer. Times of phases can add up to more than the total if threads run in parallel.
     """
 
     files: int = 0
     """Files opened."""
     row_groups: int = 0
-    """Row groups of which rows were read."""
+    """Number of row groups that were read at least in part."""
     requests: int = 0
     """Reads of the sources, footers and indexes included."""
     bytes: int = 0
@@ -78,7 +78,7 @@ def _text(name: str, number: float) -> str:
 
 
 class Run:
-    """What one run of a scan takes, counted as it goes."""
+    """Collects the metrics of one run of a scan."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def metrics(self) -> Metrics:
-        """The numbers as they are now."""
+        """Return the current metrics."""
         found = self._counts()
         known = self._planning + found["fetch_seconds"] + found["filter_seconds"]
         whole = {name: int(found[name]) for name in ("requests", "bytes", "pages", "rows_evaluated")}
@@ -106,7 +106,7 @@ class Run:
         return _Opened(self, file.source, before)
 
     def opens(self, source: Source, before: Counts) -> bool:
-        """Begin to count what is read of a source; tells whether it is open."""
+        """Start to count the usage of a source; returns whether the source is open."""
         self._open[id(source)] = source.usage, before
         self._files += source.is_opened
         return source.is_opened
@@ -118,7 +118,7 @@ class Run:
         self._done = _sum(self._done, source.usage, before)
 
     def read(self, usages: Iterable[Usage]) -> None:
-        """Count what was read beside the files."""
+        """Count usage outside the scanned files."""
         for usage in usages:
             self._files += 1
             self._done = _sum(self._done, usage, _NOTHING)
@@ -143,7 +143,7 @@ class Run:
             yield plan
 
     def timed(self, found: Generator[T, None, None]) -> Generator[T, None, None]:
-        """What ``found`` gives, with the time that this takes, without that of whoever takes it."""
+        """Iterate ``found`` and measure the time that producing the values takes, without the consumer's time."""
         try:
             while True:
                 started = perf_counter()
@@ -158,7 +158,7 @@ class Run:
             found.close()
 
     def fetch_seconds(self) -> float:
-        """How long was waited for bytes so far."""
+        """Return the total time spent waiting for bytes so far."""
         found = self._done[_FETCH_SECONDS]
         if self._open:
             for usage, before in [*self._open.values()]:
@@ -212,7 +212,7 @@ def _sum(counts: Counts, usage: Usage, before: Counts) -> Counts:
 
 
 def counts_of(source: Any) -> Counts:
-    """What was read of a source so far, nothing where it is not open."""
+    """Return the usage of a source so far; zero if it is not open."""
     if type(source) is str:
         return _NOTHING
     return _of(source.usage) if isinstance(source, Source) else _NOTHING

@@ -29,11 +29,11 @@ Run = Callable[[int], Iterator[Part]]
 STEP_BYTES = 32 << 20
 """Rows that a row group finds before those before it were taken, about."""
 _WAITING = 1
-"""Row groups begun beside those that threads work on, so that no thread waits for whoever takes the rows."""
+"""Row groups started beyond the number of threads, so that no thread waits for the consumer."""
 _FIRST_BYTES = 1 << 20
 _GROWTH = 4
 _FEWEST_ROWS = 1 << 16
-"""Row groups of which fewer are read take no time to speak of."""
+"""Below this number of rows, decoding a row group takes negligible time."""
 _MOST_LEAVES = 16
 """More of them are work enough for all threads."""
 
@@ -69,7 +69,7 @@ class _Steps:
 
     @property
     def needs_more(self) -> bool:
-        """Was its part of the memory too little?"""
+        """Whether the memory share was insufficient."""
         return not self._shares
 
     def alone(self) -> Iterator[Part]:
@@ -83,10 +83,10 @@ class _Steps:
 
 
 def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part, None, None]:
-    """The parts of all ``runs`` in their order, of a few at once for ``threads``, 0 for one a processor.
+    """Yield the parts of all ``runs`` in order, decoded by up to ``threads`` threads; 0 for one per processor.
 
-    There are ``jobs`` of them, or more. Where the iterator is abandoned, what has not begun never does, and what is
-    running is waited for.
+    There are at least ``jobs`` parts. If the iterator is closed early, pending parts never start, and running parts are
+    awaited.
     """
     width = min(thread_count(threads) + _WAITING, max(jobs, 1)) if thread_count(threads) > 1 else 1
     waiting = iter(runs)
@@ -140,7 +140,7 @@ def _is_long(plan: RowGroupPlan) -> bool:
 
 
 def _parts(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGroupPlan]:
-    """The plan in ``count`` plans, each of about as many rows; whole where the places of its pages are not known."""
+    """Split the plan into ``count`` plans of about equal rows; unsplit if the byte ranges of its pages are unknown."""
     starts = _page_starts(plan, file)
     if starts is None:
         yield plan
@@ -170,7 +170,7 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
 
 
 def _row(rows: RowRanges, number: int) -> int:
-    """The row with so many of ``rows`` before it."""
+    """Return the row at position ``number`` among ``rows``."""
     for one in rows:
         if number < len(one):
             return one[number]

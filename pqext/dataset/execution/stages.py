@@ -1,7 +1,7 @@
-"""Running the plan of a file: stage by stage, so that columns are decoded only of rows that the filter has left.
+"""Run the plan of a file stage by stage, so that columns are decoded only for the rows that the filter selects.
 
-A row group is read in windows of rows, the first of them small. Where rows that match lie all over a window, the rest
-is read in one stage, all columns side by side, because stages cost more than they save there.
+A row group is read in windows of rows, the first of them small. If matching rows are spread over a complete window,
+the rest is read in one stage with all columns in parallel, because there stages cost more than they save.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ AHEAD_BYTES = 1 << 20
 _STAGE_ROWS = 1 << 19
 """Rows of a filter's columns that are decoded at a time."""
 _FEWEST_ROWS = 1024
-"""Rows that are looked at together at least, however small the batches are to be."""
+"""Minimum number of rows evaluated together, regardless of the batch size."""
 _GROWTH = 8
 _MOST_ROWS = 1 << 23
-"""A window has so many times the rows of the one before it, up to so many."""
+"""Growth factor of a window relative to the previous window, and the maximum window."""
 _KEPT_BYTES = 32 << 20
 """Bytes of the filter's columns that wait for the other columns of their rows, but for one batch."""
 _PAYS = 0.3
-"""Stages pay where at most such a share of the rows is left to the last one."""
+"""Maximum share of rows remaining for the last stage for which separate stages are worthwhile."""
 _NEARLY_ALL = 0.5
-"""Where such a share of a row group's rows is left, all are decoded, and then chosen from."""
+"""Share of a row group's remaining rows from which all rows are decoded, and then filtered."""
 
 
 def matching(
@@ -85,7 +85,7 @@ def matching(
 
 @dataclass(slots=True)
 class Lessons:
-    """What the row groups that were read taught for the next ones."""
+    """Adaptive statistics: results of the row groups read so far that guide the next ones."""
 
     pays: bool | None = None
     """Are stages worth their overhead? ``None`` before a row group was read."""
@@ -152,9 +152,9 @@ def _unfiltered(
 
 @dataclass(slots=True)
 class _Window:
-    """Rows of a row group that a stage has looked at: which of them are left, and the columns kept of these.
+    """Rows of a row group that stages have evaluated: the remaining rows, and their columns read so far.
 
-    ``schema`` is that of the columns as the result has them.
+    ``schema`` is the schema of these columns in the result.
     """
 
     schema: pa.Schema
@@ -167,9 +167,9 @@ class _Window:
         self, stage: Stage, batch: pa.RecordBatch, fields: Fields,
         rows: RowRanges | NDArray[np.int64], usage: Usage, lessons: Lessons, flags: NDArray[np.bool_] | None = None,
     ) -> pa.BooleanArray:
-        """Evaluate a stage's filter on ``batch`` and values in ``fields`` beside it; gives its truth for each row.
+        """Evaluate a stage's filter on ``batch`` and the values in ``fields``; return its result for each row.
 
-        It has the ``rows``, or those of them with ``flags``, which the stages before have looked at.
+        The batch contains the ``rows``, or the flagged ones if ``flags`` of the preceding stages are passed.
         """
         mask = _mask(stage, batch, fields, usage, lessons.prepared, is_first=flags is None)
         self.looked_at += batch.num_rows
@@ -199,7 +199,7 @@ class _Window:
         return np.concatenate(self.rows) if self.rows else np.empty(0, np.int64)
 
     def columns(self) -> pa.RecordBatch | None:
-        """The columns kept of them, ``None`` without any."""
+        """Return the columns read for the remaining rows, ``None`` if there are none."""
         return pa.concat_batches(self.kept) if self.kept else None
 
 
@@ -223,7 +223,7 @@ class _GroupRun:
     def parts(self) -> Iterator[Part]:
         """The rows that match."""
         stages = self._plan.stages
-        # Where damage is passed over, the rows that come cannot be numbered.
+        # If corrupt rows are skipped, rows cannot be numbered.
         if len(stages) < 2 or not self._pays(stages) or self._file.options.on_corrupt == "skip":
             return self._at_once(stages, self._plan.rows)
         found = self._file.row_groups[self._plan.index].num_rows
@@ -235,7 +235,7 @@ class _GroupRun:
         return self.in_stages(*self._lessons.passed.ordered(stages, self._file, self._plan.index))
 
     def _pays(self, stages: Sequence[Stage]) -> bool:
-        """Are stages worth their overhead, by what was learned, or else by what statistics promise?"""
+        """Whether stages are worth their overhead, by adaptive statistics, at first by column statistics."""
         if self._lessons.pays is not None:
             return self._lessons.pays
         condition = together(stages).filter
@@ -246,7 +246,7 @@ class _GroupRun:
         yield from self._give(together(stages), ranges)
 
     def in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
-        """The rows that match, by stages as long as they are worthwhile; always if they are to stay apart."""
+        """Yield the matching rows, in stages while these are worthwhile, or if columns must stay separate."""
         at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
         queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
         batches = self._batches(first, self._plan.rows, at_once)
@@ -266,15 +266,15 @@ class _GroupRun:
                 del batches
                 yield from self._at_once([first, *more], queue.take(1 << 62))
                 return
-        for _ in batches:  # its end, where the reader refuses a chunk that holds more rows than the row group
+        for _ in batches:  # to the end, where the reader rejects a chunk with more rows than the row group
             pass
 
     def _filtered(
         self, left: NDArray[np.int64], kept: pa.RecordBatch | None, stages: Sequence[Stage]
     ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
-        """What the further stages leave of the rows ``left`` by the first, of which it has ``kept`` columns.
+        """Apply the further stages to the rows ``left`` by the first stage, which has read the columns ``kept``.
 
-        Gives the rows, the columns kept of them, and the last stage, which reads what is not kept.
+        Returns the rows, the columns read for them, and the last stage, which reads the remaining columns.
         """
         *filters, last = stages
         for stage in filters:
@@ -301,7 +301,7 @@ class _GroupRun:
         return left, kept, last
 
     def _give_kept(self, last: Stage, left: NDArray[np.int64], kept: pa.RecordBatch | None) -> Iterator[Part]:
-        """The rows that are ``left``: the columns ``kept`` of them and those of the last stage."""
+        """Yield the rows ``left`` with their columns ``kept`` and those of the last stage."""
         if last.columns or last.leaves:
             yield from self._give(last, self._rows(left), left, kept)
             return
@@ -313,8 +313,7 @@ class _GroupRun:
     def _give(
         self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, kept: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
-        """The last stage: its columns of the ``rows`` that are ``left`` and match its filter, with those that
-        were ``kept`` of these rows."""
+        """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``kept``."""
         queue = self._queue(rows)
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
@@ -330,7 +329,7 @@ class _GroupRun:
                 mask = _mask(
                     stage, batch, leaves, self._usage, self._lessons.prepared, is_first=left is None
                 )
-                if not self._is_measured:  # the first rows tell whether stages would pay
+                if not self._is_measured:  # the first rows decide whether stages are worthwhile
                     self._lessons.pays = mask.true_count <= _PAYS * batch.num_rows
                     self._is_measured = True
                 batch, arrays = _matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
@@ -345,7 +344,7 @@ class _GroupRun:
     def _batches(
         self, stage: Stage, rows: Rows, batch_rows: int
     ) -> Iterator[tuple[pa.RecordBatch, Fields]]:
-        """A stage's columns, and beside each batch the values within VARIANT columns that come from leaves."""
+        """Yield a stage's columns, each batch with the VARIANT fields that are read from leaves."""
         index, leaves = self._plan.index, self._file.schema.leaves
         budget = self._file.budget(self._shares)
         batches = self._file.iter_compared(batch_rows, stage.columns, index, rows, stage.compared, budget)
@@ -396,7 +395,7 @@ def _places(mask: pa.BooleanArray, found: int, first: int = 0) -> NDArray[np.int
 
 
 def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
-    """What a stage's filter asks about and reads from leaves, with their column indexes."""
+    """Return the operands of a stage's filter that are read from leaves, with their column indexes."""
     if stage.filter is not None and stage.asked:
         asked = operands(stage.filter)
         for place, leaf in stage.asked:
@@ -418,7 +417,7 @@ def _mask(
 def _only(
     batch: pa.RecordBatch, fields: Fields, flags: NDArray[np.bool_]
 ) -> tuple[pa.RecordBatch, Fields]:
-    """The flagged rows of a batch, which may have no columns, and of what is beside it."""
+    """Return the flagged rows of a batch, which may have no columns, and of the arrays alongside it."""
     if flags.all():
         return batch, fields
     mask = pa.array(flags)

@@ -23,7 +23,7 @@ _PENDING_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderKey:
-    """A value by which rows are ordered. NaN is greater than all other numbers; nulls are first or last."""
+    """Sort key of rows. NaN is greater than all other numbers; nulls come first or last."""
 
     value: Value
     descending: bool = False
@@ -51,7 +51,7 @@ class OrderKey:
 
 
 def key_values(value: Value, batch: pa.RecordBatch) -> pa.Array:
-    """The values by which the rows of a batch are ordered. Raises ``TypeError`` for values that have no order."""
+    """Compute the sort key of the rows of a batch. Raises ``TypeError`` if the values have no order."""
     array = sortable(stored_of(value, batch) if isinstance(value, Column) else value_of(value, batch))
     check_order(value, array.type)
     return array

@@ -1,7 +1,7 @@
-"""What is asked of rows: conditions on operands, an immutable tree.
+"""Expressions over rows: an immutable tree of conditions on operands.
 
-Start at ``operands`` (columns and what is computed of them, built with :func:`col`) and ``conditions`` (what is asked
-about them, joined by And, Or and Not); ``visitors`` walks over both.
+Start at ``operands`` (columns and values computed from them, built with :func:`col`) and ``conditions`` (comparisons
+and predicates, joined by And, Or and Not); ``visitors`` traverses both.
 """
 
 from __future__ import annotations

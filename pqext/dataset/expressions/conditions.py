@@ -1,10 +1,10 @@
-"""The conditions of an expression: an immutable tree of comparisons and other questions, joined by And, Or and Not.
+"""Conditions of expressions: an immutable tree of comparisons and predicates, joined by And, Or and Not.
 
-What they ask about are operands, which :mod:`pqext.dataset.expressions` has. SQL's three-valued logic holds
-throughout: a comparison with null is null, ``not null`` is null, and a filter keeps the rows where the expression is
-true. Floating-point numbers are in SQL's total order, NaN equal to itself and above everything else, so that
-``~(x > 5)`` and ``x <= 5`` are one question. Strings and binary values compare by their unsigned bytes, numbers by
-their exact value whatever their types.
+Conditions apply to operands; see :mod:`pqext.dataset.expressions.operands`. SQL's three-valued logic holds throughout:
+a comparison with null is null, ``not null`` is null, and a filter selects the rows where the expression is true.
+Floating-point numbers have a total order, with NaN equal to itself and above all other values, so that ``~(x > 5)``
+and ``x <= 5`` are equivalent. Strings and binary values compare by their unsigned bytes, numbers by their exact value
+regardless of type.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from pqext.dataset.expressions.spatial import Geometry, canonical_distance, cano
 from pqext.geo.predicates.boxes import Operation
 
 MAX_DEPTH = 100
-"""Nesting of And, Or and Not, and of what is computed; chains of And and of Or are flat and count once."""
+"""Maximum nesting of And, Or and Not, and of computed values; chains of And or of Or are flat and count once."""
 
 NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-"""The operator that is true where another is false, null apart."""
+"""The opposite operator: true exactly if the original is false, never if it is null."""
 
 SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The operator that says the same with its sides exchanged."""
+"""The equivalent operator for exchanged sides."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -38,7 +38,7 @@ class Expression(ABC):
 
     @abstractmethod
     def _key(self) -> tuple[Any, ...]:
-        """What equal expressions have in common."""
+        """Return a key that is equal for structurally equal expressions."""
 
     @property
     def depth(self) -> int:
@@ -46,7 +46,7 @@ class Expression(ABC):
         return 0
 
     def equals(self, other: Expression) -> bool:
-        """Are both the same tree, literals of the same type included?"""
+        """Test structural equality; literals must also agree in type."""
         return isinstance(other, Expression) and self._key() == other._key()
 
     def __eq__(self, other: object) -> bool:
@@ -76,11 +76,11 @@ class Expression(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Operand(ABC):
-    """What a condition asks about: a value of each row."""
+    """A value of each row that conditions apply to."""
 
     @abstractmethod
     def _key(self) -> tuple[Any, ...]:
-        """What equal operands have in common."""
+        """Return a key that is equal for structurally equal operands."""
 
     @property
     def depth(self) -> int:
@@ -88,7 +88,7 @@ class Operand(ABC):
         return 0
 
     def equals(self, other: Operand) -> bool:
-        """Are both the same operand? (``==`` builds a comparison.)"""
+        """Test structural equality. (``==`` builds a comparison.)"""
         return isinstance(other, Operand) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -99,7 +99,7 @@ class Operand(ABC):
 
 
 class Stored(Operand):
-    """A column as it is stored."""
+    """A column stored in the file, as opposed to a computed value."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ class Stored(Operand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OneOperand(Expression):
-    """A condition that asks about one operand."""
+    """A condition on one operand."""
 
     operand: Operand
 
@@ -141,16 +141,16 @@ class Comparison(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsIn(OneOperand):
-    """Is the operand one of ``values`` (each kept once)?
+    """Test whether the operand equals any of ``values``, which are distinct.
 
-    With ``has_null`` the list holds a null too, which may be equal to any value: what is not in the list is null.
+    ``has_null`` records that the list also contained a null: a value that is not in the list then yields null.
     """
 
     values: tuple[Literal, ...]
     has_null: bool = False
     _kept: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
-    """Worked out once: lists may be long, and conditions are looked up often."""
+    """Computed once: lists may be long, and conditions serve as dictionary keys."""
 
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)
@@ -179,7 +179,7 @@ class IsIn(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsNull(OneOperand):
-    """Is the operand null? Never null itself."""
+    """Test whether the operand is null; never null itself."""
 
     def __str__(self) -> str:
         return f"{self.operand} is null"
@@ -190,7 +190,7 @@ class IsNull(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsNotNull(OneOperand):
-    """Is the operand not null? Never null itself."""
+    """Test whether the operand is not null; never null itself."""
 
     def __str__(self) -> str:
         return f"{self.operand} is not null"
@@ -201,7 +201,7 @@ class IsNotNull(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relation(Expression):
-    """``left operator right``, both computed from columns of the row. Null where one of them is."""
+    """``left operator right``, both computed from columns of the row. Null if either side is null."""
 
     left: Operand
     operator: Operator
@@ -221,9 +221,9 @@ class Relation(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matches(OneOperand):
-    """Does a text begin with, end with or contain ``pattern``, or is it LIKE it? Null on null.
+    """Test whether a text starts with, ends with, contains or is LIKE ``pattern``. Null on null.
 
-    ``escape`` makes the wildcard of LIKE or the escape that follows it stand for itself.
+    ``escape`` makes the following LIKE wildcard, or a second escape, a literal character.
     """
 
     how: How
@@ -246,9 +246,9 @@ class Matches(OneOperand):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Spatial(Expression):
-    """How the geometries of a column lie to a box or a geometry in the column's own coordinates.
+    """Spatial relation of a column's geometries to a box or geometry in the column's coordinates.
 
-    ``dwithin`` alone has a ``distance``.
+    Only ``dwithin`` has a ``distance``.
     """
 
     column: Stored
@@ -299,21 +299,21 @@ class _Junction(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(_Junction):
-    """True when all operands are, false when one is, else null."""
+    """True if all operands are true, false if any is false, otherwise null."""
 
     word: ClassVar[str] = "and"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(_Junction):
-    """True when one operand is, false when all are, else null."""
+    """True if any operand is true, false if all are false, otherwise null."""
 
     word: ClassVar[str] = "or"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expression):
-    """True when the operand is false, false when it is true, null when it is null."""
+    """True if the operand is false, false if it is true, null if it is null."""
 
     operand: Expression
 

@@ -1,7 +1,7 @@
-"""Dotted names: the column of exactly that name where there is one, else a field of a struct.
+"""Resolve dotted names: a column with exactly that name wins over a field of a struct.
 
-``col("a.b")`` does not say which of the two it means before it meets columns. :func:`exact` decides: the column
-called ``a.b`` wins. ``col("a").field("b")`` and ``col(["a", "b"])`` are the field, ``col(["a.b"])`` is the column.
+``col("a.b")`` is ambiguous until it is resolved against columns. :func:`exact` decides: the column named ``a.b`` wins.
+``col("a").field("b")`` and ``col(["a", "b"])`` are the field, ``col(["a.b"])`` is the column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def exact(node: T, names: Container[str]) -> T:
 
 
 def dotted_columns(node: Any) -> list[Column]:
-    """The columns of a condition or a value whose dotted names may be those of columns."""
+    """Return the columns of a condition or value whose dotted names may be names of top-level columns."""
     found: list[Column] = []
 
     def collect(column: Column) -> Column:

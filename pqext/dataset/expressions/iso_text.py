@@ -76,7 +76,7 @@ def _days(found: re.Match[str]) -> int:
     try:
         return date(int(found[1]), int(found[2]), int(found[3])).toordinal() - _EPOCH
     except ValueError:
-        raise ValueError("there is no such day") from None
+        raise ValueError("day does not exist in the calendar") from None
 
 
 def _nanoseconds(parts: tuple[str | None, ...]) -> int:
@@ -84,17 +84,17 @@ def _nanoseconds(parts: tuple[str | None, ...]) -> int:
     try:
         found = time(int(hours or 0), int(minutes or 0), int(seconds or 0))
     except ValueError:
-        raise ValueError("there is no such time of day") from None
+        raise ValueError("time of day is out of range") from None
     whole = (found.hour * 60 + found.minute) * 60 + found.second
     return whole * _SECOND + int((fraction or "").ljust(9, "0"))
 
 
 def _offset(zone: str | None) -> int:
-    """The nanoseconds by which a zone is ahead of UTC."""
+    """Return the offset of a zone from UTC in nanoseconds, positive to the east."""
     if zone is None or zone == "Z":
         return 0
     hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)
     if hours > 18 or minutes > 59:
-        raise ValueError("there is no such zone")
+        raise ValueError("UTC offset is out of range")
     ahead = (hours * 60 + minutes) * 60 * _SECOND
     return -ahead if zone[0] == "-" else ahead

@@ -1,8 +1,8 @@
-"""Literals of expressions: their canonical form, and the comparison value they have for a column.
+"""Literals of expressions: their canonical representation, and their comparison value for a column.
 
-An expression holds a literal in canonical form, one Python type a kind of value, so that equal literals
-are equal objects. :func:`to_value` turns it into what statistics and arrays are compared with, or says
-that column and literal do not compare. Values out of a column's range are kept as they are: nothing wraps.
+An expression holds a literal in canonical representation, one Python type for each type of value, so that equal
+literals are equal objects. :func:`to_value` converts it to the value that statistics and arrays are compared with, or
+raises ``TypeError`` if column and literal do not compare. Values beyond a column's range are preserved: nothing wraps.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions import iso_text
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | timedelta | pa.Scalar
-"""A canonical literal. Datetimes are naive or in UTC; timestamps, times and durations that Python's types cannot hold
-(nanoseconds, far years) are Arrow scalars, as are no other values."""
+"""A canonical literal. Datetimes are naive or in UTC. Timestamps, times and durations that Python's types cannot hold
+(nanoseconds, far years) are Arrow scalars; no other literals are."""
 
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """Nanoseconds in each of Arrow's time units."""
@@ -68,7 +68,7 @@ def canonical(value: Any) -> Literal:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{around(repr(value))} holds half of a surrogate pair, which is no text") from None
+            raise ValueError(f"{around(repr(value))} contains a lone surrogate and is not valid text") from None
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
@@ -91,7 +91,7 @@ def is_null(value: Any) -> bool:
 
 
 def key(literal: Literal) -> tuple[str, str]:
-    """What tells literals apart: type and text, so that ``1``, ``1.0`` and ``True`` differ and NaN is itself."""
+    """Return a key that distinguishes literals by type and text: ``1``, ``1.0`` and ``True`` differ."""
     if isinstance(literal, pa.Scalar):
         return (str(literal.type), str(literal.value))
     return (type(literal).__name__, repr(literal))
@@ -160,9 +160,9 @@ def time_literal(nanoseconds: int) -> time | pa.Scalar:
 
 
 def packed(literal: Literal) -> Any:
-    """What can be pickled of a literal, and :func:`unpacked` makes it of again.
+    """Return a picklable representation of a literal, to be restored by :func:`unpacked`.
 
-    Arrow pickles its scalars as Python's values, of which there is none for those that literals have.
+    Arrow pickles scalars as Python values, which do not exist for the scalars used as literals.
     """
     return (literal.value, literal.type) if isinstance(literal, pa.Scalar) else literal
 
@@ -273,10 +273,10 @@ def _decimal(value: Decimal) -> Decimal | float:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a column's values are, as far as comparing goes; ``uuid`` is any binary of 16 bytes.
+    """Category of a column's values for comparisons; ``uuid`` is any binary of 16 bytes.
 
-    ``utc`` is of timestamps only: instants when true, wall-clock times without a timezone when false. ``unit`` is of
-    durations only, which compare by the numbers that count them.
+    ``utc`` applies to timestamps only: True for instants, False for wall-clock times without a timezone. ``unit``
+    applies to durations only, which compare by their stored integers.
     """
 
     name: str
@@ -333,13 +333,15 @@ def kind_of_arrow(type: pa.DataType) -> Kind | None:
 
 
 def to_value(literal: Literal, kind: Kind, column: str) -> Value:
-    """The comparison value of ``literal`` for a column of ``kind``, in the form of ``pqext.core.format.predicate``.
+    """Convert ``literal`` to a comparison value for a column of ``kind``; see ``pqext.core.format.predicate``.
 
-    Numbers stay the numbers they are, whatever the column's width; but a float asked of a decimal column is
-    the shortest decimal that reads as that float, so that ``1.2`` finds 1.20 there as in SQL. Text asked of dates,
-    times and timestamps is parsed by :mod:`pqext.dataset.expressions.iso_text`. Raises ``TypeError`` naming ``column``
-    when the two do not compare: no other text is parsed, booleans are no numbers, and a timestamp without a timezone
-    is no instant.
+    Numbers keep their value whatever the column's width. A float compared with a decimal column becomes the shortest
+    decimal that reads as that float, so that ``1.2`` matches 1.20 as in SQL. Text compared with dates, times and
+    timestamps is parsed by :mod:`pqext.dataset.expressions.iso_text`; other text is not parsed.
+
+    Raises:
+        TypeError: If the two do not compare; the message names ``column``. Booleans are not numbers, and a timestamp
+            without a timezone is not an instant.
     """
     name, why = kind.name, ""
     if name == "null":
@@ -389,7 +391,7 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
 
 
 def _parsed(text: str, kind: Kind) -> int:
-    """Text as a value of a temporal kind; ``ValueError`` says how it is written."""
+    """Parse text as a value of a temporal kind; the ``ValueError`` shows the expected format."""
     match kind.name:
         case "date":
             return iso_text.days(text)

@@ -1,4 +1,4 @@
-"""What errors say of columns that are not there, and of questions and literals that a column's type does not answer."""
+"""Error messages for missing columns, and for conditions and literals that a column's type does not support."""
 
 from __future__ import annotations
 
@@ -28,46 +28,46 @@ from pqext.dataset.expressions.operands import (
 )
 
 _SHOWN = 10
-"""Names of columns that an error lists."""
+"""Maximum number of column names listed in an error."""
 _TEXT = 200
-"""Characters of a column's name that may be SQL text."""
+"""Maximum length of a column name that is checked for SQL text."""
 _LONGEST = 40
-"""Characters of a literal that an error writes anew."""
+"""Maximum length of a literal that an error rewrites."""
 
 
 class Notation(Enum):
-    """How the question was written, in which an error shows a better one."""
+    """The notation in which an expression was written, which its errors use as well."""
 
     SQL = "sql"
     PYTHON = "python"
     NAME = "name"
-    """A column of the result is named by its name alone, in Python or on the command line."""
+    """A result column given by its name alone, in Python or on the command line."""
 
 
 def notation(operand: Operand) -> Notation:
-    """How an operand was written: what SQL text names knows its place there."""
+    """Return the notation of an operand: operands of SQL text record their position in the text."""
     return Notation.SQL if any(place(operand)) else Notation.PYTHON
 
 
 def place(operand: Operand) -> str:
-    """Where SQL text names an operand, as errors end; nothing for what Python names."""
+    """Return the position of an operand in SQL text, formatted as the end of an error; empty for Python."""
     return next((found for base in bases(operand) if (found := operand_column(base).place)), "")
 
 
 def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) -> str:
-    """That ``node`` has no field ``name``, which a condition asks for; the root also has the columns ``also``."""
+    """Format the error that ``node`` lacks field ``name`` of a condition; the root also has the columns ``also``."""
     whole = ".".join(column.path)
     if not node.path and len(column.path) > 1 and node.child(whole) is not None:
         shown, written = visible(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
-        told = f"there is no column {visible(name)!r} with fields; write {written.format(shown)} for the column"
+        told = f"no column {visible(name)!r} with fields; write {written.format(shown)} for the column"
         return f"{told} {shown!r}{column.place or ''}"
     if not column.place and (told := in_place_of(whole)):
-        return f"there is no column {visible(whole)!r}: {told}"
+        return f"no column {visible(whole)!r}: {told}"
     return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
 
 
 def in_place_of(text: str) -> str:
-    """What to write in Python for text of the command line that is no name of a column; nothing for a plain name."""
+    """Suggest Python for command-line text passed as a column name; empty for a plain name."""
     if kept := all_but(text):
         return visible(kept)
     computed = _computed(text)
@@ -75,16 +75,16 @@ def in_place_of(text: str) -> str:
 
 
 def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
-    """That no column has a dotted path, which the result is to have."""
+    """Format the error that a result column's dotted path does not exist."""
     if told := in_place_of(column):
-        return f"there is no column {visible(column)!r}: {told}"
+        return f"no column {visible(column)!r}: {told}"
     node = root
     for depth, name in enumerate(names := column.split(".")):
         child = node.child(name)
         if child is None:
             break
         if child.logical_name == "VARIANT" and names[depth + 1 :]:
-            return f"there is no column {visible(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
+            return f"no column {visible(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
         node = child
     return _missing(visible(column), node, name, also, Notation.NAME)
 
@@ -96,7 +96,7 @@ _OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
 def _computed(text: str) -> str:
-    """What SQL text of a column is in Python, or an example of it; nothing for what looks like a plain name.
+    """Translate the SQL text of a column to Python, or give an example; empty if it looks like a plain name.
 
     >>> _computed("ev:$.n::int as n")
     "col('ev').variant('$.n', 'int').alias('n')"
@@ -118,7 +118,7 @@ def _computed(text: str) -> str:
 
 
 def in_python(value: Operand) -> str:
-    """What is written in Python for a value.
+    """Format a value as Python code.
 
     >>> from pqext import col
     >>> in_python((col("a") + 1).cast("string"))
@@ -144,23 +144,23 @@ def in_python(value: Operand) -> str:
 
 def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], written: Notation) -> str:
     if node.is_leaf:
-        return f"there is no column {column!r}: {visible(node.dotted)!r} is a plain column and has no fields"
+        return f"no column {column!r}: {visible(node.dotted)!r} is a plain column without fields"
     names = [child.name for child in node.children]
     if not node.path:
         names += [one for one in also if one not in names]
     near = nearest(name, names)
     shown = [visible(".".join((*node.path, one))) for one in ([near] if near else names)]
     if near:
-        return f"there is no column {column!r}: did you mean {shown[0]!r}?"
+        return f"no column {column!r}; did you mean {shown[0]!r}?"
     hint = f"there are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
     variants = [child for child in node.children if child.logical_name == "VARIANT"]
     if len(variants) == 1 and not node.path:
         hint += ask_for(variants[0], written, [name])
-    return f"there is no column {column!r}: {hint}"
+    return f"no column {column!r}; {hint}"
 
 
 def ask_for(node: SchemaNode, written: Notation, path: Sequence[str] = ("name",)) -> str:
-    """How to ask for what lies inside ``node``; nothing where there is no way to."""
+    """Suggest how to address values inside ``node``; empty if they cannot be addressed."""
     name = visible(node.dotted)
     if node.logical_name == "VARIANT":
         inside = visible(".".join(path))
@@ -230,7 +230,7 @@ def _of_text(text: str, kind: Kind, is_sql: bool) -> str:
             if not isfinite(float(text)):
                 return (f"double '{text}'" if is_sql else f"float('{text}')") if kind.name == "float" else ""
             return text if kind.name != "integer" and float(text) else str(int(text))
-    except (ValueError, OverflowError):  # some hours beside the first day or the last, there is none in UTC
+    except (ValueError, OverflowError):  # within hours of the first or last day: not representable in UTC
         return ""
     return _word(text.lower() == "true", is_sql) if kind.name == "boolean" and text.lower() in _TRUTHS else ""
 

@@ -1,9 +1,9 @@
-"""Expressions over the columns of a row: what is asked about, built with :func:`col`.
+"""Operands of expressions: columns and values computed from them, built with :func:`col`.
 
     (col("mag") >= 5) & col("event").variant("$.place", "string").starts_with("Fiji")
 
-Operands are columns, values within VARIANT columns, and what is computed of these; their comparisons and questions
-make the conditions of :mod:`pqext.dataset.expressions.conditions`.
+Operands are columns, values inside VARIANT columns, and values computed from these. Their comparisons and predicates
+create the conditions of :mod:`pqext.dataset.expressions.conditions`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
 class Value(Suggesting, Questions):
-    """What is compared and computed with: a column, a field of a VARIANT column, or what is computed of these.
+    """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
-    Comparisons make expressions, arithmetic makes values. What cannot be computed is null, and never an error: the
-    order in which conditions are evaluated, and the rows that are skipped, must not show. So is a sum beyond 64 bits,
-    the remainder of a division by zero, and text that does not cast. ``/`` gives doubles: dividing by zero, infinity.
+    Comparisons create expressions, arithmetic creates values. A value that cannot be computed is null and never an
+    error, so that neither the order of evaluation nor skipped rows change the result: a sum beyond 64 bits, the
+    remainder of a division by zero, text that does not cast. ``/`` returns doubles; dividing by zero returns infinity.
     """
 
     __slots__ = ()
@@ -100,7 +100,7 @@ class Value(Suggesting, Questions):
         return Cast(self, type_name(type))
 
     def list_length(self) -> ListLength:
-        """How many elements a list has, or entries a map; null where there is no list.
+        """The number of elements of a list, or of entries of a map; null if the list or map is null.
 
         >>> from pqext import col
         >>> str(col("tags").list_length() > 2)
@@ -117,7 +117,7 @@ class Value(Suggesting, Questions):
         """
         return Named(name, self)
 
-    if not TYPE_CHECKING:  # type checkers shall refuse brackets
+    if not TYPE_CHECKING:  # so that type checkers reject brackets
         __iter__ = None
 
         def __getitem__(self, key: object) -> NoReturn:
@@ -144,7 +144,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
 
     path: tuple[str, ...]
     place: str | None = None
-    """Where a filter's text names it, for errors; not a part of what it is."""
+    """Position of the column in a filter's text, for errors; not part of its identity."""
     dotted: int = 0
     """Number of parts of the path from one dotted name, which may be the name of a column itself."""
 
@@ -152,7 +152,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
         object.__setattr__(self, "path", _column_path(self.path))
 
     def exact(self, names: Container[str]) -> Column:
-        """The column whose name is exactly the dotted one, if it is among ``names``; else the field that it is."""
+        """Resolve a dotted name: the column with exactly this name if it is among ``names``, else the struct field."""
         name = ".".join(self.path[: self.dotted])
         if self.dotted < 2 or name not in names:
             return self
@@ -172,10 +172,11 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
     def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
         """The value at ``path`` (``$.a.b[0]['x y']``) of this VARIANT column, cast to ``type``, or null.
 
-        ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Without it the value
-        is a VARIANT, and a condition takes the type of its literal: ``double`` for all numbers. Raises ``ValueError``
-        for an invalid path or an unknown type. Lists, structs and maps can be selected, and be null or not; they
-        compare with no literal.
+        ``type`` is a type name or an Arrow type; casts follow ``pqext.variant.get``. Without a type the value is a
+        VARIANT, and a condition uses the type of its literal: ``double`` for all numbers. Lists, structs and maps can
+        be selected and tested for null; they do not compare with literals.
+
+        Raises ``ValueError`` if the path or the type is invalid.
 
         >>> from pqext import col
         >>> str(col("event").variant("$.user") == "Bo")
@@ -192,7 +193,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
     def contains(self, part: Any) -> Spatial: ...
 
     def contains(self, part: Any) -> Any:
-        """Does the text contain ``part``, or the geometry a geometry (a box, WKB or shapely)?"""
+        """Test whether the text contains ``part``, or the geometry contains a geometry (a box, WKB or shapely)."""
         return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
 
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
@@ -207,13 +208,13 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VariantField(Value):
-    """The value at a path of a VARIANT column, cast to a type; null where it is missing or does not cast."""
+    """Value at a path of a VARIANT column, cast to a type; null if it is missing or the cast fails."""
 
     column: Column
     path: str
     type: str
     timezone: str | None = None
-    """The zone of local times; None for that of the reader."""
+    """Time zone of local times; None for the reader's time zone."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
@@ -224,11 +225,11 @@ class VariantField(Value):
         object.__setattr__(self, "path", format_path(as_path(self.path)))
 
     def cast(self, type: Any) -> Value:
-        """The value as another type; of a VARIANT the value at the path, cast as :func:`pqext.variant.get` casts."""
+        """Cast the value to another type; a VARIANT casts the value at the path, as :func:`pqext.variant.get` does."""
         return self.column.variant(self.path, type) if self.type == UNTYPED else Value.cast(self, type)
 
     def isin(self, values: Iterable[Any]) -> IsIn:
-        """As for all values; a VARIANT takes the type of the literals."""
+        """Return the operand to compare with literals; a VARIANT uses the type of the literals."""
         if self.type != UNTYPED or isinstance(values, str | bytes | bytearray):
             return Value.isin(self, values)
         values = tuple(values)
@@ -256,7 +257,7 @@ class VariantField(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constant(Value):
-    """A literal to compute with."""
+    """A literal operand of arithmetic."""
 
     value: literals.Literal
 
@@ -275,7 +276,7 @@ class Constant(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arithmetic(Value):
-    """Numbers added, subtracted, multiplied, divided, the remainder of a division, or one number negated."""
+    """Addition, subtraction, multiplication, division or remainder of two numbers, or the negation of one."""
 
     operator: ArithmeticOperator
     operands: tuple[Value, ...]
@@ -308,12 +309,12 @@ class Arithmetic(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Value):
-    """A value as another type; null where it has none."""
+    """A value cast to another type; null if the cast fails."""
 
     operand: Value
     type: str
     timezone: str | None = None
-    """The zone of local times; None for that of the reader."""
+    """Time zone of local times; None for the reader's time zone."""
 
     def __post_init__(self) -> None:
         from pqext.variant.access.targets import describe, target_type
@@ -339,7 +340,7 @@ class Cast(Value):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListLength(Value):
-    """How many elements a list or map has; null where there is none."""
+    """Number of elements of a list or map; null if the list or map is null."""
 
     operand: Base
 
@@ -355,12 +356,12 @@ class ListLength(Value):
 
 
 Base = Column | VariantField
-"""What is read of a file; all else is computed."""
+"""A column or field that is read from the file; all other operands are computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Named:
-    """A value as a column of the result, called ``name``."""
+    """A named value, as a column of the result."""
 
     name: str
     value: Value
@@ -395,7 +396,7 @@ def col(path: str | Sequence[str]) -> Column:
 
 
 def as_value(value: Any) -> Value:
-    """What arithmetic is done with: an operand, or a number as one."""
+    """Return an operand unchanged, or wrap a number as a constant."""
     if isinstance(value, Value):
         return value
     if isinstance(value, Expression):
@@ -404,7 +405,7 @@ def as_value(value: Any) -> Value:
 
 
 def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
-    """``left operator right``: a comparison where one of them is a constant."""
+    """Build ``left operator right``; a comparison with a literal if one side is constant."""
     if isinstance(right, Constant):
         return Comparison(left, operator, right.value)
     if isinstance(left, Constant):
@@ -413,7 +414,7 @@ def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
 
 
 def bases(operand: Operand) -> list[Base]:
-    """The columns and fields of VARIANT columns that an operand is computed of, in order."""
+    """Return the columns and VARIANT fields that an operand is computed from, in order."""
     match operand:
         case Column() | VariantField():
             return [operand]
@@ -425,12 +426,12 @@ def bases(operand: Operand) -> list[Base]:
 
 
 def operand_column(operand: Operand) -> Column:
-    """The column that a column or a field of one reads."""
+    """Return the column that an operand reads from."""
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 
 def check_number(value: literals.Literal) -> None:
-    """Raise ``TypeError`` for a literal that is no number."""
+    """Raise ``TypeError`` if a literal is not a number."""
     if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
         raise TypeError(f"arithmetic is of numbers, not of {literal_text(value)}")
 

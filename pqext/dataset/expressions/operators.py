@@ -1,4 +1,4 @@
-"""What an operand can be asked: comparisons and questions, each of which makes a condition."""
+"""Comparisons and predicates of operands; each returns a condition."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Questions(Operand):
         return IsIn(self, tuple(values))
 
     def between(self, low: Any, high: Any) -> Expression:
-        """Does the value lie between ``low`` and ``high``, or equal one of them?
+        """Test whether the value lies between ``low`` and ``high``, both included.
 
         >>> from pqext import col
         >>> str(col("mag").between(5, 6))
@@ -96,11 +96,11 @@ class Questions(Operand):
         return self._compare(">=", low) & self._compare("<=", high)
 
     def is_null(self) -> IsNull:
-        """Is there no value?"""
+        """Test whether the value is null."""
         return IsNull(self)
 
     def is_not_null(self) -> IsNotNull:
-        """Is there a value?"""
+        """Test whether the value is not null."""
         return IsNotNull(self)
 
     def is_nan(self) -> Expression:
@@ -117,32 +117,32 @@ class Questions(Operand):
         return Matches(self._as_text(), "starts_with", prefix)
 
     def ends_with(self, suffix: str | bytes) -> Matches:
-        """Does the text end with ``suffix``?"""
+        """Test whether the text ends with ``suffix``."""
         return Matches(self._as_text(), "ends_with", suffix)
 
     def contains(self, part: Any) -> Any:
-        """Does the text contain ``part``?"""
+        """Test whether the text contains ``part``."""
         return Matches(self._as_text(), "contains", part)
 
     def like(self, pattern: str, escape: str = ESCAPE) -> Matches:
-        """Is the text LIKE ``pattern``, where ``%`` stands for any text and ``_`` for one character?
+        """Test whether the text is LIKE ``pattern``: ``%`` matches any text and ``_`` one character.
 
-        A wildcard after ``escape`` stands for itself, as in Spark and Postgres. Raises ``ValueError`` if ``escape``
-        is before any other character than a wildcard and itself.
+        A wildcard after ``escape`` is a literal character, as in Spark and Postgres. Raises ``ValueError`` if
+        ``escape`` precedes a character other than a wildcard or itself.
 
         >>> from pqext import col
-        >>> str(col("place").like("%Fiji%"))
-        "place like '%Fiji%'"
+        >>> str(col("name").like("%Fiji%"))
+        "name like '%Fiji%'"
         """
         return Matches(self._as_text(), "like", pattern, escape)
 
     def ilike(self, pattern: str, escape: str = ESCAPE) -> Matches:
-        """Is the text LIKE ``pattern`` in any case of its letters?"""
+        """Test whether the text is LIKE ``pattern``, ignoring case."""
         return Matches(self._as_text(), "ilike", pattern, escape)
 
 
 def as_condition(value: object) -> Expression:
-    """A condition as it is, and a column of booleans as the condition that it is true."""
+    """Return a condition unchanged, or a boolean column as the condition that it is true."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, Questions):

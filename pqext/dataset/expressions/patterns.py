@@ -19,7 +19,7 @@ ESCAPE = "\\"
 
 
 class Wildcard(Enum):
-    """What stands for other text in a pattern of LIKE."""
+    """Wildcards of LIKE patterns."""
 
     ANY = "%"
     ONE = "_"
@@ -39,7 +39,7 @@ def check_pattern(how: str, pattern: object, escape: object) -> None:
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the pattern has more than {MAX_PATTERN:,} characters")
     if isinstance(pattern, str):
-        pattern.encode()  # lone surrogates are no text
+        pattern.encode()  # lone surrogates are not valid text
     if not isinstance(escape, str) or len(escape) != 1 or not (is_like or escape == ESCAPE):
         raise ValueError("escape is for like and ilike, and a single character")
     if is_like:
@@ -57,7 +57,7 @@ def like_parts(pattern: str, escape: str) -> Parts:
             if after not in ("%", "_", escape):
                 hint = "; write it twice, or name another escape" if escape == ESCAPE else ""
                 raise ValueError(
-                    f"in the pattern {pattern!r} the escape {escape!r} must stand before %, _ or itself{hint}"
+                    f"pattern {pattern!r}: the escape {escape!r} must precede %, _ or itself{hint}"
                 )
             text += after
         elif one not in "%_":
@@ -95,7 +95,7 @@ def matches(array: pa.Array, how: How, pattern: str | bytes, escape: str) -> pa.
 
 
 def prefix_of(how: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
-    """What every match begins with, and whether all that begins with it matches."""
+    """Return the prefix of every match, and whether every text with that prefix matches."""
     if how == "starts_with":
         return (pattern.encode() if isinstance(pattern, str) else pattern), True
     if how != "like" or isinstance(pattern, bytes):
@@ -107,7 +107,7 @@ def prefix_of(how: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]
 
 
 def is_exact(how: How, pattern: str | bytes, escape: str) -> bool:
-    """Does nothing match but one text?"""
+    """Test whether exactly one text matches."""
     if how != "like" or isinstance(pattern, bytes):
         return False
     parts = like_parts(pattern, escape)
@@ -115,7 +115,7 @@ def is_exact(how: How, pattern: str | bytes, escape: str) -> bool:
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """The least bytes above all that begin with ``prefix``; None when there are none."""
+    """Return the smallest bytes above all values that start with ``prefix``; None if unbounded."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 

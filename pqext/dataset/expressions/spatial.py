@@ -1,6 +1,6 @@
-"""What spatial expressions are asked about: a box or a geometry, in canonical form.
+"""Spatial predicates: their query geometry or box in canonical representation.
 
-``pqext.geo`` is imported when a spatial expression is made: shapely is slow to load.
+``pqext.geo`` is imported when a spatial expression is created, because shapely is slow to load.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pqext.geo.predicates.predicate import SpatialPredicate
 
 Question = TypeVar("Question", covariant=True)
-"""What a column makes of a question: an expression."""
+"""The result of a spatial predicate: an expression in Python, a column in Spark."""
 
 Box: TypeAlias = tuple[float, float, float, float]
 Geometry: TypeAlias = Box | bytes
@@ -38,7 +38,7 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
         iso = to_iso_wkb(pa.array([bytes(geometry)], pa.binary()))
         to_shapely(iso)
         return bytes(iso[0].as_py())
-    if isinstance(getattr(geometry, "geom_type", None), str):  # that of a GeoSeries is another series
+    if isinstance(getattr(geometry, "geom_type", None), str):  # geom_type of a GeoSeries is a series
         return bytes(from_shapely([geometry])[0].as_py())
     return _box(geometry)
 
@@ -83,12 +83,13 @@ def geometry_text(geometry: Geometry) -> str:
 
 
 class SpatialQuestions(Generic[Question]):
-    """What a column of geometries can be asked; each makes an expression, and each is null on null.
+    """Spatial predicates of a geometry column; each returns an expression that is null on null.
 
-    ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges
-    of GEOMETRY are straight lines; those of GEOGRAPHY, and of ``geometry`` then, run as its algorithm says. A box on
-    GEOGRAPHY is all between two meridians, eastward from ``xmin``, and two parallels; a polygon, also one that
-    ``shapely.box`` makes, has the smaller side as its inside. Polygons that are another area on a map are warned of.
+    ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges of
+    GEOMETRY are straight lines; edges of GEOGRAPHY, and of ``geometry`` then, follow the column's edge algorithm. A box
+    on GEOGRAPHY covers the area between two meridians, eastward from ``xmin``, and two parallels. The inside of a
+    polygon, including the result of ``shapely.box``, is the smaller side; polygons that cover another area on a map
+    raise a warning.
     """
 
     __slots__ = ()
@@ -97,52 +98,54 @@ class SpatialQuestions(Generic[Question]):
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Question: ...
 
     def intersects(self, geometry: Any) -> Question:
-        """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
+        """Test whether the geometry shares a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or
+        shapely.
 
         A box with ``xmin > xmax`` crosses the antimeridian.
         """
         return self._spatial("intersects", geometry)
 
     def disjoint(self, geometry: Any) -> Question:
-        """Does the geometry share no point with ``geometry``?"""
+        """Test whether the geometry shares no point with ``geometry``."""
         return self._spatial("disjoint", geometry)
 
     def within(self, geometry: Any) -> Question:
-        """Does the geometry lie within ``geometry``, and not only on its boundary?"""
+        """Test whether the geometry lies within ``geometry`` and not only on its boundary."""
         return self._spatial("within", geometry)
 
     def contains(self, geometry: Any) -> Question:
-        """Does ``geometry`` lie within the geometry, and not only on its boundary?"""
+        """Test whether ``geometry`` lies within the geometry and not only on its boundary."""
         return self._spatial("contains", geometry)
 
     def touches(self, geometry: Any) -> Question:
-        """Do both share points of their boundaries, and none inside?"""
+        """Test whether the boundaries share points and the interiors do not."""
         return self._spatial("touches", geometry)
 
     def crosses(self, geometry: Any) -> Question:
-        """Does the geometry lie partly inside ``geometry`` and partly outside, sharing less than its dimension?"""
+        """Test whether the geometry lies partly inside and partly outside ``geometry``, and the intersection has a
+        lower dimension."""
         return self._spatial("crosses", geometry)
 
     def overlaps(self, geometry: Any) -> Question:
-        """Do both, of one dimension, share some of their points but not all?"""
+        """Test whether both have the same dimension and share some, but not all, of their points."""
         return self._spatial("overlaps", geometry)
 
     def covers(self, geometry: Any) -> Question:
-        """Does ``geometry`` lie within the geometry, its boundary included?"""
+        """Test whether ``geometry`` lies within the geometry, boundary included."""
         return self._spatial("covers", geometry)
 
     def covered_by(self, geometry: Any) -> Question:
-        """Does the geometry lie within ``geometry``, its boundary included?"""
+        """Test whether the geometry lies within ``geometry``, boundary included."""
         return self._spatial("covered_by", geometry)
 
     def geom_equals(self, geometry: Any) -> Question:
-        """Are both the same set of points? (:meth:`equals` compares operands.)"""
+        """Test whether both are the same set of points. (:meth:`equals` compares operands.)"""
         return self._spatial("equals", geometry)
 
     def dwithin(self, geometry: Any, distance: float) -> Question:
-        """Is the geometry at most ``distance`` from ``geometry``?
+        """Test whether the geometry is within ``distance`` of ``geometry``.
 
-        In units of the coordinates for GEOMETRY, in metres on the ellipsoid for GEOGRAPHY.
+        ``distance`` is in units of the coordinates for GEOMETRY, in metres on the ellipsoid for GEOGRAPHY.
         """
         return self._spatial("dwithin", geometry, distance)
 

@@ -1,4 +1,4 @@
-"""The time zone in which an expression casts between instants and local times: that of its reader."""
+"""Apply the reader's time zone to casts between instants and local times in an expression."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.dataset.expressions.literals import canonical, is_null
 
 UNTYPED = "variant"
-"""The type of a value that is left as it is."""
+"""The type of a value without a cast."""
 _EXACT_INTEGERS = 1 << 53
 """Integers below this one are the only ones that become their double."""
 

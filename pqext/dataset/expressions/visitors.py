@@ -1,4 +1,4 @@
-"""Walking over expressions: a fold from the leaves up, and what the tree itself is asked for by it."""
+"""Traverse expressions: a bottom-up fold, and the queries on the tree built on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Visitor(ABC, Generic[T]):
-    """What :func:`fold` makes of each kind of node, from the leaves up."""
+    """Results of :func:`fold` for each type of node, from the leaves up."""
 
     @abstractmethod
     def visit_and(self, operands: list[T]) -> T: ...
@@ -65,7 +65,7 @@ class Visitor(ABC, Generic[T]):
 
 
 def fold(expression: Expression, visitor: Visitor[T]) -> T:
-    """Visit every node of the tree, operands before what joins them, and return what the root gave."""
+    """Visit every node of the tree, operands before their parent, and return the result for the root."""
     match expression:
         case And():
             return visitor.visit_and([fold(operand, visitor) for operand in expression.operands])
@@ -91,10 +91,10 @@ def fold(expression: Expression, visitor: Visitor[T]) -> T:
 
 
 def normal(expression: Expression, negate: bool = False) -> Expression:
-    """``expression``, or with ``negate`` its opposite, with Not pushed down to the leaves.
+    """Push Not down to the leaves of ``expression``, or of its opposite if ``negate``.
 
-    What stays under Not are the leaves without an opposite: IsIn, Matches, and the spatial ones but ``intersects`` and
-    ``disjoint``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
+    Not remains on leaves without an opposite: IsIn, Matches, and spatial predicates other than ``intersects`` and
+    ``disjoint``. Nulls are unaffected, because a leaf and its opposite are null on the same rows.
     """
     match expression:
         case And() | Or():
@@ -131,7 +131,7 @@ def columns(expression: Expression) -> tuple[str, ...]:
 
 
 def compared_columns(expression: Expression) -> frozenset[str]:
-    """The top-level columns of which only values are compared: neither geometries nor what lies within VARIANTs."""
+    """Return the top-level columns used only in value comparisons, not in spatial predicates or VARIANT paths."""
     found, others = set[str](), set[str]()
     for leaf in leaves(expression):
         is_compared = isinstance(leaf, OneOperand) and isinstance(leaf.operand, Column)
@@ -140,7 +140,7 @@ def compared_columns(expression: Expression) -> frozenset[str]:
 
 
 def operands(expression: Expression) -> list[Base]:
-    """The columns, and fields of VARIANT columns, that every leaf asks about, in order."""
+    """Return the columns and VARIANT fields that the leaves use, in order."""
     return [base for leaf in leaves(expression) for operand in asked_of(leaf) for base in bases(operand)]
 
 
@@ -157,7 +157,7 @@ def leaves(expression: Expression) -> Iterator[Expression]:
 
 
 def asked_of(leaf: Expression) -> tuple[Operand, ...]:
-    """The operands of a leaf, computed ones as they are."""
+    """Return the operands of a leaf, computed operands included."""
     match leaf:
         case OneOperand():
             return (leaf.operand,)

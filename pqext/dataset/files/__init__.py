@@ -1,1 +1,1 @@
-"""Which files a scan reads: those of folders and patterns that count, opened in their order."""
+"""Find the files of folders and patterns, and open them in order."""

@@ -34,10 +34,10 @@ _AT_ONCE = 16
 _LOCAL_THREADS = 4
 """Threads that read the ends of local files, which none of them parses."""
 _LOCAL_AHEAD = 3
-"""How many calls are made before the one whose files are asked for."""
+"""Number of single calls before files are opened in groups."""
 _FIRST_PARTS = (1, 3, 12)
 _TOGETHER = 16
-"""Local files whose ends one call reads: few at first, because few may be asked for, then always so many."""
+"""Maximum number of local files whose footers one call reads; fewer at first, because the consumer may stop early."""
 _NAMED = 10
 """Files that a message names at most."""
 
@@ -50,10 +50,10 @@ class FileSet(PickledByFields):
     options: ReadOptions = field(default_factory=ReadOptions)
     limits: Limits = DEFAULT_LIMITS
     on_invalid: OnInvalid = "raise"
-    """What sources do that cannot be opened as Parquet: an error that names them all, or they are left out, with a
+    """Policy for sources that are not Parquet files: raise one error that names all of them, or skip them with a
     ``CorruptDataWarning`` that names them."""
     summaries: Summaries | None = None
-    """What need not be asked of the files themselves."""
+    """Metadata known without opening the files."""
 
     def __post_init__(self) -> None:
         if self.on_invalid not in ("raise", "skip"):
@@ -64,12 +64,13 @@ class FileSet(PickledByFields):
     def opened(
         self, rows: Sequence[int], is_learning: bool = False
     ) -> Generator[tuple[int, ParquetFile], None, None]:
-        """The files of the sources in ``rows``, in order, each closed when the next one is asked for.
+        """Open the files at positions ``rows`` in order; each is closed when the next one is requested.
 
-        What is left out while their schemas are learned is not told of again by the run that follows.
+        Files skipped while schemas are collected are not reported again by the run that follows.
 
-        Raises ``CorruptFileError`` for files that are no Parquet, unless they are skipped, and ``FileNotFoundError``
-        for one that was removed.
+        Raises:
+            CorruptFileError: If files are not Parquet, unless they are skipped.
+            FileNotFoundError: If a file was removed.
         """
         skipped: list[int] = []
         if self.summaries is not None:
@@ -123,14 +124,14 @@ class FileSet(PickledByFields):
             yield from zip(rows, files, strict=True)
 
     def _are_read_together(self, rows: Sequence[int]) -> bool:
-        """Are they several local files, of which no summary tells?"""
+        """Whether the files are several local files without summary metadata."""
         is_told = self.summaries is not None and self.summaries.tell
         return len(rows) > 1 and not is_told and all(_is_plain_path(self.sources[row]) for row in rows)
 
     def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
-        """As `_open_ahead`: threads read the ends of the next files, those of several by one call.
+        """Open files ahead, as `_open_ahead` does: threads read the footers of the next files, several in one call.
 
-        It ends before the file for which the system has too many open.
+        Stops before the file at which the system's limit of open files is reached.
         """
         sizes = chain(_FIRST_PARTS, repeat(_TOGETHER))
         cuts = [*takewhile(lambda cut: cut < len(rows), accumulate(sizes, initial=0)), len(rows)]
@@ -162,7 +163,7 @@ class FileSet(PickledByFields):
         except ValueError:
             if not isinstance(source, str) or os.path.isfile(source):
                 raise
-            return CorruptFileError("a pipe or device is no Parquet file", path=source)
+            return CorruptFileError("a pipe or device is not a Parquet file", path=source)
         except FileNotFoundError as error:
             if not _is_local(source):  # it may never have been listed
                 raise
@@ -184,7 +185,7 @@ class FileSet(PickledByFields):
         return CorruptFileError(message, path=error.path, offset=error.offset)
 
     def _pattern(self, rows: Sequence[int]) -> str:
-        """How to avoid files whose names are not those of Parquet files."""
+        """Suggest a pattern that excludes files without a Parquet file name."""
         others = [row for row in rows if not source_name(self.sources[row]).endswith(".parquet")]
         return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(rows) else ""
 

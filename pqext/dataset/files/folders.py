@@ -1,13 +1,14 @@
-"""The files of a folder, seen whole: a save that is under way, or was interrupted, is seen before or after, never half.
+"""Consistent listing of a folder: a pending or interrupted save is visible completely or not at all.
 
-pqext's sink for Spark collects a job's files in a hidden folder. One rename of it, to ``_pqext_commit-<job>``, decides:
-from then on the files that its ``journal.json`` calls new belong to the dataset, wherever they are, and those that it
-calls old do not. Moving the former and deleting the latter comes afterwards and can be done by anyone who finds the
-folder (:mod:`pqext.dataset.writing.commit`). Folders without it are taken as they are, but for those of a streaming
-sink of Spark, in which the files count that its log names (:mod:`pqext.dataset.files.spark_metadata`).
+pqext's Spark sink collects a job's files in a hidden folder. Renaming that folder to ``_pqext_commit-<job>`` commits
+the job: from then on, files that its ``journal.json`` lists as new belong to the dataset, wherever they are, and files
+listed as old do not. Moving the new and deleting the old files comes afterwards, and any process that finds the folder
+can do it (:mod:`pqext.dataset.writing.commit`). Without such a folder all files count, except in the folder of a Spark
+streaming sink, where the files in its log count (:mod:`pqext.dataset.files.spark_metadata`).
 
-A listing takes time, in which a whole save may pass. A walk therefore counts if no folder changed since it began; if
-one did, or changed so recently that its time stamp cannot tell, the walk counts once a second one finds the same files.
+A listing takes time, during which a complete save may happen. A listing therefore counts only if no folder changed
+since it began; if a folder changed, or changed so recently that its time stamp is inconclusive, the listing counts once
+a second one returns the same files.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pqext.dataset.files.patterns import matcher
 from pqext.dataset.files.spark_metadata import SinkLog
 
 COMMIT = "_pqext_commit-"
-"""How the name of a folder begins whose save is decided and not finished."""
+"""Name prefix of a folder whose save is committed but not finished."""
 JOURNAL = "journal.json"
 _OURS = re.compile(r"part-\d+-[0-9a-f]{32}-[\w-]+\.parquet")
 _WALKS = 50
@@ -50,14 +51,14 @@ class Old:
 
     @staticmethod
     def of(name: str, path: str) -> Old:
-        """The file that lies at ``path``; raises ``OSError`` when there is none."""
+        """Record the file at ``path``; raises ``OSError`` if it does not exist."""
         stat = os.lstat(path)
         return Old(name, stat.st_size, stat.st_mtime_ns)
 
 
 @dataclass(frozen=True)
 class Journal:
-    """What a decided save adds to its folder, by names, and what it takes away."""
+    """Files that a committed save adds to its folder, by name, and files that it removes."""
 
     new: tuple[str, ...]
     old: tuple[Old, ...]
@@ -69,9 +70,9 @@ class Journal:
 
     @staticmethod
     def load(folder: str) -> Journal | None:
-        """The journal in ``folder``, None when there is none (any more).
+        """Load the journal in ``folder``; None if it does not exist any more.
 
-        Raises ``CorruptFileError`` for a journal that is damaged or leads out of its folder.
+        Raises ``CorruptFileError`` if a journal is corrupt or leads out of its folder.
         """
         path = os.path.join(folder, JOURNAL)
         try:
@@ -103,7 +104,7 @@ class Journal:
                 if Old.of(one.name, path) != one:
                     raise CorruptFileError(
                         "the file was to be replaced by an interrupted save and has changed since: remove it, or "
-                        "rename it to keep its rows beside those of the save, then run "
+                        "rename it to keep its rows alongside the new ones, then run "
                         f"pqext.spark.clean({target!r})",
                         path=path,
                     )
@@ -126,7 +127,7 @@ def below(folder: str, name: str) -> str:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether readers pass over a file or folder of this name, as Spark does."""
+    """Whether readers skip files or folders with this name, as Spark does."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
@@ -152,7 +153,7 @@ def files_below(
 
 
 def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Do the names of folders and a file match a pattern, one part a level, or lie in a folder that does?"""
+    """Test whether the names of folders and a file match a pattern, part by part, or lie in a matching folder."""
     if not pattern:
         return not any(map(is_hidden, names))
     if pattern[0] == "**":
@@ -163,7 +164,7 @@ def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def enters(folders: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Can files that match a pattern, one part a level, lie in a folder, which nested names lead to, or below it?"""
+    """Test whether files that match a pattern can lie in a folder or below it."""
     if not folders:
         return True
     if not pattern or pattern[0] == "**":
@@ -227,7 +228,7 @@ class _Folder:
             self.folders.append(path)
 
     def _add(self, commit: str, name: str) -> None:
-        """A new file is in the commit's folder, else already at its place, else somebody has removed it."""
+        """Add a new file from the commit's folder or its final path; if neither exists, it was removed."""
         files = self.deeper if "/" in name else self.files
         place = below(self.path, name)
         if os.path.exists(here := below(commit, name)):
@@ -321,7 +322,7 @@ class _Walk:
             return False
 
     def agrees(self, before: _Walk) -> bool:
-        """Whether no save of ours and no removal took place between two walks; others may add files at any time."""
+        """Whether no save or removal happened between two walks; other writers may add files at any time."""
         added = self.found.keys() - before.found.keys()
         return (
             self.commits == before.commits

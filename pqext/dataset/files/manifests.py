@@ -43,7 +43,7 @@ def _opened(path: str) -> BinaryIO:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise CorruptFileError("it is no regular file: remove it", path=path)
+        raise CorruptFileError("not a regular file; remove it", path=path)
     return os.fdopen(descriptor, "rb")
 
 

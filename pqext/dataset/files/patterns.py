@@ -43,9 +43,9 @@ def alternatives(pattern: str) -> list[str]:
 
 
 def _group(text: str, start: int) -> list[int]:
-    """Where the first pair of braces from ``start`` on that has commas between begins, has these and ends.
+    """Return the positions of the first pair of braces after ``start`` that contains commas, and of the commas.
 
-    Of pairs within one another the outermost; empty where there is none.
+    For nested pairs, the outermost; empty if there is no pair.
     """
     first: list[int] = []
     open_ones: list[list[int]] = []
@@ -66,7 +66,7 @@ def _group(text: str, start: int) -> list[int]:
 
 @lru_cache(1000)
 def matcher(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    """What matches names with ``*``, ``?``, ``[abc]``, and ``[!abc]`` or ``[^abc]`` for other characters.
+    """Compile a pattern for names with ``*``, ``?``, ``[abc]``, and ``[!abc]`` or ``[^abc]`` for other characters.
 
     >>> [name for name in ("a", "b", "^") if matcher("[^b]")(name)]
     ['a', '^']

@@ -24,17 +24,20 @@ def find_sources(
     sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None,
     *, ignore_table_format: bool = False,
 ) -> tuple[Any, ...]:
-    """The files that ``sources`` names, in order; what is not a path is passed on as it is.
+    """Return the files named by ``sources``, in order; sources other than paths are returned unchanged.
 
-    A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) for what it
-    matches, both sorted by name; ``[!a]`` and ``[^a]`` are any character but ``a``, as in Hadoop. There, names that
-    begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in Spark, and so are files in the folder of a
-    streaming sink of Spark that its log does not name; a file named outright is not. Links to folders are followed
-    where a path names them or a part of a pattern other than ``**`` does, not within a directory, which might hold
-    itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as in
-    :func:`pqext.core.io.sources.locations.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a
-    file that is not there, and ``TableFormatError`` for a folder or pattern at, within or above a table of Delta,
-    Iceberg or Hudi, unless ``ignore_table_format``.
+    A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) for the paths it
+    matches, both sorted by name; ``[!a]`` and ``[^a]`` match any character but ``a``, as in Hadoop. As in Spark, names
+    that start with ``.``, or with ``_`` and contain no ``=``, are hidden, and so are files in the folder of a Spark
+    streaming sink that are missing from its log; a file named explicitly is never hidden. Links to folders are followed
+    if a path names them or a part of a pattern other than ``**`` matches them, but not inside a directory, which might
+    contain itself. ``filesystem`` and ``storage_options`` resolve paths and URLs, as in
+    :func:`pqext.core.io.sources.locations.locate`.
+
+    Raises:
+        FileNotFoundError: If a path does not exist, or a file listed in the log is missing.
+        TableFormatError: If a folder or pattern is at, within or above a Delta, Iceberg or Hudi table, unless
+            ``ignore_table_format``.
     """
     several = [*located(sources, filesystem, storage_options)]
     if not several:
@@ -46,10 +49,10 @@ def find_sources(
 def common_root(
     sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> str | None:
-    """The folder from which the folders of partitions count: what the roots of all paths in ``sources`` share.
+    """Return the folder that partition folders are relative to: the common root of all paths in ``sources``.
 
-    A folder is its own root, that of a pattern is what stands before the first part with a wildcard, that of a file
-    its folder. None when no source is a path, or they lie on several drives or in several stores.
+    The root of a folder is the folder itself, of a pattern the part before the first wildcard, of a file its folder.
+    None if no source is a path, or if they are on several drives or in several stores.
     """
     several = [*located(sources, filesystem, storage_options)]
     places = [source for source in several if isinstance(source, Location)]
@@ -71,7 +74,7 @@ def folder_of(source: Any) -> str | None:
 
 
 def source_name(source: Any) -> str:
-    """How messages name a source."""
+    """Format a source for messages."""
     if isinstance(source, str):
         return source
     name = getattr(source, "path", None) or getattr(source, "name", None)
@@ -112,7 +115,7 @@ def _find(path: Any, is_one: bool, guard: TableGuard | None) -> Iterable[Any]:
 
 
 def _found(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
-    """What one of several alternatives names, which may be nothing."""
+    """Return the paths of one alternative of a pattern; possibly none."""
     try:
         return _find(alternative, False, guard)
     except FileNotFoundError:
@@ -120,7 +123,7 @@ def _found(alternative: Any, guard: TableGuard | None) -> Iterable[Any]:
 
 
 def _near(path: str) -> str:
-    """Which name beside a path that is not there may have been meant."""
+    """Suggest a similar name next to a path that does not exist."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
@@ -132,7 +135,7 @@ def _near(path: str) -> str:
 
 _MOST_NAMES = 10_000
 _ALIKE = 0.85
-"""How alike paths must be, whose ends are the same anyway."""
+"""Required similarity of a suggested path."""
 
 
 def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Sequence[Location]:
@@ -168,7 +171,7 @@ def _find_remote(place: Location, is_one: bool, guard: TableGuard | None) -> Seq
 
 
 def _listed(folder: Location, guard: TableGuard | None, pattern: Sequence[str] = ()) -> Sequence[Location]:
-    """What is below a folder. Tables in it count where files that match the pattern can be."""
+    """List the files below a folder. Tables in it count if they can contain files that match the pattern."""
     every = settled(folder)
     if guard is not None:
         start = len(folder.key.rstrip("/"))
@@ -185,7 +188,7 @@ def _remote_root(place: Location) -> str:
     parts = _parts(place)
     fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
     if parts and fixed == len(parts) and "." in parts[-1][-10:] and "=" not in parts[-1]:
-        fixed -= 1  # a file, for all that its name tells
+        fixed -= 1  # a file, as far as its name indicates
     return "/" + "/".join(parts[:fixed])
 
 
@@ -205,7 +208,7 @@ def _matching(pattern: str, guard: TableGuard | None) -> list[str]:
 
 
 def _fixed_parts(pattern: str) -> int:
-    """How many parts of the path stand before the first with a wildcard."""
+    """Return the number of path parts before the first part with a wildcard."""
     parts = Path(pattern).parts
     return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
 

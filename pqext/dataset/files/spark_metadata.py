@@ -1,7 +1,7 @@
-"""The log of a streaming sink of Spark, which says which files of a folder count.
+"""Log of a Spark streaming sink, which lists the committed files of a folder.
 
-A query that Spark streams into a folder writes files first and then, in one step, lists those of a batch in
-``_spark_metadata``. A batch that failed and ran again leaves files that no list names: their rows are there twice.
+A query that Spark streams into a folder first writes files and then, in one step, lists the files of a batch in
+``_spark_metadata``. A batch that failed and was repeated leaves unlisted files, whose rows would be duplicates.
 """
 
 from __future__ import annotations

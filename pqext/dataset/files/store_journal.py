@@ -1,4 +1,4 @@
-"""The note in which a job on an object store says which files it adds and which it replaces, while it does so."""
+"""Journal of a save to an object store: the files that it adds and replaces."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _JOB = re.compile(r"[\w-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class StoreJournal:
-    """A job that is decided: the uploads and the small files that it adds, by names, and the names of the old files.
+    """A committed job: its uploads and small new files, by name, and the names of the old files.
 
-    ``after`` is what ``_SUCCESS`` held when the old files were listed, or the notes of ingested files were read. Where
-    another job has ended since, that may have changed: the note is void, and its job makes another. None where nothing
-    depends on it. ``batch`` is the
-    query and the number of a batch of a stream, whose note is void where another job has added the batch.
+    ``after`` is the content of ``_SUCCESS`` when the old files were listed, or the records of ingested files were read.
+    If another job has finished since, that content differs: the journal is void, and its job writes a new one. None if
+    nothing depends on it. ``batch`` is the query and batch number of a stream; the journal is void if another job has
+    added the batch.
     """
 
     job: str
@@ -112,7 +112,7 @@ def _read(note: Location) -> bytes:
 
 
 def _hidden(note: Location, data: bytes, there: Collection[str]) -> Collection[str]:
-    """What readers pass over beside a note."""
+    """Return the names next to a journal that readers skip."""
     if not data:  # as the end of a job leaves it in stores that do not delete under a condition
         return ()
     journal = StoreJournal.load(data, note.path)

@@ -1,9 +1,10 @@
-"""What summaries (``_metadata``) tell of the files of a scan, so that their footers need not be read.
+"""Use summary files (``_metadata``) instead of the footers of a scan's files.
 
-One that is named itself is trusted: it stands for the files that it names, as ``pyarrow.dataset.parquet_dataset`` reads
-it, unless it notes that one of them had another size. Of one in a folder that is scanned only that is taken which it
-notes of files that still have the size and the time of their last change (:mod:`pqext.core.files.summary_files`);
-all other files are read by their own footers. So it cannot hide a file or a row, whatever became of the folder since.
+A summary file that is named explicitly is trusted: it stands for the files that it lists, as in
+``pyarrow.dataset.parquet_dataset``, unless it records another size for one of them. From a summary file found in a
+scanned folder, only entries whose recorded size and modification time still hold are used
+(:mod:`pqext.core.files.summary_files`); all other files are read by their own footers. A stale summary file therefore
+cannot hide a file or a row.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Summaries(PickledByFields):
 
     def __post_init__(self) -> None:
         self.usages: list[Usage] = [one.usage for one in self._all_named()]
-        """What was read of summaries and not taken yet."""
+        """Usage of summary files that is not yet reported."""
         self._found: dict[str, tuple[Summary, str]] = {}
         self._refused: dict[str, str] = {}
         self._used: dict[str, list[int]] = {}
@@ -71,11 +72,11 @@ class Summaries(PickledByFields):
 
     @property
     def tell(self) -> bool:
-        """Is there anything that they know of files?"""
+        """Whether summaries contain metadata of any file."""
         return bool(self.named or self._found)
 
     def source(self, path: Any) -> SummarisedSource | None:
-        """What a summary knows of the file at ``path``; None where its own footer is to be read."""
+        """Return the summary metadata of the file at ``path``; None if its own footer must be read."""
         if not self.tell:
             return None
         if path in self.named:
@@ -91,12 +92,12 @@ class Summaries(PickledByFields):
         return source
 
     def take_usages(self) -> list[Usage]:
-        """What was read of summaries since this was asked last."""
+        """Return and reset the usage of summary files."""
         found, self.usages = self.usages, []
         return found
 
     def told(self) -> list[str]:
-        """What came of the summaries for the files that were opened last, a line each."""
+        """Describe how summaries were used for the files opened last, one line each."""
         lines = []
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {_files(changed)} changed since" if changed else ""
@@ -132,10 +133,10 @@ def _files(number: int) -> str:
 def expanded(
     given: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
 ) -> tuple[tuple[Any, ...], Summaries | None]:
-    """``files`` with those that summaries stand for in their place, and what the summaries know.
+    """Replace summary files in ``files`` by the files that they list; return these with the summaries' metadata.
 
-    A summary that does not name one file for each row group, or files elsewhere, stays what it is: one file, whose
-    column chunks lie in others.
+    A summary file that does not list one file for each row group, or lists files elsewhere, remains one file whose
+    column chunks lie in other files.
     """
     named: dict[str, tuple[Summary, str]] = {}
     several: list[Any] = []
@@ -161,7 +162,7 @@ def _named(file: Any, limits: Limits) -> Summary | None:
         return None
     try:
         summary = Summary(file, limits)
-    except (OSError, ValueError, NotByFileError):  # which is told when the file is read
+    except (OSError, ValueError, NotByFileError):  # reported when the file is read
         return None
     return summary if summary.groups else None
 

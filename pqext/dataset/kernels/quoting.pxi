@@ -9,7 +9,7 @@ from pqext.variant.kernels.json_print cimport ROOM
 
 
 cdef int write_json_text(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
-    """JSON text as it is; the words for NaN and the infinities, which are none, as strings."""
+    """JSON text unchanged; NaN and the infinities, which JSON lacks, as strings."""
     cdef bint negative
     if n == 3 and (p[0] == c'i' or p[1] == c'a') and p[2] != c'"' or n == 4 and p[0] == c'-' and p[1] == c'i':
         negative = p[0] == c'-'

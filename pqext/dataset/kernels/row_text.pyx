@@ -208,7 +208,7 @@ cdef class RowText:
         memset(&out, 0, sizeof(Bytes))
         memset(&result, 0, sizeof(TextColumn))
         if not 0 <= column < self.columns:
-            raise IndexError("no such column")
+            raise IndexError("column index out of range")
         try:
             with nogil:
                 while row < self.rows:
@@ -405,7 +405,7 @@ cdef class RowText:
         return status if status != 0 else put(out, c'}' if node.kind == KIND_MAP else c']')
 
     cdef int _key(self, Bytes *out, int i, int64_t row) noexcept nogil:
-        """A key of a map as a name: what is no string gets quotes."""
+        """Format a map key as a member name; keys other than strings are quoted."""
         cdef const Node *node = &self.nodes[i]
         cdef int status
         if node.kind > KIND_DECIMAL or not self._valid(i, row):

@@ -1,1 +1,1 @@
-"""The ways to write a filter besides Python: SQL text, lists of tuples, and JSON."""
+"""Notations of filters other than Python expressions: SQL text, lists of tuples, and JSON."""

@@ -14,21 +14,23 @@ from pqext.dataset.notations.json_text import from_json
 Condition: TypeAlias = Expression | Value | tuple[Any, str, Any]
 """An expression, a column of booleans, or a tuple of a column, an operator and a literal."""
 Filter: TypeAlias = Condition | Sequence[Condition | Sequence[Condition]] | str | None
-"""What ``filter=`` and Spark's ``where=`` take.
+"""Types accepted by ``filter=`` and Spark's ``where=``.
 
-An expression or a column of booleans, a tuple, lists of these in disjunctive normal form, an SQL condition
+An expression or a boolean column, a tuple, lists of these in disjunctive normal form, an SQL condition
 (:func:`pqext.filters.from_sql`), or an expression's JSON text (:func:`pqext.filters.to_json`).
 """
 
 
 def from_dnf(filters: Sequence[Any]) -> Expression:
-    """Turn ``[[("a", ">", 3), ("b", "in", [1, 2])], [("c", "=", "x")]]`` into an expression.
+    """Convert ``[[("a", ">", 3), ("b", "in", [1, 2])], [("c", "=", "x")]]`` to an expression.
 
-    Inner lists are conjunctions, the outer one is their disjunction; one list of tuples is a conjunction.
-    A tuple holds a column (dotted, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``,
-    and a literal; it may also come alone. Expressions and columns of booleans may take the place of tuples. NaN
-    compares as :func:`pqext.col` says: greater than every number, unlike in pyarrow and pandas.
-    Raises ``ValueError`` for anything else.
+    Inner lists are conjunctions, the outer list is their disjunction; one list of tuples is a conjunction. A tuple
+    holds a column (a dotted name, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``, and a literal;
+    a single tuple needs no list. Expressions and boolean columns can replace tuples. NaN compares as in
+    :func:`pqext.col`: greater than every number, unlike in pyarrow and pandas.
+
+    Raises:
+        ValueError: If ``filters`` has any other structure.
     """
     if not isinstance(filters, list | tuple) or not filters:
         raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")
@@ -46,7 +48,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
 
 
 def as_expression(filter: Any) -> Expression | None:
-    """A filter in any of the forms that readers take, as an expression: see :data:`Filter`. ``None`` is no filter."""
+    """Convert a filter of any accepted type, see :data:`Filter`, to an expression. ``None`` means no filter."""
     if filter is None or isinstance(filter, Expression):
         return filter
     if isinstance(filter, Questions):

@@ -1,12 +1,11 @@
-"""Expressions as JSON, exactly: every literal keeps its type and value.
+"""Serialise expressions as JSON without loss: every literal keeps its type and value.
 
 A node is an object: ``{"and": [...]}``, ``{"or": [...]}``, ``{"not": ...}``, or a leaf with ``op``, an operand and its
 arguments. An operand is one member: ``{"column": [names]}``, ``{"dotted": ["a.b"]}`` for a dotted name,
 ``{"variant": {"column": [names], "path": "$.a", "type": "int64"}}``, ``{"arithmetic": {"operator": "+", "of":
 [operands]}}``, ``{"cast": {"of": operand, "type": "int64"}}``, ``{"list_length": operand}`` or, within arithmetic,
-``{"constant": literal}``. Strings, booleans, integers and finite floats are JSON's own; other literals are objects of
-one member that names their type. ``variant`` and ``cast`` may have a ``timezone``. Objects hold nothing else: what
-is not understood is refused.
+``{"constant": literal}``. Strings, booleans, integers and finite floats are JSON values; other literals are objects
+with one member that names their type. ``variant`` and ``cast`` may have a ``timezone``. Unknown members are an error.
 """
 
 from __future__ import annotations
@@ -65,14 +64,17 @@ _OPERATIONS = frozenset(get_args(Operation))
 
 
 def to_json(expression: Expression) -> str:
-    """The expression as JSON text, exactly: every literal keeps its type and value.
+    """Serialise an expression as JSON text without loss: every literal keeps its type and value.
 
-    ``filter=`` of all readers and Spark's ``where=`` take the text in place of the expression, and :func:`from_json`
-    gives the expression back. Raises ``TypeError`` for what is no expression.
+    ``filter=`` of all readers and Spark's ``where=`` accept the text instead of the expression; :func:`from_json`
+    parses it.
+
+    Raises:
+        TypeError: If the argument is not an expression.
 
     >>> from pqext import col, filters
-    >>> filters.to_json((col("mag") >= 5) & col("place").is_not_null())
-    '{"and":[{"op":">=","column":["mag"],"value":5},{"op":"is_not_null","column":["place"]}]}'
+    >>> filters.to_json((col("mag") >= 5) & col("name").is_not_null())
+    '{"and":[{"op":">=","column":["mag"],"value":5},{"op":"is_not_null","column":["name"]}]}'
     """
     if not isinstance(expression, Expression):
         raise TypeError(f"expected an expression like col('a') > 5, not {type(expression).__name__}")
@@ -80,14 +82,15 @@ def to_json(expression: Expression) -> str:
 
 
 def from_json(text: str | bytes) -> Expression:
-    """The expression of which :func:`to_json` made ``text``.
+    """Parse the JSON text of an expression, as written by :func:`to_json`.
 
     >>> from pqext import filters
     >>> str(filters.from_json('{"op":">=","column":["mag"],"value":5}'))
     'mag >= 5'
 
-    Raises ``ValueError`` for text that is not JSON, for members that are unknown, missing or given twice,
-    for values of the wrong type and for trees that nest too deep.
+    Raises:
+        ValueError: If the text is not JSON, has unknown, missing or duplicate members or values of the wrong type, or
+            nests too deeply.
     """
     try:
         tree = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
@@ -102,7 +105,7 @@ def tree_of(value: Value) -> dict[str, Any]:
 
 
 def value_of_tree(tree: Any) -> Value:
-    """The value of which :func:`tree_of` made ``tree``. Raises ``ValueError`` for what is no operand."""
+    """Parse an operand from its JSON tree, as built by :func:`tree_of`; ``ValueError`` if it is not an operand."""
     try:
         return _whole_operand(tree)
     except (RecursionError, TypeError, OverflowError) as error:
@@ -418,5 +421,5 @@ def _no_constant(name: str) -> NoReturn:
 def _finite(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise ValueError(f"{text} is no double")
+        raise ValueError(f"{text} is not a double")
     return value

@@ -1,13 +1,13 @@
 """Filters as the text of an SQL condition.
 
-    mag >= 5 and place like '%Fiji%'
+    mag >= 5 and name like '%Fiji%'
     event:$.user.uid::bigint in (1, 2) and day >= date '2024-01-01'
     st_intersects(geom, st_geomfromtext('POLYGON ((0 0, 9 0, 9 9, 0 0))')) or not (price * count > 100)
 
-sqlglot reads the text, and what it finds is mapped onto expressions, node by node; nothing is run. What is not listed
-here is refused, with its place in the text. Identifiers are case-sensitive, as names of columns are; ``"a b"`` and
-```a b``` quote them. ``event:a.b`` and ``event:$.a.b`` are the value at a path of a VARIANT column, which a cast
-follows or which takes the type of the literal that it is compared with: ``double`` for all numbers.
+sqlglot parses the text, and its syntax tree is mapped to an expression node by node; nothing is executed. Any other
+syntax is rejected with its position in the text. Identifiers are case-sensitive, like column names; ``"a b"`` and
+```a b``` quote them. ``event:a.b`` and ``event:$.a.b`` are the value at a path of a VARIANT column, cast by a following
+``::type`` or to the type of the literal that it is compared with: ``double`` for all numbers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ MAX_NESTED = 50
 """Parentheses and brackets within one another."""
 
 Node: TypeAlias = Any
-"""What sqlglot makes of a part of the text; the name of its class differs among versions."""
+"""A node of sqlglot's syntax tree; its class name differs between versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +83,17 @@ class _Shape:
 
 
 class _PlacedError(ValueError):
-    """What is wrong, with its place."""
+    """A syntax error with its position."""
 
 
 def from_sql(text: str) -> Expression:
-    """The expression that the text of an SQL condition stands for.
+    """Parse the text of an SQL condition.
 
-    Raises ``ValueError`` for text that is no condition or that holds what expressions do not have, with its place.
+    Raises:
+        ValueError: If the text is not a condition or uses unsupported syntax; the message shows the position.
 
-    >>> str(from_sql("mag >= 5 and place like '%Fiji%'"))
-    "(mag >= 5 and place like '%Fiji%')"
+    >>> str(from_sql("mag >= 5 and name like '%Fiji%'"))
+    "(mag >= 5 and name like '%Fiji%')"
     """
     return _Reader(text).condition()
 
@@ -107,7 +108,7 @@ def value_from_sql(text: str) -> Value:
 
 
 def parsed(text: str) -> Node:
-    """What sqlglot makes of SQL text, before it is mapped. Raises ``ValueError`` for text that cannot be read."""
+    """Parse SQL text with sqlglot, before the tree is mapped. Raises ``ValueError`` on syntax errors."""
     return _Reader(text)._read(lambda node: node)
 
 
@@ -177,11 +178,11 @@ class _Reader:
         if isinstance(found, _Path):
             return Comparison(self._typed(node, found, True), "==", True)
         if not isinstance(found, Expression):
-            raise self._refusal(node, "this is no condition: compare it, as in mag >= 5")
+            raise self._refusal(node, "expected a condition: add a comparison, as in mag >= 5")
         return found
 
     def _result(self, node: Node) -> Value:
-        """A value by itself, of which a path without a type is a VARIANT."""
+        """Map a value outside a comparison; a VARIANT path without a type is a VARIANT."""
         found = self._any(node)
         return found.column.variant(found.path, "variant") if isinstance(found, _Path) else self._value(node)
 
@@ -206,7 +207,7 @@ class _Reader:
             raise self._refusal(node, str(error)) from None
 
     def _check(self, node: Node) -> None:
-        """Refuse a node that says more than the mapping looks at."""
+        """Reject a node with attributes that the mapping does not support."""
         if any(value for name, value in node.args.items() if name not in _KNOWN):
             raise self._failure(*unknown_form(node))
 
@@ -272,7 +273,7 @@ class _Reader:
             raise self._refusal(node, "a column is expected here")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
         quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
-        hint = f"; text stands in single quotes: '{visible(path[0])}'" if quoted else ""
+        hint = f"; quote text with single quotes: '{visible(path[0])}'" if quoted else ""
         place = None if start is None else hint + literals.shown(self.text, start)
         is_quoted = any(part.args.get("quoted") for part in parts)
         return Column(path, place, 0 if is_quoted else len(path))
@@ -358,7 +359,7 @@ class _Reader:
             if isinstance(value, Expression | _Shape):
                 raise self._refusal(one, "in takes a list of literals")
             if isinstance(value, Value | _Path):
-                raise self._refusal(one, "in takes a list of literals, no columns; text stands in single quotes")
+                raise self._refusal(one, "in requires a list of literals, not columns; quote text with single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
             literals_listed = [value for value in values if value is not None]
@@ -436,6 +437,6 @@ _KNOWN = {
     "this", "expression", "expressions", "negate", "low", "high", "to", "quoted", "is_string", "table", "db", "catalog",
     "safe", "typed", "nested", "_type", "unit", "fraction_in_string",
 }  # fmt: skip
-"""What the mapping looks at of sqlglot's nodes, and what says nothing; a node that has more is refused."""
+"""Attributes of sqlglot's nodes that are mapped or have no effect; a node with any other attribute is rejected."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)

@@ -16,10 +16,10 @@ from pqext.dataset.notations.sql_literals import as_written
 
 
 class Filter(sqlglot.Dialect):
-    """SQL with both kinds of quotes around names, in which every function is but a name and arguments."""
+    """SQL with both kinds of quotes around names, in which a function is only a name with arguments."""
 
     class Tokenizer(sqlglot.Tokenizer):
-        """How text is cut."""
+        """Tokenizer of SQL filters."""
 
         IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
         HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
@@ -28,7 +28,7 @@ class Filter(sqlglot.Dialect):
         }  # fmt: skip
 
     class Parser(sqlglot.Parser):
-        """How what is cut is put together."""
+        """Parser of SQL filters."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -43,4 +43,4 @@ class Filter(sqlglot.Dialect):
             return as_written(found, self._tokens[start : self._index])
 
         def _warn_unsupported(self) -> None:
-            self.raise_error("a statement")  # for which sqlglot would log the text and go on
+            self.raise_error("a statement")  # sqlglot would log the text and continue

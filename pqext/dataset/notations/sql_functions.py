@@ -41,11 +41,11 @@ def wkt(text: str) -> Any:
     try:
         return shapely.from_wkt(text)
     except shapely.errors.GEOSException as error:
-        raise ValueError(f"{around(text)!r} is no WKT: {around(str(error))}") from None
+        raise ValueError(f"{around(text)!r} is not valid WKT: {around(str(error))}") from None
 
 
 def _wkb(value: Any) -> bytes:
-    if not isinstance(value, bytes):  # of a number, bytes() would make so many zeros
+    if not isinstance(value, bytes):  # bytes(n) would return n zero bytes
         raise ValueError("WKB is written as x'0101...'")
     return value
 

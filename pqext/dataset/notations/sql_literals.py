@@ -1,4 +1,4 @@
-"""Literals, types, operators and places of SQL text: numbers, and texts as dates, times, decimals and so on."""
+"""Literals, types, operators and source positions of SQL text."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _TYPES: dict[str, str] = {
     "TIMESTAMP": "timestamp_ntz", "TIMESTAMPNTZ": "timestamp_ntz", "TIMESTAMPTZ": "timestamp",
     "TIMESTAMPLTZ": "timestamp", "TIME": "time64[us]", "UUID": "uuid", "VARIANT": "variant",
 }  # fmt: skip
-"""What sqlglot calls the types, and what casts call them."""
+"""sqlglot's type names, and the corresponding names in casts."""
 _TYPES_TOLD = (
     "BIGINT, BINARY, BOOLEAN, DATE, DECIMAL(precision, scale), DOUBLE, FLOAT, INT, SMALLINT, STRING, TIME, "
     "TIMESTAMP (without a zone), TIMESTAMPTZ (an instant), TINYINT, UUID, VARIANT"
 )
 _EXACT = Context(prec=400)
 _AROUND = 60
-"""Characters that errors show on both sides of a place."""
+"""Characters shown on both sides of a position in errors."""
 _SECOND = 1_000_000_000
 _UNITS = {
     **dict.fromkeys(("us", "usec", "microsecond"), 1_000),
@@ -61,7 +61,7 @@ _MOST = 200
 
 
 def number(text: str) -> int | float | Decimal:
-    """A number as it is written: a float where it is the shortest text of one, else a decimal."""
+    """Parse a number: a float if the text is the shortest representation of that float, otherwise a decimal."""
     if len(text) > MAX_EXPONENT:
         raise ValueError(f"a number has more than {MAX_EXPONENT:,} characters")
     if text.isdecimal():
@@ -81,7 +81,7 @@ def _finite(value: float, text: str) -> float:
 
 
 def shown(text: str, offset: int) -> str:
-    """The text around a place, and under it a caret."""
+    """Format the text around a position, with a caret below it."""
     start = max(0, offset - _AROUND)
     before, after = visible(text[start:offset]), visible(text[offset : offset + _AROUND])
     dots = "..." if start else ""
@@ -90,7 +90,7 @@ def shown(text: str, offset: int) -> str:
 
 @contextmanager
 def sql_types() -> Iterator[None]:
-    """Errors of types that are unknown within it list those of SQL text in place of the variant encoding's."""
+    """Make errors about unknown types list the SQL types instead of those of the variant encoding."""
     try:
         yield
     except ValueError as error:
@@ -99,7 +99,7 @@ def sql_types() -> Iterator[None]:
             raise
         meant = did_you_mean(unknown, re.findall("[A-Z]+", _TYPES_TOLD))
         there = f"{meant} The" if meant else "; the"
-        raise ValueError(f"{unknown} is no type{there} types are {_TYPES_TOLD}") from None
+        raise ValueError(f"{unknown} is not a type{there} types are {_TYPES_TOLD}") from None
 
 
 def type_of_cast(type: exp.DataType) -> str:
@@ -119,7 +119,7 @@ def type_of_cast(type: exp.DataType) -> str:
 
 
 def _nested(type: exp.DataType) -> str:
-    """A list, map or struct as DDL has it, with the names of fields as they are written."""
+    """Format a list, map or struct as DDL; field names keep their case."""
     parts = []
     for part in type.expressions:
         if isinstance(part, exp.ColumnDef) and isinstance(part.args.get("kind"), exp.DataType):
@@ -149,14 +149,14 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
         return _finite(float(value), str(value))
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
-    raise ValueError(f"{value!r} is no literal of the type {visible(type.sql()).lower()}")
+    raise ValueError(f"{value!r} is not a literal of type {visible(type.sql()).lower()}")
 
 
 def _decimal(value: Any, type: exp.DataType) -> Decimal:
     try:
         found = Decimal(repr(value) if isinstance(value, float) else value)
     except ArithmeticError:
-        raise ValueError(f"{value!r} is no decimal number") from None
+        raise ValueError(f"{value!r} is not a decimal number") from None
     digits = [int(str(one.this.this)) for one in type.expressions if isinstance(one, exp.DataTypeParam)]
     if len(digits) == 2 and found.is_finite():
         found = found.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP, _EXACT)
@@ -164,7 +164,7 @@ def _decimal(value: Any, type: exp.DataType) -> Decimal:
 
 
 def _timestamp(text: str) -> datetime | pa.Scalar:
-    """A timestamp of up to nine digits behind the second; in UTC where the text has an offset."""
+    """Parse a timestamp with up to nine fractional digits; in UTC if the text has an offset."""
     whole, dot, rest = text.strip().partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     try:
@@ -178,7 +178,7 @@ def _timestamp(text: str) -> datetime | pa.Scalar:
     if len(digits) <= 6:
         return found
     if len(digits) > 9:
-        raise ValueError(f"{text!r} has more than nine digits behind the second")
+        raise ValueError(f"{text!r} has more than nine fractional digits")
     return timestamp_literal(timestamp_nanoseconds(found) + int(digits[6:].ljust(3, "0")), found.tzinfo is not None)
 
 
@@ -200,19 +200,19 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
 
 
 def start_of(node: exp.Expression) -> int | None:
-    """Where a part of the text begins, as far as sqlglot tells."""
+    """Return the offset of a node in the text, if sqlglot records it."""
     return min((int(one.meta["start"]) for one in node.walk() if "start" in one.meta), default=None)
 
 
 def null(parser: Any, token: Token) -> exp.Null:
-    """What the parser makes of the word null: one that knows its place."""
+    """Parse the keyword null and record its position."""
     node = exp.Null()
     node.meta["start"] = token.start
     return node
 
 
 def offset_told(text: str, told: dict[str, Any]) -> int:
-    """The place of a token that sqlglot tells of, by the line and the column of its last character."""
+    """Return the offset of a token from the line and column that sqlglot records for its last character."""
     lines = text.splitlines(keepends=True)[: int(told.get("line") or 1) - 1]
     end = sum(map(len, lines)) + int(told.get("col") or 1)
     return max(0, min(end, len(text)) - max(1, len(told.get("highlight") or "")))
@@ -224,7 +224,7 @@ COMPARE: dict[type[exp.Expression], Operator] = {
 
 
 def is_compared_with(node: exp.Expression) -> bool:
-    """Does a part of the text stand behind a comparison, where literals do?"""
+    """Test whether a node is the right-hand side of a comparison, where literals belong."""
     return isinstance(node.parent, tuple(COMPARE)) and node.arg_key == "expression"
 
 

@@ -1,4 +1,4 @@
-"""What is told of SQL text that is no condition: what was expected, and where."""
+"""Error messages for SQL text that is not a condition: what was expected, and where."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def unknown_form(node: Any) -> tuple[int, str]:
     if isinstance(node, exp.Query):
         return 0, f"{_CONDITION}, without select, from and where"
     if isinstance(node, exp.In):
-        return at, "in takes a list of literals in parentheses, as in kind in ('a', 'b'); of places ask st_intersects"
+        return at, "in requires a list of literals in parentheses, as in n in ('a', 'b'); for areas use st_intersects"
     return at, "this form is not understood here"
 
 
@@ -90,11 +90,11 @@ NULL_COMPARED = "null compares with nothing: write is null, or is not null"
 
 
 def no_function(name: str) -> str:
-    """That there is no function ``name``, and what may have been meant."""
+    """Format the error that function ``name`` does not exist, with a suggestion."""
     if name in _OF_ROWS:
         return f"{name} is of many rows, and a filter or a column is worked out row by row: {_OF_ROWS[name]}"
-    told = f"there is no function {visible(name)!r}"
-    return f"{told}; {_INSTEAD[name]}" if name in _INSTEAD else told + did_you_mean(name, FUNCTIONS)
+    message = f"no function {visible(name)!r}"
+    return f"{message}; {_INSTEAD[name]}" if name in _INSTEAD else message + did_you_mean(name, FUNCTIONS)
 
 
 def _quoted(word: str) -> str:

@@ -1,1 +1,1 @@
-"""What is read of a file, in which stages, and why the rest is not: as a value that explains itself."""
+"""Plan which byte ranges of a file are read, in which stages, and why the rest is skipped."""

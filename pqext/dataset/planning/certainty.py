@@ -1,7 +1,7 @@
-"""Rows that match for certain: what statistics and page indexes prove without reading a value.
+"""Rows proved to match by statistics and page indexes, without reading values.
 
-A row matches for certain where neither the opposite of the condition can be true nor anything that it asks about can be
-null. The answer is as sound as that of :mod:`pqext.dataset.pruning.row_groups`; everything unknown is not certain.
+A row certainly matches if the opposite of the condition cannot be true and no operand can be null. The proof is as
+sound as pruning in :mod:`pqext.dataset.pruning.row_groups`; anything unknown is not certain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pqext.dataset.pruning.pages import rows_that_may_match
 
 
 def certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
-    """The rows of ``group`` for which ``condition`` is proved to be true."""
+    """Return the rows of ``group`` for which ``condition`` is proved to be true."""
     return [] if group.num_rows <= 0 else _certain(normal(condition), group)
 
 
@@ -48,7 +48,7 @@ def _possible(condition: Expression, group: RowGroup) -> RowRanges:
 
 
 def may_be_certain(file: ParquetFile) -> bool:
-    """May values go unread: nobody has asked to see damage, or to look at all?"""
+    """Whether values may remain unread: the options request neither strict reading nor reports of corruption."""
     options = file.options
     return options.on_corrupt != "skip" and not options.strict and options.trust_statistics
 
@@ -77,7 +77,7 @@ def split_certain(
 def apart(
     plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, found: Callable[[int], None]
 ) -> Iterator[RowGroupPlan]:
-    """The ``plans`` without the rows that match for certain, which ``found`` is told the number of."""
+    """Yield the ``plans`` without certain rows, and pass the number of certain rows to ``found``."""
     for plan in plans:
         if plan.refusal is None and may_be_certain(file):
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows

@@ -15,7 +15,7 @@ from pqext.dataset.pruning.binding import find
 
 
 def conjuncts_of(expression: Expression) -> list[Expression]:
-    """The parts of an expression, itself where it is no AND."""
+    """Split an expression at its top-level ANDs."""
     if not isinstance(expression, And):
         return [expression]
     return [part for operand in expression.operands for part in conjuncts_of(operand)]
@@ -38,7 +38,7 @@ class Conjunct:
 
     @cached_property
     def _fields(self) -> list[VariantField] | None:
-        """What is asked about, when all of it lies within VARIANT columns."""
+        """Return the operands if all of them are fields of VARIANT columns."""
         found = [one for one in operands(self.filter) if isinstance(one, VariantField)]
         nodes = [find(self.schema, one.column) for one in found]
         is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
@@ -46,7 +46,7 @@ class Conjunct:
 
     @property
     def is_within_variants(self) -> bool:
-        """May a row group hold all that is asked about in leaves of its own?"""
+        """Whether a row group may store every operand in a shredded leaf."""
         return self._fields is not None
 
     def of_group(self, group: RowGroupFacts) -> Conjunct:

@@ -10,14 +10,14 @@ from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import LIMIT, REACHED, RowGroupPlan, Stage, Task
 
 SHOWN = 20
-"""Files that are told one by one, and row groups of each."""
+"""Maximum number of files, and of row groups of a file, that are listed individually."""
 _SHOWN_RANGES = 3
 _SHOWN_COLUMNS = 5
 _NOUNS = {"files": "file", "row_groups": "row group", "rows": "row", "pages": "page"}
 
 
 def summary(tasks: Sequence[Task]) -> str:
-    """How much of everything is read, in one line."""
+    """Summarise how much is read, in one line."""
     kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
     bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
@@ -35,7 +35,7 @@ def count(number: int, noun: str) -> str:
 
 
 def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
-    """What is not read, by the evidence for it: how many files, row groups, rows, pages and bytes."""
+    """Count skipped files, row groups, rows, pages and bytes by the evidence for skipping them."""
     found: dict[str, dict[str, int]] = {}
 
     def add(evidence: str, **numbers: int) -> None:
@@ -60,7 +60,7 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
 
 def told_skipped(tasks: Sequence[Task]) -> list[str]:
-    """The lines that say what is skipped by which evidence."""
+    """Format what each type of evidence skips, one line each."""
     lines = []
     for evidence, numbers in skipped(tasks).items():
         parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
@@ -69,9 +69,9 @@ def told_skipped(tasks: Sequence[Task]) -> list[str]:
 
 
 def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
-    """File by file and row group by row group what is read, in which stages, and why not the rest.
+    """Describe what is read of each file and row group, in which stages, and why the rest is skipped.
 
-    Of more than ``shown`` files, or row groups of a file, the first ones are told, and of the others how many they are.
+    Beyond ``shown`` files, or row groups of a file, only the number of the remaining ones is given.
     """
     lines = []
     for task in tasks[:shown]:
@@ -90,7 +90,7 @@ def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
 
 
 def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], shown: int | None) -> dict[str, Any]:
-    """All of an explanation as what JSON holds, behind the ``facts`` of the scan."""
+    """Convert an explanation to JSON values, after the ``facts`` of the scan."""
     read = [task for task in tasks if task.refusal is None]
     totals = {
         "files": (len(read), len(tasks)),
@@ -162,7 +162,7 @@ def _rows_text(plan: RowGroupPlan) -> str:
 
 
 def stage_columns(stage: Stage) -> list[str]:
-    """What a stage reads: columns, and values within VARIANTs that come from leaves of their own."""
+    """Describe what a stage reads: columns, and VARIANT fields that are read from shredded leaves."""
     names = [*(stage.columns or ()), *(name for name, _ in stage.leaves)]
     if stage.filter is not None and stage.asked:
         fields = operands(stage.filter)

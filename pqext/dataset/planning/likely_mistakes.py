@@ -30,7 +30,7 @@ def doubtful(condition: Expression | None, result: Iterable[object]) -> tuple[li
 
 def doubts_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
     """The doubts about them in a file."""
-    with suppress(TypeError, ValueError):  # which running the scan tells
+    with suppress(TypeError, ValueError):  # raised again when the scan runs
         return misspelt_paths(fields, file.schema) + unlikely_boxes(conditions, file.arrow_schema)
     return []
 
@@ -63,7 +63,7 @@ def _unlikely_box(condition: Spatial, schema: pa.Schema) -> str:
 
 
 def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
-    """The field at a path of names; None where there is none, or it lies in a list."""
+    """Return the field at a path of names; None if it does not exist or lies in a list."""
     inner: pa.Schema | pa.DataType = schema
     found: pa.Field | None = None
     for name in path:
@@ -78,7 +78,7 @@ def _field(schema: pa.Schema, path: tuple[str, ...]) -> pa.Field | None:
 
 
 def misspelt_paths(fields: Iterable[VariantField], schema: Schema) -> list[str]:
-    """For each field whose path leaves the shredded ones by a name that is near to one of them, a line that says so."""
+    """Format a warning for each field whose path misses the shredded paths by a similar name."""
     found = (_misspelt_path(field, find(schema, field.column)) for field in fields)
     return list(dict.fromkeys(line for line in found if line))
 

@@ -1,7 +1,8 @@
-"""Plans: which row groups a query reads, which of their rows, in which stages, how many bytes, and why not the others.
+"""Plans: the row groups, rows and byte ranges that a query reads, in which stages, and why the others are skipped.
 
-A plan is a value: it is made of the facts of files (:mod:`pqext.dataset.planning.planner`), carried as JSON to where it
-runs, run (:mod:`pqext.dataset.execution.stages`) and explained (:mod:`pqext.dataset.planning.explanation`).
+A plan is a value. :mod:`pqext.dataset.planning.planner` creates it from the metadata of files, it travels as JSON to
+the process that runs it (:mod:`pqext.dataset.execution.stages`), and :mod:`pqext.dataset.planning.explanation` formats
+it.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ class Stage:
     """Columns of a row group that are read together, of the rows that the stages before leave."""
 
     columns: tuple[str, ...] | None
-    """What the reader is asked for: names and dotted paths, all when None."""
+    """Columns requested from the reader: names and dotted paths, all columns if None."""
     filter: Expression | None = None
-    """What is evaluated on these columns: only rows for which it is true go on."""
+    """Condition evaluated on these columns; only rows for which it is true reach the next stage."""
     kept: tuple[str, ...] = ()
     """Top-level columns whose values in this stage, which is not the last, go into the result."""
     leaves: tuple[tuple[str, int], ...] = ()
     """Computed columns of the result that are read from a leaf of their own, each with its column index."""
     asked: tuple[tuple[int, int], ...] = ()
-    """Values within VARIANT columns that the filter asks about and that are read from a leaf of their own: the place of
-    each among the filter's operands, and its column index."""
+    """Fields of VARIANT columns that the filter uses and that are read from shredded leaves: the position of each among
+    the filter's operands, and its column index."""
     compared: tuple[str, ...] = ()
-    """Top-level columns that the filter compares: strings come as dictionaries where they are stored so, and each of
-    their values is compared once. They go into the result if they are ``kept``."""
+    """Top-level columns that the filter compares. Strings arrive as dictionaries if they are stored so, and each
+    distinct value is compared once. The columns are part of the result if they are ``kept``."""
     byte_ranges: tuple[ByteRange, ...] = ()
-    """Where the pages of the row group's rows lie, apart from each other: of the first stage they are fetched, of
-    later ones at most these. Empty where places were not asked for."""
+    """Byte ranges of the pages of the row group's rows, merged if adjacent. The first stage fetches all of them, later
+    stages at most these. Empty if byte ranges were not requested."""
 
     @property
     def num_bytes(self) -> int:
@@ -53,7 +54,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPlan:
-    """What a scan does with one row group; ``num_bytes`` are all stored bytes of the columns it needs."""
+    """What a scan reads of one row group; ``num_bytes`` counts all stored bytes of the columns it needs."""
 
     index: int
     num_rows: int
@@ -61,12 +62,12 @@ class RowGroupPlan:
     refusal: str | None
     """Why no row can match, when the row group is skipped."""
     rows: RowRanges | None = None
-    """Rows in pages that may hold one that matches, where pages were asked and refuse some, or within the limit."""
+    """Rows of pages that may contain a match, if page indexes prune any, or within the limit."""
     stages: tuple[Stage, ...] = ()
-    """What is read, in this order; the last stage gives the result's columns."""
+    """Stages in reading order; the last stage produces the result's columns."""
     evidence: tuple[str, ...] = ()
-    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which also
-    keeps back the rows behind the first ones."""
+    """Evidence for pruning: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which also
+    prunes rows beyond the limit."""
     pages: tuple[int, int] | None = None
     """With ``rows``, how many pages of the columns needed hold any of them, and how many there are."""
 
@@ -89,19 +90,19 @@ class RowGroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a scan does with one file."""
+    """What a scan reads of one file."""
 
     path: str
     row_groups: tuple[RowGroupPlan, ...]
     refusal: str | None = None
     """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
     footer_crc: int | None = None
-    """CRC-32 of the footer that was planned from, which tells a file that has taken the place of another."""
+    """CRC-32 of the footer that the plan was made from, which detects a replaced file."""
     is_outline: bool = False
     """Were the row groups judged by the footer alone? Who reads them asks page indexes and Bloom filters, and finds
     the stages."""
     evidence: str | None = None
-    """What proves the refusal of a file that was not opened, in a word or two."""
+    """Evidence for pruning a file that was not opened, in a word or two."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -154,7 +155,7 @@ class Task:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Task:
-        """The plan of which :meth:`to_json` made ``text``. Raises ``ValueError`` for other text."""
+        """Parse a plan written by :meth:`to_json`. Raises ``ValueError`` if the text is not a plan."""
         try:
             tree = json.loads(text)
             crc, is_outline = tree["footer_crc"], tree.get("is_outline", False) is True

@@ -1,8 +1,8 @@
-"""Planning what a query reads of one file: which columns, row groups and pages, in which stages.
+"""Plan what a query reads of one file: which columns, row groups and pages, in which stages.
 
-The filter's columns come first, those of each conjunct in a stage of their own, in the order that promises to spare
-most for the bytes it costs; then the other columns of the result, of the rows that are left. Everything that is read
-of files is decided here.
+The filter's columns come first, those of each conjunct in a stage of its own, ordered by the bytes they are expected
+to save for the bytes they cost; then the other columns of the result, for the remaining rows. All decisions about
+reading are made here.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pqext.dataset.pruning.row_groups import Proof, proof, refusal, row_group_ma
 
 _REFUSED = Proof("no row is true", ())
 WORTH_BYTES = 64 << 10
-"""Stored bytes of the columns besides the filter's for which a stage of their own is worth its overhead."""
+"""Stored bytes of the columns outside the filter for which a separate stage outweighs its overhead."""
 
 
 class FilePlanner:
-    """What one file is asked for: its rows for which ``filter`` is true, and of them ``columns``.
+    """Plans one file for a query: the rows for which ``filter`` is true, and their ``columns``.
 
-    ``columns`` are names and dotted paths, all when None, and ``computed`` values within VARIANT columns.
+    ``columns`` are names and dotted paths, all columns if None; ``computed`` are fields of VARIANT columns.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class FilePlanner:
     def row_groups(
         self, pages: bool, places: bool, wanted: RowsWanted | None = None, *, chosen: Collection[int] | None = None
     ) -> Iterator[RowGroupPlan]:
-        """What is read of each row group, planned when it is asked for, until the rows ``wanted`` are certain.
+        """Yield a plan for each row group on demand, until the ``wanted`` rows are certain.
 
-        With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies and reasons in full,
-        which a plan that is only run does without. ``chosen`` are the row groups that are planned, all when None.
-        Raises ``CorruptFileError`` where the footer counts rows that are not there.
+        ``pages`` also prunes by page indexes. ``places`` adds byte ranges and complete reasons, which a plan that is
+        only run does not need. ``chosen`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if the
+        footer counts rows that do not exist.
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
@@ -71,10 +71,10 @@ class FilePlanner:
         return (self._group_plan(group, bound, pages, places, wanted) for group in self._groups(chosen))
 
     def outlines(self, is_told: bool) -> Iterator[RowGroupPlan]:
-        """Which row groups may hold rows that are wanted, and of what bytes, without stages.
+        """Yield the row groups that may contain matching rows, with their byte counts, without stages.
 
-        Where ``is_told`` reasons are given in full, and the bytes of those that are refused too. Within
-        ``by_footer_alone`` of the file this costs what its statistics cost, else Bloom filters are asked.
+        ``is_told`` adds complete reasons, and the bytes of pruned row groups. If the file is ``by_footer_alone``, only
+        its statistics are evaluated, otherwise Bloom filters as well.
         """
         bound = self._bind()
         return (self._outline(group, bound, is_told) for group in self.facts.row_groups)
@@ -93,7 +93,7 @@ class FilePlanner:
             return RowGroupPlan(group.index, 0, 0, None)  # planning it in full meets the damage again
 
     def _stored_bytes(self, group: RowGroupFacts) -> int:
-        """The bytes of all that is read of a row group, whatever pages are left out."""
+        """Return the stored bytes of all columns read of a row group, including pruned pages."""
         if self._read_alike is not None:
             return group.stored_bytes(self._read_alike)
         known = [self._leaves_read(stage) for stage in self._stages(group, None)]
@@ -104,11 +104,11 @@ class FilePlanner:
         return iter(groups) if chosen is None else (groups[index] for index in sorted(chosen))
 
     def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
-        """Is all that is worked out of the schema true of a file with these options?"""
+        """Whether everything derived from the schema applies to a file with these options."""
         return self.facts.schema is facts.schema and self.options is options
 
     def of(self, facts: FileFacts) -> FilePlanner:
-        """What asks the same of another file of this schema, with all that was worked out of it."""
+        """Return a planner of the same query for another file of this schema, sharing everything derived from it."""
         other = FilePlanner.__new__(FilePlanner)
         other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
         return other
@@ -129,7 +129,7 @@ class FilePlanner:
                 if row_group_may_match(bound, group):
                     self._open = frozenset([group.index])  # which planning need not ask again
                     return False
-        except CorruptFileError:  # planning tells where
+        except CorruptFileError:  # planning reports the position
             return False
         return True
 
@@ -216,7 +216,7 @@ class FilePlanner:
     def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
         """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
         if not self.computed or self.options.on_corrupt == "skip" or self.options.strict:
-            return {}  # rows that are lost must be lost in all columns; strict reading looks at all of a variant
+            return {}  # corrupt rows must be dropped in all columns; strict reading checks complete variants
         found = leaves_of(group, self.computed, held)
         return {column.name: leaf.leaf_start for column, leaf in found.items()}
 
@@ -232,7 +232,7 @@ class FilePlanner:
         return self._known_stages[key]
 
     def _result(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
-        """What the result's columns need, computed ones without ``leaves`` included: names, and leaves by columns."""
+        """Return the names, and leaves by column, that the result reads, with computed columns without ``leaves``."""
         key = tuple(leaves.items())
         if key not in self._known_results:
             within = [column for column in self.computed if column.name not in leaves]
@@ -284,7 +284,7 @@ class FilePlanner:
         return found
 
     def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
-        """Can the columns be told apart by their names, and read apart from what the filter needs of them?"""
+        """Whether the columns have distinct names and can be read apart from the filter's columns."""
         root = self.facts.schema.root
         for top, leaves in last.items():
             node = root.child(top)
@@ -297,7 +297,7 @@ class FilePlanner:
         return True
 
     def _needed(self, computed: Sequence[Computed]) -> list[SchemaNode]:
-        """The nodes to read: those of the columns, and those of fields and filter that do not lie among them."""
+        """Return the nodes to read: columns, and the nodes of fields and filter that they do not contain."""
         if self.columns is None:
             return list(self.facts.schema.root.children)
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
@@ -312,13 +312,13 @@ class FilePlanner:
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
                 continue
-            # Strict reading looks at all columns of a variant, and a part of it in the result keeps it whole.
+            # Strict reading checks all columns of a variant, and a result that contains part of it reads all of it.
             in_parts = not any(h[: len(path)] == path for h in held) and not self.options.strict
             nodes += self._asked_parts(node, asked) if in_parts else [node]
         return list({node.path: node for node in nodes}.values())
 
     def _asked_parts(self, node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
-        """What of ``node`` shows all that is asked about it."""
+        """Return the parts of ``node`` that its operands need."""
         if node.logical_name == "VARIANT":
             return _variant_parts(node, asked)
         while _is_plain_group(node) and node.logical_name not in ("LIST", "MAP") and node.children:
@@ -326,7 +326,7 @@ class FilePlanner:
         return [node]
 
     def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
-        """What the reader calls ``nodes``: dotted paths, or all of a column where dots in names mislead."""
+        """Return the reader's names of ``nodes``: dotted paths, or the top-level column if names contain dots."""
         found = (node.dotted if self.facts.schema.find(node.dotted) is node else node.path[0] for node in nodes)
         return tuple(dict.fromkeys(found))
 
@@ -352,7 +352,7 @@ class FilePlanner:
 
 @dataclass
 class RowsWanted:
-    """How many ``rows`` are wanted that no row group planned so far is certain to give."""
+    """Number of ``rows`` still needed beyond those that the row groups planned so far certainly return."""
 
     rows: int
 
@@ -365,7 +365,7 @@ def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> Proof | No
 
 
 def _asked(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
-    """What is asked about, by the paths of the columns."""
+    """Group operands by the path of their column."""
     found: dict[tuple[str, ...], list[Operand]] = {}
     for operand in asked:
         found.setdefault(operand_column(operand).path, []).append(operand)
@@ -406,9 +406,9 @@ def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[By
 
 
 def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
-    """How many pages of ``chunks`` hold any of ``rows``, and how many there are, of chunks whose pages are known.
+    """Count the pages of ``chunks`` that contain any of ``rows``, and all pages, for chunks with known pages.
 
-    They belong to a row group of ``num_rows``.
+    The chunks belong to a row group of ``num_rows``.
     """
     known = [chunk.page_places for chunk in chunks]
     return (

@@ -1,6 +1,6 @@
-"""What a scan gives besides stored columns: values within VARIANT columns, fields of structs, and what is computed.
+"""Result columns of a scan that are not stored columns: VARIANT fields, struct fields and computed values.
 
-Where a file holds the values at a path in a typed leaf and nowhere else, that leaf is all that is read.
+If a file stores the values at a path only in a typed leaf, that leaf alone is read.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pqext.dataset.pruning.binding import find, type_in
 from pqext.variant.timezones import DEFAULT
 
 Key: TypeAlias = tuple[Any, ...]
-"""What equal operands have in common."""
+"""A key that is equal for equal operands."""
 Fields: TypeAlias = Mapping[Key, pa.Array]
-"""Values within VARIANT columns that are read beside a batch, by the keys of their operands."""
+"""VARIANT fields read from leaves alongside a batch, by the keys of their operands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class Computed:
 
     @property
     def key(self) -> Key:
-        """What its value has in common with equal operands."""
+        """Return a key that is equal for equal operands."""
         return self.field._key()
 
     def arrow_field(self, file: ParquetFile) -> pa.Field:
@@ -63,7 +63,7 @@ class Computed:
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
-                raise TypeError(f"column {base.column} is no VARIANT, so that nothing lies at a path within it")
+                raise TypeError(f"column {base.column} is not a VARIANT, so a path does not apply to it")
         if not isinstance(self.field, Column):
             return pa.field(self.name, type_in(self.field, file.schema))
         stored = file.arrow_schema.field(self.field.path[0])
@@ -74,10 +74,10 @@ class Computed:
 
 
 def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
-    """The one leaf that holds all values of a field in a row group, None when there is no such leaf.
+    """Return the leaf that alone holds all values of a field in a row group; None if there is no single leaf.
 
-    Values that did not fit the leaf are in the ``value`` beside it, so that this must be all null. A value that is
-    an object has its ``typed_value``, so that the field is nowhere else.
+    Values that did not fit the leaf are in the sibling ``value``, which must be all null. A value that is an object has
+    its ``typed_value``, so that the field is nowhere else.
     """
     from pqext.variant.access.columns import leaf_of_path
 
@@ -135,9 +135,9 @@ def twice(name: str) -> str:
 def leaves_of(
     group: RowGroupFacts, computed: Sequence[Computed], held: Collection[str]
 ) -> dict[Computed, SchemaNode]:
-    """Those of the columns that a row group holds in a leaf of their own, with the leaf.
+    """Return the columns that a row group stores in a leaf of their own, with the leaf.
 
-    What lies in the top-level columns ``held`` is read anyway, and not a second time.
+    Fields inside the top-level columns ``held`` are read with them and not a second time.
     """
     leaves = {}
     for column in computed:
@@ -154,9 +154,9 @@ def read_leaves(
     batches: Iterator[pa.RecordBatch], batch_rows: int, rows: RowRanges | NDArray[np.int64] | None,
     compared: Collection[int], budget: Budget,
 ) -> Iterator[tuple[pa.RecordBatch, dict[Key, pa.Array]]]:
-    """Values within VARIANT columns from their leaves, beside the ``batches`` of a row group, or of ``rows`` in it.
+    """Read VARIANT fields from their leaves, in step with the ``batches`` of a row group or of ``rows`` in it.
 
-    Strings of the leaves ``compared`` are given as dictionaries where they are stored so.
+    Strings of the leaves ``compared`` are returned as dictionaries if they are stored so.
     """
     from pqext.variant.access.cast import extract
     from pqext.variant.access.targets import target_type

@@ -16,7 +16,7 @@ from pqext.dataset.planning.plan import Stage
 from pqext.dataset.pruning.binding import find
 
 _UNKNOWN = 0.3
-"""Where nothing is known, so many of the rows are thought to pass."""
+"""Assumed share of matching rows if nothing is known."""
 _EQUAL = 0.1
 _LEAST = 0.01
 
@@ -73,13 +73,13 @@ def _equal(low: Any, high: Any) -> float:
 
 
 def rank(cost: float, share: float) -> float:
-    """Conditions of lower rank come first: what a condition costs for each row that it spares the ones behind it."""
+    """Rank a condition by its cost for each row that it removes; lower ranks are evaluated first."""
     return cost / max(1 - share, _LEAST)
 
 
 @dataclass(slots=True)
 class Passed:
-    """How many rows each condition has let pass, of those it was asked about."""
+    """Observed number of matching rows of each condition, and of rows it was evaluated on."""
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Passed:
         self.counts[condition] = before[0] + asked, before[1] + passed
 
     def ordered(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
-        """The stages, those with a filter in the order that costs least by what was learned; else as they are."""
+        """Order the filter stages by observed cost; unchanged if nothing was observed."""
         *filters, last = stages
         if len(filters) < 2 or any(one.filter is None or not self.counts.get(one.filter, (0, 0))[0] for one in filters):
             return stages

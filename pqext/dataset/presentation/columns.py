@@ -1,4 +1,4 @@
-"""VARIANT and geometry columns, at any depth, as JSON and WKT in place of the binary values."""
+"""Return VARIANT and geometry columns, at any depth, as JSON and WKT instead of binary values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pqext.geo.types import type_of, unmark
 from pqext.variant.types import is_shredded_type, is_variant_type, plain_list, storage_array, storage_type
 
 VariantFormat: TypeAlias = Literal["binary", "json", "python"]
-"""Format in which VARIANT values are returned."""
+"""Format of returned VARIANT values."""
 GeometryFormat: TypeAlias = Literal["wkb", "wkt", "shapely"]
-"""Format in which geometries are returned."""
+"""Format of returned geometries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Formats:
 
     @property
     def is_stored(self) -> bool:
-        """Whether all columns stay as they are stored."""
+        """Whether all columns are returned in their stored format."""
         return self.variants == "binary" and self.geometry == "wkb"
 
     def converts(self, field: pa.Field) -> bool:
@@ -59,7 +59,7 @@ class Formats:
                 raise ValueError(f"{name}={value!r} makes Python objects, which Arrow does not hold; {remedy}")
 
     def arrow(self) -> Formats:
-        """The formats of columns that Arrow holds; others stay as they are stored."""
+        """The formats that Arrow can represent; other columns keep their stored format."""
         return Formats(
             "binary" if self.variants == "python" else self.variants,
             "wkb" if self.geometry == "shapely" else self.geometry,
@@ -75,7 +75,7 @@ class Formats:
         return pa.schema(list(map(self._field, schema)), metadata or None)
 
     def batch(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """A batch whose stored columns are those of ``schema``, in the formats."""
+        """Convert a batch whose stored columns have ``schema`` to the formats."""
         if self.is_stored or not any(map(self.converts, schema)):
             return batch
         columns = [self.array(column, field) for column, field in zip(batch.columns, schema, strict=True)]
@@ -128,7 +128,7 @@ class Formats:
 
 
 STORED = Formats()
-"""The formats of columns as they are stored."""
+"""The stored formats of columns."""
 SHOWN = Formats("json", "wkt")
 """The formats of previews and text."""
 
@@ -145,7 +145,7 @@ def is_variant(field: pa.Field) -> bool:
 
 
 def _parts(field: pa.Field) -> list[pa.Field]:
-    """The field and those below it, but not those of which a VARIANT is stored."""
+    """Return the field and its descendants, except the storage fields of a VARIANT."""
     if is_geometry(field) or is_variant(field):
         return [field]
     kind = storage_type(field.type)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import polars
 
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:
-    """A table as a DataFrame in the formats; ``options`` are those of ``pyarrow.Table.to_pandas``.
+    """Convert a table to a DataFrame in the formats; ``options`` are passed to ``pyarrow.Table.to_pandas``.
 
-    Its attributes keep the types of VARIANT and geometry columns in their stored form.
+    The frame's attributes record the types of VARIANT and geometry columns in stored format.
     """
     made = _objects(table, formats)
     shown = formats.arrow().table(_without(table, made))
@@ -59,7 +59,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
 
 
 def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
-    """The columns of which Arrow does not hold the values, by their places."""
+    """Return the columns whose values Arrow cannot represent, by position."""
     return {
         place: [value for chunk in column.chunks for value in objects(chunk, field, formats)]
         for place, (column, field) in enumerate(zip(table.columns, table.schema, strict=True))

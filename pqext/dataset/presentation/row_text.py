@@ -1,8 +1,8 @@
-"""Rows as lines of JSON and CSV, and values as text: that to which DuckDB casts them.
+"""Format rows as lines of JSON and CSV, and values as text, as DuckDB's casts do.
 
 Numbers have the fewest digits that read back as the same value of their type, decimals all digits of their scale.
-Instants are in UTC, binary values have their bytes as DuckDB escapes them, and nested values are JSON, in which what
-JSON has no type for is a string of this text.
+Instants are in UTC, binary values are escaped like DuckDB's, and nested values are JSON, in which values without a JSON
+type are strings with this text.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Columns:
                 raise self.error(fault, start, column)
 
     def error(self, fault: int, row: int, column: int) -> Exception:
-        """The error of a row for which the kernel has returned a fault."""
+        """Return the error for a row and the fault code that the kernel returned for it."""
         from pqext.variant.kernels.binary import Fault
 
         name = self._schema.field(column).name
@@ -151,7 +151,7 @@ class _Columns:
         return _node(chosen, array, 8 if wide else 4, values=None, offsets=offsets, base=base, children=below)
 
     def _below(self, arrays: list[pa.Array], fields: list[pa.Field], named: bool = False) -> tuple[int, int]:
-        """Add the nodes of children: the place of the first and their number."""
+        """Add the nodes of children; return the position of the first and their number."""
         first = len(self._nodes)
         self._nodes += [()] * len(arrays)
         self._names += [_key(field.name) if named else b"" for field in fields]

@@ -1,1 +1,1 @@
-"""What a condition becomes for one file, and what the file's metadata says of it: row groups and pages it refuses."""
+"""Bind a condition to a file's schema, and prune row groups and pages by the file's metadata."""

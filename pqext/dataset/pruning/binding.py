@@ -1,7 +1,7 @@
-"""Binding: an expression meets the schema of one file and becomes questions about its columns.
+"""Bind an expression to the schema of one file, as predicates on its columns.
 
-A bound expression is a tree of :class:`AllOf` and :class:`AnyOf` over leaves, without Not. A leaf holds the
-questions that its column's statistics must not refuse; none means that they cannot tell.
+A bound expression is a tree of :class:`AllOf` and :class:`AnyOf` over leaves, without Not. A leaf holds the predicates
+that statistics of its column can disprove; without predicates, statistics cannot prune.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pqext.variant.pruning import VariantPredicate
 
 Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
-"""What is asked of a column: a predicate on its values, or one of the handler that serves its annotation."""
+"""A predicate on a column's values, or one evaluated by the handler of the column's annotation."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Leaf:
 
     @cached_property
     def text(self) -> str:
-        """The expression for people to read, once for all that it refuses."""
+        """The expression as text, computed once for all row groups that it prunes."""
         return str(self.expression)
 
     @cached_property
     def kind(self) -> Kind | None:
-        """What its values are."""
+        """Category of the column's values."""
         return kind_of_node(self.node)
 
 
@@ -107,7 +107,7 @@ class Derived:
     operand: Operand
     question: core.Predicate | tuple[core.Operator, Operand]
     nodes: Mapping[tuple[Any, ...], SchemaNode | None]
-    """The flat columns that it is computed of, by their keys; None for others, of which nothing is known."""
+    """The flat columns that it is computed from, by key; None for other columns, whose bounds are unknown."""
     types: Mapping[tuple[Any, ...], pa.DataType]
 
     def may_match(self, known: Callable[[SchemaNode], core.Bounds]) -> bool:
@@ -141,8 +141,8 @@ _DATE, _TIMESTAMP = Kind("date"), Kind("timestamp")
 
 
 _recent: LRU[tuple[int, int], tuple[Expression, Schema, Bound]] = LRU(16)
-"""The last answers of :func:`bind`: many files share a schema, and a question is put to each. An answer keeps the
-objects by which it is found."""
+"""Recent results of :func:`bind`: many files share a schema, and each file is bound. Entries hold the objects of their
+keys."""
 
 
 def bind(expression: Expression, schema: Schema) -> Bound:
@@ -252,9 +252,13 @@ def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, 
 
 
 def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode:
-    """The node of ``column``: raises ``ValueError`` when there is none, ``TypeError`` when it has no value a row.
+    """Return the node of ``column``.
 
-    ``also`` are columns that the file has not, but that may have been meant.
+    ``also`` are columns outside the file that an error can suggest.
+
+    Raises:
+        ValueError: If the column does not exist.
+        TypeError: If the column does not have one value per row.
     """
     node = schema.root
     if column.dotted > 1:
@@ -275,9 +279,9 @@ def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode
 
 
 def lookup(schema: Schema, column: str, also: Iterable[str] = ()) -> SchemaNode:
-    """The node of a column asked for by name or dotted path; raises ``ValueError`` when there is none.
+    """Return the node of a column by name or dotted path; ``ValueError`` if it does not exist.
 
-    ``also`` are columns that the file has not, but that may have been meant.
+    ``also`` are columns outside the file that an error can suggest.
     """
     node = schema.find(column)
     if node is None:
@@ -298,11 +302,11 @@ def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
 
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:
     if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
-        raise TypeError(f"column {operand.column} is no VARIANT")
+        raise TypeError(f"column {operand.column} is not a VARIANT")
 
 
 def _kind(operand: Operand, schema: Schema) -> Kind:
-    """What an operand's values compare as."""
+    """Return the category that an operand's values compare as."""
     kind = kind_of_arrow(type_in(operand, schema))
     if kind is None:
         node = find(schema, operand) if isinstance(operand, Column) else None
@@ -310,7 +314,7 @@ def _kind(operand: Operand, schema: Schema) -> Kind:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
         hint = "" if node is None else mistakes.ask_for(node, mistakes.notation(operand))
         place = mistakes.place(operand)
-        raise TypeError(f"column {operand} compares with no literal, only with null{hint}{place}")
+        raise TypeError(f"column {operand} does not compare with literals, only with null{hint}{place}")
     return kind
 
 
@@ -320,7 +324,7 @@ def type_in(operand: Operand, schema: Schema) -> pa.DataType:
 
 
 def _column_type(base: Base, schema: Schema) -> pa.DataType:
-    """The Arrow type of a column's values, with nothing inside where they are no single values."""
+    """Return the Arrow type of a column's values; a nested type without children if they are not single values."""
     node = find(schema, operand_column(base))
     if isinstance(base, VariantField):
         _check_variant(base, node)

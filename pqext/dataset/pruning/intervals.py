@@ -1,8 +1,8 @@
-"""Between which bounds computed values lie, from the bounds of the columns that they are computed of.
+"""Bounds of computed values, derived from the bounds of their columns.
 
-Each function gives bounds that hold whatever values lie within those of the columns. What cannot be computed is null,
-so that exact results are bounded by exact ends even where they overflow; those of doubles are rounded, and rounding
-keeps the order.
+Each function returns bounds that hold for all values within the bounds of the columns. A value that cannot be computed
+is null, so that exact results have exact bounds even if they overflow; results in doubles are rounded, and rounding is
+monotonic.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Known = Callable[[Base], Bounds]
 
 
 def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
-    """What is known of an operand's values; nothing is counted, but ``all_null`` may be true."""
+    """Return the bounds of an operand's values; values are not counted, but ``all_null`` may be set."""
     match operand:
         case Column() | VariantField():
             found = known(operand)
@@ -64,7 +64,7 @@ def type_of_constant(operand: Constant) -> pa.DataType:
 
 
 def at_midnight(bounds: Bounds) -> Bounds:
-    """Bounds of dates, in days, as those of timestamps, in nanoseconds."""
+    """Convert bounds of dates, in days, to bounds of timestamps, in nanoseconds."""
     low, high = bounds.minimum, bounds.maximum
     if isinstance(low, int) and isinstance(high, int):
         return replace(bounds, minimum=low * _DAY, maximum=high * _DAY)

@@ -1,7 +1,7 @@
-"""Which rows of a row group can be kept by a filter, from the page indexes of its columns.
+"""Rows of a row group that may match a filter, by the page indexes of its columns.
 
-As with :mod:`pqext.dataset.pruning.row_groups`, rows left out do not match. Pages of different columns begin and
-end at rows of their own, so that answers are ranges of rows: And intersects them, Or unites them.
+As in :mod:`pqext.dataset.pruning.row_groups`, pruned rows do not match. Pages of different columns start and end at
+different rows, so results are row ranges: And intersects them, Or unites them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
-    """The rows of ``row_group`` that may be true; no other is. Columns without a page index leave out none."""
+    """Return the rows of ``row_group`` that may match. Columns without a page index do not prune rows."""
     if not row_group_may_match(bound, row_group):
         return []
     whole = [range(row_group.num_rows)]
@@ -40,7 +40,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
 
 
 def _derived_rows(bound: Derived, row_group: RowGroupFacts) -> RowRanges:
-    """The rows between the ends of pages of its columns for which their bounds allow the condition."""
+    """Return the rows between page boundaries of its columns whose bounds allow the condition."""
     nodes = {node.leaf_start: node for node in bound.nodes.values() if node is not None}
     pages = {leaf: found for leaf, node in nodes.items() if (found := row_group.chunk(node).pages) is not None}
     whole = {leaf: row_group.chunk(node).bounds() for leaf, node in nodes.items() if leaf not in pages}
@@ -64,7 +64,7 @@ def _of_leaf(known: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
 
 def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
     """The rows of ``row_group`` that may match by its page indexes; ``None`` when all may."""
-    if row_group.num_rows <= 0:  # the reader tells what is wrong with it
+    if row_group.num_rows <= 0:  # the reader reports the fault
         return None
     rows = rows_that_may_match(bound, row_group)
     return None if rows == [range(row_group.num_rows)] else rows

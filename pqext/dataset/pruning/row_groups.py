@@ -43,7 +43,7 @@ class Proof(NamedTuple):
     reason: str
     """Why, for people to read."""
     evidence: tuple[str, ...]
-    """What proves it, in a word or two each."""
+    """Evidence for pruning, in a word or two."""
 
 
 def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:

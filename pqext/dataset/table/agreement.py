@@ -21,9 +21,9 @@ _UNION = '; schema="union", on the command line --union, reads files whose schem
 
 
 class Agreement(Form):
-    """The first file that is asked sets the schema.
+    """The first opened file determines the schema.
 
-    Of types that Parquet has no name for the first file's are given, as far as they are of the same values.
+    Types that Parquet does not distinguish follow the first file, if they represent the same values.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -121,7 +121,7 @@ def check_agreement(
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
     if missing or extra:
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []
-        has = [f"has {', '.join(sorted(extra))} besides"] if extra else []
+        has = [f"has additional columns {', '.join(sorted(extra))}"] if extra else []
         found = f"{other_path} {' and '.join(lacks + has)}"
         raise SchemaMismatchError(f"schemas differ: {found}, compared with {first_path}{advice}")
     for field in first:

@@ -61,7 +61,7 @@ def _dictionary(array: pa.Array, type: pa.DictionaryType, name: str) -> pa.Array
 def _struct(array: pa.StructArray, type: pa.StructType, name: str) -> pa.Array:
     places = {field.name: index for index, field in enumerate(array.type)}
     if len(places) < array.type.num_fields:
-        raise ValueError(f"column {name!r} of {array.type} has fields that cannot be told apart by name")
+        raise ValueError(f"column {name!r} of {array.type} has duplicate field names")
     children = [
         conform(array.field(places[field.name]), field.type, f"{name}.{field.name}")
         if field.name in places
@@ -138,7 +138,7 @@ def _described(type: GeospatialType) -> str:
 
 
 def _children(type: pa.DataType) -> list[pa.Field]:
-    """Return the fields of a struct, a list or a map, those of lists and maps under names of their own."""
+    """Return the fields of a struct, a list or a map; the fields of lists and maps under fixed names."""
     if pa.types.is_map(type):
         return [type.key_field.with_name("key"), type.item_field.with_name("value")]
     if pa.types.is_struct(type):

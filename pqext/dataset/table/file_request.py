@@ -1,4 +1,4 @@
-"""What a scan asks of each of its files, so that all of them give columns of one schema."""
+"""Requests to the files of a scan that make all of them return columns of one schema."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Wanted:
 
     @property
     def tops(self) -> frozenset[str] | None:
-        """Names that a top-level column may have of which the result or the filter needs something; None for all."""
+        """Possible names of the top-level columns that the result or the filter needs; None for all."""
         if self.columns is None:
             return None
         asked = paths(self.filter) if self.filter is not None else ()
         found = {path[0] for path in asked} | {
             operand_column(base).path[0] for column in self.computed for base in bases(column.field)
         }
-        for name in self.columns:  # of which any dot may be in the name of the column
+        for name in self.columns:  # any dot may be part of a column name
             parts = name.split(".")
             found.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
         return frozenset(found)
@@ -122,20 +122,20 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Asked:
-    """What one file is asked for, and how its rows become rows of the result."""
+    """Request to one file, and the conversion of its rows to rows of the result."""
 
     columns: Sequence[str] | None
     """Names and dotted paths to read, all when None."""
     computed: tuple[Computed, ...]
     """Values within VARIANT columns to read."""
     filter: Expression | None
-    """What the file's own columns say of a row; only rows for which it is true are in the result."""
+    """Condition on the file's own columns; only rows for which it is true are in the result."""
     schema: pa.Schema
     """The result's."""
     refusal: str | None = None
-    """Why no row of the file can match, where its schema tells."""
+    """Reason why no row of the file can match, if its schema proves it."""
     is_exact: bool = True
-    """Are all rows for which ``filter`` is true in the result? Else :meth:`give` drops some."""
+    """Whether all rows for which ``filter`` is true are in the result; otherwise :meth:`give` drops some."""
 
     def give(
         self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
@@ -151,7 +151,7 @@ class Asked:
 
 
 class Form(ABC):
-    """How the files of a scan become one table."""
+    """Strategy that combines the files of a scan into one table."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -171,14 +171,15 @@ class Form(ABC):
 
     @abstractmethod
     def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
-        """What the file of the source in ``row`` is asked for, where folders leave ``filter`` of the scan's.
+        """Return the request to the file of the source in ``row``; ``filter`` is the part that partitions leave
+        undecided.
 
-        Raises ``ValueError`` where its schema does not suit the others.
+        Raises ``ValueError`` if the file's schema does not suit the other files.
         """
 
 
 def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """The type at a path of struct fields, None where there is none or where all of it is null."""
+    """Return the type at a path of struct fields; None if it does not exist or all its values are null."""
     fields: pa.Schema | pa.StructType = schema
     for name in path:
         found = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
@@ -225,7 +226,7 @@ def _duration(operand: Operand, file: ParquetFile) -> Kind | None:
 
 
 def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of the result, those of ``named`` among them, without the fields that only the filter needed."""
+    """Select the columns of the result, including ``named``, without fields needed only by the filter."""
     if not named and batch.schema.equals(schema, check_metadata=True):
         return batch
     if not schema.names:

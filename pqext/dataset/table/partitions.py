@@ -1,7 +1,7 @@
-"""Hive partitions: columns whose values stand in the names of folders, such as ``year=2020/month=3``.
+"""Hive partitions: columns whose values are stored in folder names, such as ``year=2020/month=3``.
 
-A file has no column of these: every row has the value that its folder says. So a filter on them is decided from
-paths alone, and files that it refuses are never opened.
+Files do not contain these columns: every row has the value of its folder. A filter on them is therefore decided by
+paths alone, and pruned files are never opened.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from pqext.dataset.table.conformance import nulls
 Partitioning = Literal["hive"] | None
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""What the folder of null is called."""
+"""Folder value that represents null."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 """Whole numbers as programs write them: with zeros before it a number is a code, such as ``01234``."""
@@ -65,17 +65,17 @@ _OTHERS = "*"
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """What is left of a filter for one file; with a ``refusal`` no row of it can match, and this says why."""
+    """The part of a filter that remains for one file; with a ``refusal``, no row of the file can match."""
 
     filter: Expression | None
     refusal: str | None = None
     evidence: str = "partition"
-    """What proves the refusal, in a word or two."""
+    """Evidence for pruning, in a word or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The columns that folders below ``root`` name, with their types, and those that are asked for beside them."""
+    """Partition columns of the folders below ``root``, with their types, and requested path and row-number columns."""
 
     root: str | None
     schema: pa.Schema
@@ -102,9 +102,9 @@ class Partitions:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def narrow(self, filter: Expression | None, values: pa.RecordBatch) -> list[Narrowed]:
-        """What is left of ``filter`` for each row of ``values``, which are sources.
+        """Evaluate ``filter`` for each row of ``values``, the partition values of a source; return the undecided parts.
 
-        Raises ``TypeError`` for a literal that does not compare with its column.
+        Raises ``TypeError`` if a literal does not compare with its column.
         """
         if filter is None:
             return [Narrowed(filter)] * values.num_rows
@@ -113,7 +113,7 @@ class Partitions:
             self.check(operand)
         names = set(self.schema.names)
         if self.rows is not None and any(path[0] == self.rows for path in paths(whole)):
-            raise ValueError(f"column {self.rows!r} counts rows as they are read: filter the result by it")
+            raise ValueError(f"column {self.rows!r} is numbered while reading; filter the result instead")
         if not names & {path[0] for path in paths(whole)}:
             return [Narrowed(filter)] * values.num_rows
         known = {leaf: self._evaluated(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
@@ -136,9 +136,9 @@ class Partitions:
             ) from None
 
     def including(self, paths: str | None, rows: str | None) -> Partitions:
-        """These columns, then those of the file's path and of the row's number in it, where they are given a name.
+        """Add columns for the file path and for the row number in the file, if they are given names.
 
-        Raises ``ValueError`` for a name that is taken.
+        Raises ``ValueError`` if a name is already in use.
         """
         schema = self.schema
         for name, type in ((paths, pa.string()), (rows, pa.int64())):
@@ -149,7 +149,7 @@ class Partitions:
         return Partitions(self.root, schema, paths, rows)
 
     def unnamed(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
-        """The columns that the folders of some sources do not name while those of others do, by source."""
+        """Return, by source, the partition columns that its folders lack and the folders of other sources have."""
         names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
         names -= {self.paths, self.rows}
         if not names:
@@ -167,10 +167,10 @@ class Partitions:
         """Raise ``TypeError`` for a value asked for within what a folder says, or computed of it for the result."""
         if is_computed and isinstance(operand, Column) and operand.path[0] in self.schema.names:
             raise TypeError(
-                f"column {operand} stands in the names of folders, of which no column of the result is computed"
+                f"column {operand} is a partition column; result columns cannot be computed from it"
             )
         if isinstance(operand, VariantField) and operand.column.path[0] in self.schema.names:
-            raise TypeError(f"column {operand.column} is no VARIANT: its values stand in the names of folders")
+            raise TypeError(f"column {operand.column} is not a VARIANT but a partition column")
 
     def others(self, filter: Expression | None) -> list[Expression]:
         """The leaves of ``filter`` on columns of the files."""
@@ -183,7 +183,7 @@ class Partitions:
         return replace(self, schema=pa.schema(fields))
 
     def complete_schema(self, schema: pa.Schema) -> pa.Schema:
-        """``schema`` of a file with the columns that folders name: in the place of its own of that name, or last."""
+        """Add the partition columns to the ``schema`` of a file, replacing columns of the same name."""
         for field in self.schema:
             index = schema.get_field_index(field.name)
             schema = schema.append(field) if index < 0 else schema.set(index, field)
@@ -194,7 +194,7 @@ class Partitions:
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
-        """Rows of the source in ``row`` of ``values`` with these columns behind their own."""
+        """Append these columns to rows of the source in ``row`` of ``values``."""
         for name, array in self.arrays(values, row, batch.num_rows).items():
             batch = batch.append_column(name, array)
         return batch
@@ -211,16 +211,17 @@ def partitions_of(
     sources: Any, files: Sequence[Any], partitioning: Partitioning = "hive", *, types: PartitionTypes | None = None,
     filesystem: Any = None, storage_options: Mapping[str, Any] | None = None,
 ) -> Partitions:
-    """The columns that folders between the root of ``sources`` and their ``files`` name; none without partitioning.
+    """Infer the partition columns from the folders between the root of ``sources`` and their ``files``; maybe none.
 
-    The root is the folder that is read, what stands before the first folder with ``*`` of a pattern, or what all
-    roots of a list have in common, where a file's is its folder. A column is int32, or int64, if all folders name whole
-    numbers of that range without leading zeros, date32 if all name dates such as ``2024-01-31``, and text otherwise;
-    ``types`` states others, as Arrow types or their names, ``"*"`` for all columns that it does not name. ``%20`` is
-    the byte 0x20, and ``__HIVE_DEFAULT_PARTITION__`` is null.
+    The root is the folder that is read, for a pattern the path before its first folder with ``*``, for a list the
+    common root; the root of a file is its folder. A column is int32, or int64, if all its values are integers of that
+    range without leading zeros, date32 if all are dates such as ``2024-01-31``, and otherwise text; ``types`` overrides
+    this with Arrow types or their names, ``"*"`` for all columns that it does not name. ``%20`` is the byte 0x20, and
+    ``__HIVE_DEFAULT_PARTITION__`` is null.
 
-    Raises ``UnsupportedError`` for names that are not UTF-8 and for folders that name a column twice, ``ValueError``
-    for types of columns that no folder names.
+    Raises:
+        UnsupportedError: If names are not UTF-8, or if folders name a column twice.
+        ValueError: If ``types`` names a column that is not a partition column.
     """
     if partitioning is None:
         if types:
@@ -269,7 +270,7 @@ def partitions_below(root: str | None, files: Sequence[Any]) -> Partitions:
 
 
 def _named(source: Any, root: str | None) -> dict[str, str | None]:
-    """What the folders between ``root`` and the file say."""
+    """Parse the partition values in the folders between ``root`` and the file."""
     folder = folder_of(source)
     if root is None or folder is None:
         return {}
@@ -328,7 +329,7 @@ def _is_date(text: str) -> bool:
 
 
 def _typed(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
-    """What folders say of a column in its type. Raises ``ValueError`` for text that is no value of it."""
+    """Convert the values of a partition column to its type. Raises ``ValueError`` if a text is not a value of it."""
     if pa.types.is_integer(field.type):  # of any number of digits
         with suppress(ValueError, OverflowError):
             return pa.array([None if text is None else int(text) for text in texts], field.type)
@@ -390,7 +391,7 @@ def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | No
 
 
 def reads(operand: Operand, names: Collection[str]) -> bool:
-    """Is an operand computed of columns ``names`` alone?"""
+    """Test whether an operand uses only the columns ``names``."""
     found = bases(operand)
     return bool(found) and all(operand_column(base).path[0] in names for base in found)
 

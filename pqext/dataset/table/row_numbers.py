@@ -24,9 +24,9 @@ from pqext.dataset.table.file_request import Asked
 def matching_numbered(
     file: ParquetFile, plans: Iterable[RowGroupPlan], asked: Asked, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
-    """The rows that match, as ``matching`` of ``execution.stages`` gives them, and beside them their numbers.
+    """Yield the matching rows, as ``execution.stages.matching`` does, together with their row numbers.
 
-    Pages that the plans leave out are not read; of the others all columns that are needed are, in one stage.
+    Pages pruned by the plans are not read; all needed columns of the other pages are read in one stage.
     """
     starts = [0, *accumulate(group.num_rows for group in file.row_groups)]
     names = None if asked.columns is None else list(asked.columns)

@@ -63,7 +63,7 @@ class Unifier:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns in the order in which files first have them; all may be null."""
+        """Columns in the order of their first appearance in files; all are nullable."""
         return pa.schema([field.with_nullable(True) for field in self._fields.values()], self._metadata)
 
     def add(self, schema: pa.Schema, path: str) -> None:
@@ -227,7 +227,7 @@ def _is_within_float(type: pa.DataType) -> bool:
 
 
 def _merged(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """What Arrow makes of both."""
+    """Merge two types by Arrow's rules."""
     both = [pa.schema([("x", type)]) for type in (first, other)]
     try:
         return pa.unify_schemas(both, promote_options="permissive").field("x").type

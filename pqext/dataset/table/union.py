@@ -1,8 +1,8 @@
-"""Files whose schemas differ, read as one table: each is asked for what it has, and conforms to the unified schema.
+"""Read files with different schemas as one table: each returns the columns it has, cast to the unified schema.
 
-A condition is put to a file in the file's own type, statistics included, where widening keeps the order of values and
-what they equal; numbers compare by exact value whatever their types. A condition on a column that the file lacks is
-decided once, as it is of null. What is left is evaluated on the rows after they conform.
+A condition is pushed down to a file in the file's own type, statistics included, if widening preserves the order and
+equality of values; numbers compare by exact value regardless of type. A condition on a column that a file lacks is
+decided once, for null. The rest of the filter is evaluated on the rows after the cast.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from pqext.dataset.table.conformance import check_geometry_types, conform, nulls
 from pqext.dataset.table.file_request import Asked, Form, Wanted, type_at
 
 _KEPT = 256
-"""Schemas and filters of which it is kept what files are asked for."""
+"""Maximum number of cached pairs of schema and filter."""
 _MAYBE = object()
 """The answer of a condition that a file's own columns do not decide."""
 
 
 class Union(Form):
-    """Files that conform to ``schema``, which holds the columns of files and not those of folders."""
+    """Casts files to ``schema``, which contains the columns of files without partition columns."""
 
     def __init__(self, wanted: Wanted, schema: pa.Schema) -> None:
         from pqext.core.write.writer import write_table
@@ -70,15 +70,15 @@ class Union(Form):
 
     @property
     def schema(self) -> pa.Schema:
-        """The chosen columns of the unified schema, and those of folders."""
+        """The selected columns of the unified schema, and the partition columns."""
         return self._schema
 
     def check_filter(self, file: ParquetFile) -> None:
         """It suits the unified schema, whatever a file has."""
 
     def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
-        """The columns that the file has, and what it can tell of the filter."""
-        key = id(file.schema), id(filter)  # files of one schema share the object, which is kept with the answer
+        """Request the columns that the file has, and the part of the filter that it can evaluate."""
+        key = id(file.schema), id(filter)  # files with equal schemas share the object
         found = self._alike.get(key)
         if found is None:
             found = file.schema, filter, self._asked(file, filter)
@@ -108,7 +108,7 @@ class Union(Form):
         return Conformed(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
 
     def _is_own(self, computed: Computed, file: ParquetFile) -> bool:
-        """Has a file all that a column is computed of in the unified types?"""
+        """Whether a file has all columns that a computed column needs, in the unified types."""
         found = [operand_column(base).path for base in bases(computed.field)]
         return all(
             (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in found
@@ -119,7 +119,7 @@ class Union(Form):
         return self.ask(row, file, filter)
 
     def _names(self, file: ParquetFile) -> list[str]:
-        """What to read of a file for the result: the nearest group around what it lacks."""
+        """Return the columns to read: for a missing field, its nearest existing group."""
         found: dict[str, None] = {}
         for path in self._paths:
             nearest = _nearest(file, path)
@@ -134,7 +134,7 @@ class Union(Form):
         return self._stored.names if columns is None else columns
 
     def _answer(self, expression: Expression, file: ParquetFile) -> Expression | bool | object:
-        """What a file has of a normalised condition: what to ask, or that all rows are true, not true or undecided."""
+        """Translate a normalised condition for a file: an expression, or true, not true or undecided for all rows."""
         if not isinstance(expression, And | Or):
             return self._leaf(expression, file)
         parts = [self._answer(operand, file) for operand in expression.operands]
@@ -184,10 +184,10 @@ class Union(Form):
 
 @dataclass(frozen=True)
 class Conformed(Asked):
-    """What is asked of one file, whose rows conform to the result's schema."""
+    """Request to one file whose rows are cast to the result's schema."""
 
     exact: Expression | None = None
-    """What is evaluated on rows that conform, where ``filter`` lets more pass than match."""
+    """Condition evaluated after the cast, if ``filter`` does not decide all rows."""
     stored: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """The unified schema of all columns of files."""
     later: tuple[Computed, ...] = ()
@@ -269,7 +269,7 @@ def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
 
 
 def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
-    """Does a leaf give of a value in its ``own`` type what it gives of the value in the ``wanted`` one?
+    """Test whether a leaf has the same result for a value of its ``own`` type and after the cast to ``wanted``.
 
     Casts are checked, so that a value is the same number, instant or text in both, or an error.
     """
@@ -282,7 +282,7 @@ def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def keeps_values(own: pa.DataType, wanted: pa.DataType) -> bool:
-    """Is each value the same in both types, or one that cannot be cast, so that values compare alike in both?"""
+    """Test whether casting preserves each value or fails, so that values compare alike in both types."""
     types = pa.types
     own, wanted = (one.value_type if types.is_dictionary(one) else one for one in (own, wanted))
     if own == wanted:

@@ -1,4 +1,4 @@
-"""Files that are written beside those of a folder: partitions and schemas must agree."""
+"""Append files to a folder: partitions and schemas must agree with the existing files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ADVICE = 'write to another folder or pass mode="overwrite"'
 
 
 Compare = Callable[[str, Any, Mapping[str, Any]], None]
-"""Called with a folder's path, what a reader of the folder names, and its files by their paths: raises ``ValueError``
-if others cannot be written beside them."""
+"""Called with a folder's path, its partition columns, and its files by path; raises ``ValueError`` if files cannot be
+appended."""
 
 
 def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
@@ -45,9 +45,9 @@ def partitions_beside(
     target: str, sources: Any, present: Mapping[str, Any], partition_by: tuple[str, ...], names: Collection[str],
     advice: str,
 ) -> Partitions:
-    """The partitions of a folder, by its files ``present``.
+    """Return the partitions of a folder, by its files ``present``.
 
-    Raises ``ValueError`` if files with columns ``names`` in folders by ``partition_by`` cannot be read beside those.
+    Raises ``ValueError`` if files with columns ``names``, partitioned by ``partition_by``, cannot be appended.
     """
     partitions = partitions_of(sources, [*present.values()] if isinstance(sources, Location) else [*present])
     if partition_by and tuple(partitions.schema.names) != partition_by:
@@ -60,7 +60,7 @@ def partitions_beside(
     if within:
         raise ValueError(
             f"{target} has folders by {', '.join(partitions.schema.names)}, and files with {', '.join(within)} in them "
-            "cannot be read beside those; nothing was written: name the columns of folders in partition_by, or "
+            "cannot be read together; nothing was written: add the partition columns to partition_by, or "
             f"{advice}"
         )
     return partitions
@@ -69,9 +69,9 @@ def partitions_beside(
 def check_append(
     target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...]
 ) -> None:
-    """Raise ``SchemaMismatchError`` if a file like ``appended`` has another schema than those of a folder.
+    """Raise ``SchemaMismatchError`` if the schema of ``appended`` differs from that of a folder's files.
 
-    A file of the folder that cannot be read, such as an encrypted one, is compared with nothing.
+    Files that cannot be read, such as encrypted files, are not compared.
     """
     with ParquetFile(appended) as file:
         new = file.arrow_schema

@@ -1,19 +1,20 @@
-"""Saves into a folder that happen whole or not at all, wherever the process that makes them is killed.
+"""Atomic saves into a folder, even if the writing process is killed.
 
-The steps of a save: ``F`` is its folder, which :func:`begin` makes as ``_pqext_temporary-<job>`` before any task runs.
+The steps of a save; ``F`` is its folder, created by :func:`begin` as ``_pqext_temporary-<job>`` before any task runs:
 
 1. The tasks write their files into F.
-2. Under a lock on the target: earlier saves that were interrupted are finished; ``_SUCCESS`` is removed; a journal in F
-   names the new files and, when overwriting, all that a reader sees now as old.
-3. F is renamed to ``_pqext_commit-<job>``. *This decides*: a save killed before has not happened, one killed after has.
-4. The new files are moved up, the old ones deleted, ``_SUCCESS`` is written, F is deleted.
+2. Under a lock on the target: earlier interrupted saves are finished; ``_SUCCESS`` is removed; a journal in F lists the
+   new files and, when overwriting, all files that readers see now as old.
+3. F is renamed to ``_pqext_commit-<job>``. *This is the commit*: a save killed before has no effect, one killed after
+   is complete.
+4. The new files are moved up, the old files deleted, ``_SUCCESS`` is written, F is deleted.
 
-pqext's own readers honour the journal (:mod:`pqext.dataset.files.folders`), so that they list the old rows before step
-3 and the new ones after it. A file may be moved or deleted between their listing and their reading: the read then fails
-and can be repeated. Other readers know no journal. During step 4, and after a save that was killed in it until it is
-finished, they see old and new rows together, or some of the new ones; ``_SUCCESS`` is missing all that time, as it is
-from step 2 on. :func:`clean` and every later save finish such a save. It has happened, even if its job was told to have
-failed: an append that is repeated then adds its rows twice.
+pqext's own readers apply the journal (:mod:`pqext.dataset.files.folders`): they list the old rows before step 3 and the
+new rows after it. If a file is moved or deleted between listing and reading, the read fails and can be repeated. Other
+readers do not know the journal. During step 4, and after a save was killed in it until it is finished, they see old and
+new rows together, or some of the new rows; ``_SUCCESS`` is missing from step 2 until then. :func:`clean` and every
+later save finish the interrupted save. Its rows are in the dataset even if the job reported a failure: repeating an
+append then duplicates them.
 """
 
 from __future__ import annotations
@@ -36,25 +37,25 @@ from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_bel
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_pqext_temporary-"
-"""How the name of a folder begins whose save is not decided."""
+"""Name prefix of the folder of an uncommitted save."""
 OWNER = "owner.json"
 LOG = "_pqext_ingested-"
-"""How the name of a file begins that notes what was ingested. Readers pass over it; it comes and goes with a save."""
+"""Name prefix of a record of ingested files. Readers skip it; it is committed and replaced together with a save."""
 BAD_LINES = "_pqext_bad_lines-"
-"""How the name of a file begins that tells what was not ingested; in all else like :data:`LOG`."""
+"""Name prefix of a record of files that were not ingested; otherwise like :data:`LOG`."""
 ABANDONED_AFTER = timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What :func:`clean` did: the jobs whose saves it finished, and those whose remains it removed."""
+    """Result of :func:`clean`: the jobs whose saves it finished, and the jobs whose remains it removed."""
 
     finished: tuple[str, ...]
     removed: tuple[str, ...]
 
 
 def staged(target: Path, job: str) -> Path:
-    """The folder in which a job's files wait for the commit."""
+    """Return the folder where a job's files wait for the commit."""
     return target / f"{TEMPORARY}{job}"
 
 
@@ -76,14 +77,16 @@ def commit(
     target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None,
     was_done: Callable[[], bool] | None = None, check: Callable[[], None] | None = None,
 ) -> None:
-    """Make a job's files ``names`` part of ``target``, in place of all that readers see there when overwriting.
+    """Add a job's files ``names`` to ``target``; when overwriting, replace all files that readers see.
 
-    With ``folders``, of which each is the path of a partition below ``target``, only what lies in these is replaced.
-    Nothing happens where ``was_done`` tells, under the lock, that another job has done the same. ``check`` is called
-    under the lock too; what it raises ends the commit before anything has changed.
+    With ``folders``, paths of partitions below ``target``, only files in these partitions are replaced. Nothing happens
+    if ``was_done`` returns true under the lock, because another job has done the same. ``check`` is called under the
+    lock too; an exception from it ends the commit before anything has changed.
 
-    Raises as :func:`replaceable`, and ``RuntimeError`` when a file is missing, before anything has changed; ``OSError``
-    when the system refuses a step: its notes say whether the save has happened.
+    Raises:
+        ValueError: As :func:`replaceable`, before anything has changed.
+        RuntimeError: If a file is missing, before anything has changed.
+        OSError: If the system rejects a step; its notes state whether the save is committed.
     """
     waiting, decided = staged(target, job), target / f"{COMMIT}{job}"
     with _locked(target):
@@ -126,12 +129,12 @@ def commit(
 
 
 def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
-    """What overwriting ``target`` removes: all files that reading it shows, by their paths, with where each lies now.
+    """List the files that overwriting ``target`` removes: all files that readers see, by path, with their location.
 
-    With ``folders``, those in these partitions, however their names are escaped.
+    With ``folders``, only files in these partitions, however their names are escaped.
 
-    Raises ``ValueError`` where one of them is no Parquet file: nothing else is ever removed, and a folder that holds
-    other files is perhaps not the one that was meant.
+    Raises ``ValueError`` if one of them is not a Parquet file: other files are never removed, and a folder that
+    contains them may be the wrong folder.
     """
     seen = files_below(str(target))
     if folders is not None:
@@ -141,7 +144,7 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
         with open(at, "rb") as file:
             if file.read(4) not in (MAGIC, ENCRYPTED_MAGIC):
                 raise ValueError(
-                    f"{path} is no Parquet file, and overwriting its folder would remove it: move it elsewhere, or "
+                    f"{path} is not a Parquet file, and overwriting its folder would remove it: move it elsewhere, or "
                     "save to another folder"
                 )
     return seen
@@ -159,7 +162,7 @@ def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
 
 
 def logs(target: Path) -> list[Path]:
-    """The files in which jobs that read other files note which of them the rows in ``target`` come from."""
+    """List the records of ingested files in ``target``."""
     return sorted(target.glob(f"{LOG}*.json"))
 
 
@@ -201,7 +204,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _decoded(folder: str) -> tuple[str, ...]:
-    """The parts of a folder's path without their escapes, of which writers use different ones."""
+    """Split a folder's path and decode its escapes, which differ between writers."""
     return tuple(unquote(part) for part in folder.split("/"))
 
 
@@ -254,7 +257,7 @@ def _finish(folder: Path) -> None:
                 changed |= {*(target / name).parents} - {*target.parents}
             with suppress(FileNotFoundError):
                 os.replace(folder / name, target / name)
-        # Where there are no locks, an old file may be on its way up from the folder of its own save.
+        # Without locks, another save may be moving an old file up from its folder.
         for other in target.glob(f"{COMMIT}*"):
             if other != folder:
                 _remove(journal.replaced(str(other)))
@@ -295,7 +298,7 @@ def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
 
 
 def _driver() -> dict[str, object] | None:
-    """The Java process that runs the job, the nearest one above this; None where the system does not tell."""
+    """Identify the Java process that runs the job, the nearest ancestor; None if the system does not report it."""
     machine, pid = _machine(), os.getpid()
     while machine is not None and pid > 0:
         stat = _stat(pid)
@@ -308,13 +311,13 @@ def _driver() -> dict[str, object] | None:
 
 
 def _process(pid: int) -> dict[str, object] | None:
-    """What tells a process of this machine from all others; None where the system does not tell."""
+    """Identify a process of this machine uniquely; None if the system does not report it."""
     machine = _machine()
     return None if machine is None else {"machine": machine, "pid": pid, "started": _started(pid)}
 
 
 def _machine() -> str | None:
-    """What tells this boot of this machine, with its process numbers, from all others."""
+    """Identify this boot of this machine, and its process namespace, uniquely."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -323,13 +326,13 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-    """When process ``pid`` began, None if there is none (any more)."""
+    """Return the start time of process ``pid``; None if it does not exist any more."""
     stat = _stat(pid)
     return None if stat is None or stat[1] == "Z" else stat[20]
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Name, state, parent and what follows of a process, as Linux tells it."""
+    """Return name, state, parent and further fields of a process from Linux's ``stat``."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
     except OSError:

@@ -47,11 +47,12 @@ def write_dataset(
 ) -> Saved:
     """Write a table into a folder of Parquet files, one or more for each partition.
 
-    All files become visible together when they are complete, as those of :func:`pqext.spark.write` do. If anything
-    fails, the folder is as it was. Memory is bounded by the row groups of the files that are open.
+    All files become visible together when they are complete, as with :func:`pqext.spark.write`. If anything fails, the
+    folder is unchanged. Memory is bounded by the row groups of the open files.
 
     Args:
-        data: What :func:`pqext.write_table` takes: a table, a stream of batches, a data frame, a :class:`pqext.Scan`.
+        data: Anything that :func:`pqext.write_table` accepts: a table, a stream of batches, a data frame, a
+            :class:`pqext.Scan`.
         folder: A local folder, which is made if needed, or a URL of ``s3://`` (which needs boto3), ``gs://`` or
             ``abfss://`` (obstore).
         partition_by: Columns whose values name folders, ``year=2026/kind=click``: text, whole numbers, booleans and
@@ -63,7 +64,7 @@ def write_dataset(
         max_records_per_file: The number of rows at which another file begins.
         target_file_bytes: The size in bytes at about which another file begins.
         storage_options: Credentials and other settings of the store that a URL names.
-        options: How files are written (:class:`pqext.WriteOptions`), for what ``keywords`` leave out.
+        options: Writer options (:class:`pqext.WriteOptions`); ``keywords`` take precedence.
         **keywords: The fields of :class:`pqext.WriteOptions`, such as ``shredding=`` and ``geometry=``.
 
     Returns:
@@ -150,7 +151,7 @@ def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | N
 
 
 def _plain_partitions(schema: pa.Schema, by: Sequence[str]) -> pa.Schema:
-    """``schema`` with the values of columns that name folders in types that name them, in place of dictionaries."""
+    """Replace dictionary types of partition columns in ``schema`` by types that folder names can represent."""
     for name in by:
         index = schema.get_field_index(name)
         if index >= 0:

@@ -25,7 +25,7 @@ _HELD_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Division:
-    """How rows are divided into files: by the values of columns, which name folders, and by size."""
+    """Division of rows into files: by partition values, which name folders, and by size."""
 
     partition_by: tuple[str, ...] = ()
     max_records_per_file: int | None = None
@@ -50,16 +50,16 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Staging:
-    """A file that waits for the commit: ``token`` is what the place where it waits needs to know of it."""
+    """A file that waits for the commit; ``token`` identifies it in its staging area."""
 
     file: WrittenFile
     token: Token = None
 
 
 class PartFiles:
-    """Writes the rows of a task into files named after ``name``; those of a failed attempt are discarded.
+    """Writes the rows of a task to files with the prefix ``name``; files of a failed attempt are discarded.
 
-    As a context manager it discards what is there when there was an error, or when nobody called :meth:`close`.
+    As a context manager it discards the files after an error, or if :meth:`close` was not called.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class PartFiles:
             max(self._open.values(), key=lambda file: file.held).end_row_group()
 
     def _cut(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The rows of a batch as the file that is open and those behind it take them."""
+        """Split a batch at the boundaries of the open file and the following files."""
         limit = self._division.max_records_per_file
         start = 0
         while start < batch.num_rows:
@@ -147,10 +147,10 @@ class _Writer(ParquetWriter):
 
 
 class _PartFile:
-    """A file under way.
+    """A file being written.
 
-    Batches are written one by one, or as many as make a row group where that is looked at as a whole: every row group
-    where a column orders the rows, the first one where a schema is inferred from it.
+    Batches are written one by one, or collected into a row group if a complete row group is needed: every row group if
+    rows are sorted by a column, the first row group if a schema is inferred from it.
     """
 
     def __init__(self, staged: Staged, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
@@ -182,7 +182,7 @@ class _PartFile:
             self._pass_on()
 
     def is_full(self, size: int) -> bool:
-        """Does the file have about ``size`` bytes? A row group ends where only its size in the file can tell."""
+        """Whether the file has about ``size`` bytes; ends a row group if only its encoded size can decide."""
         written = self._writer.bytes_written
         waiting = self._given if not written else self.held * written / max(1, self._given - self.held)
         if written + waiting >= size and self.held:

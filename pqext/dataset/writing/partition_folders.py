@@ -1,6 +1,6 @@
-"""Folders that hold the values of columns, named as Spark and Hive name them: ``year=2020/place=S%3A1/``.
+"""Partition folders, named like Spark's and Hive's: ``year=2020/city=S%3A1/``.
 
-Null and the empty text are ``__HIVE_DEFAULT_PARTITION__``, so both are read as null.
+Null and the empty text become ``__HIVE_DEFAULT_PARTITION__``, so both are read as null.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.table.partitions import NULL
 
 _ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(32)))
-"""What Hive and Spark escape in the names of folders, and NUL, which no name can hold."""
+"""Characters that Hive and Spark escape in folder names, and NUL, which names cannot contain."""
 _ADVICE = "cast it to text, a date or a whole number first"
 
 
@@ -38,9 +38,9 @@ def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
     for name in columns:
         if name not in schema.names:
             meant = did_you_mean(name, schema.names) or f"; there are {', '.join(schema.names)}"
-            raise ValueError(f"partition_by: there is no column {name!r}{meant}")
+            raise ValueError(f"partition_by: no column {name!r}{meant}")
         if is_hidden(f"{escaped(name)}="):
-            raise ValueError(f"partition_by: readers pass over folders named after {name!r}: rename the column first")
+            raise ValueError(f"partition_by: readers skip folders named after {name!r}; rename the column first")
         type = schema.field(name).type
         if not _names_folders(type):
             raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")
@@ -58,7 +58,7 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
     code = np.zeros(batch.num_rows, np.int64)
     for name in columns:
         found = pc.dictionary_encode(batch.column(name), null_encoding="encode")
-        # Codes stay below the number of rows squared: each round numbers the folders so far anew.
+        # Codes stay below the number of rows squared: each round renumbers the folders found so far.
         code = np.unique(code, return_inverse=True)[1] * len(found.dictionary) + found.indices.to_numpy()
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))

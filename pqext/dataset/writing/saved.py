@@ -1,4 +1,4 @@
-"""What a save wrote."""
+"""Result of a save."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pqext.variant.shredding.residual import residual_shares
 
 @dataclass(frozen=True)
 class Saved:
-    """What a save wrote: its folder and its files."""
+    """Result of a save: its folder and its files."""
 
     path: str
     files: tuple[WrittenFile, ...]

@@ -10,19 +10,19 @@ from typing import Any, Protocol
 from pqext.dataset.writing import commit
 
 Token = Any
-"""What a commit must know of a file that waits, beside its name. It can be pickled."""
+"""Identifies a staged file to the commit, in addition to its name. It can be pickled."""
 FAILED = "failed"
-"""The file in a job's folder that tells its tasks that one of them met an error that comes again."""
+"""File in a job's folder that informs its tasks of a permanent error in another task."""
 
 
 class Staged(Protocol):
-    """The place where the files of a job wait; it can be pickled."""
+    """Staging area for the files of a job; it can be pickled."""
 
     def check(self) -> None:
         """Raise ``RuntimeError`` when the job was aborted."""
 
     def create(self, name: str) -> Any:
-        """What a writer takes for the file ``name``."""
+        """Return a sink for the file ``name``."""
 
     def finish(self, name: str, dest: Any) -> Token:
         """The writer has closed what :meth:`create` gave: keep it."""
@@ -38,12 +38,12 @@ class Staged(Protocol):
 
     @property
     def has_failed(self) -> bool:
-        """Has another task told that the job has failed?"""
+        """Whether another task has reported that the job failed."""
 
 
 @dataclass(frozen=True)
 class StagedFolder:
-    """A hidden folder beside the files that are there; see :mod:`pqext.dataset.writing.commit`."""
+    """Staging in a hidden folder next to the existing files; see :mod:`pqext.dataset.writing.commit`."""
 
     folder: str
 
@@ -55,7 +55,7 @@ class StagedFolder:
         path = Path(self.folder)
         for part in name.split("/")[:-1]:
             path /= part
-            path.mkdir(exist_ok=True)  # not its parents: a job that was aborted gets no folder anew
+            path.mkdir(exist_ok=True)  # without parents: the folder of an aborted job is not created again
         return str(Path(self.folder, name))
 
     def finish(self, name: str, dest: Any) -> Token:

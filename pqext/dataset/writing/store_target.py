@@ -1,19 +1,18 @@
-"""Jobs that write into a folder of an object store, whole or not at all.
+"""Atomic jobs that write into a folder of an object store.
 
-1. Tasks write files that wait unseen (:mod:`pqext.core.io.sources.pending_files`): uploads to S3 that are not
-completed, and
-   files under hidden keys elsewhere.
-2. The driver writes ``_pqext_commit.json``, which names all files of the job that wait, the small files beside them and
-   the files that they replace. *This decides*: a job killed before has not happened, one killed after has.
-3. The files appear, the old ones are deleted, and the note ends.
+1. Tasks write hidden files (:mod:`pqext.core.io.sources.pending_files`): incomplete uploads on S3, files under hidden
+   keys elsewhere.
+2. The driver writes ``_pqext_commit.json``, which lists all hidden files of the job, its small files and the files that
+   they replace. *This is the commit*: a job killed before has no effect, one killed after is complete.
+3. The files become visible, the old files are deleted, and the journal is deleted.
 
-The note is written only where there is none. A job that finds that of another one finishes that first. An overwrite
-lists the old files before its note, and if another job has ended between the two, which ``_SUCCESS`` tells, the note is
-void and the job lists them anew: so of two overwrites at once the later one replaces the other's files too. In the same
-way a job that ingests files reads again, before its note, which files others have ingested. pqext's readers honour the
-note
-(:mod:`pqext.dataset.files.store_journal`): they see the old files until all new ones are there. Other readers may see
-some of the new files, and old ones beside them, in step 3. :func:`pqext.spark.clean` and the next job finish step 3.
+The journal is only written if none exists. A job that finds the journal of another job finishes that job first. An
+overwrite lists the old files before it writes its journal; if another job has ended in between, which ``_SUCCESS``
+shows, the journal is void and the job lists them again: of two concurrent overwrites, the later one also replaces the
+files of the other. In the same way, a job that ingests files reads the records of ingested files again before it writes
+its journal. pqext's readers apply the journal (:mod:`pqext.dataset.files.store_journal`): they see the old files until
+all new files are visible. Other readers may see some of the new files together with old ones in step 3.
+:func:`pqext.spark.clean` and the next job finish step 3.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class StagedStore:
         return f"{self._bucket.prefix}/{name}".lstrip("/")
 
     def check(self) -> None:
-        """What a job that was aborted writes stays unseen; :func:`pqext.spark.clean` gives it up."""
+        """Files of an aborted job stay hidden; :func:`pqext.spark.clean` deletes them."""
 
     def create(self, name: str) -> PendingFile:
         return self._bucket.create(self._key(name))
@@ -215,7 +214,7 @@ class StoreTarget:
         raise RuntimeError(f"other jobs committed to {self.path} all the time: try again")
 
     def _is_there(self, names: Collection[str]) -> bool:
-        """Are there files of this job, which somebody has finished then?"""
+        """Whether files of this job are visible, which means that another process has finished it."""
         return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
 
     def abort(self) -> None:
@@ -268,7 +267,7 @@ class StoreTarget:
         return (journal.job,) if self._finish(journal, version) else ()
 
     def _last_job(self) -> str:
-        """What the last job has left in ``_SUCCESS``."""
+        """Return the identifier of the last job, stored in ``_SUCCESS``."""
         try:
             return self._bucket.get(self._inside + commit.SUCCESS)[0].decode("utf-8", "replace")
         except FileNotFoundError:
@@ -301,7 +300,7 @@ class StoreTarget:
 
         _together(complete, [name for name in journal.uploads if self._inside + name not in there])
         if not self._is_noted(journal.job):
-            return  # somebody else has finished it, and what follows here may undo what other jobs have told since
+            return  # another process has finished it; continuing could undo what other jobs have committed since
         for name, text in journal.small.items():
             self._bucket.put(self._inside + name, base64.b64decode(text))
         _together(lambda name: self._bucket.delete(self._inside + name), journal.old)

@@ -9,7 +9,7 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.dataset.files.manifests import parsed, whole
 
 STREAMED = "_pqext_streamed-"
-"""How the name of such a note begins, behind which is the query's id. Readers pass over it, and overwrites keep it."""
+"""Name prefix of the record of a streaming query, followed by the query id. Readers skip it, and overwrites keep it."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,13 @@ class Batch:
         return f"{STREAMED}{self.query}.json"
 
     def dump(self) -> bytes:
-        """The note that tells that the batch is there."""
+        """Serialise the record that the batch is committed."""
         return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
 
     def is_in(self, note: bytes, path: str, by_others: bool = False) -> bool:
-        """Does a note say that the batch is there, ``by_others`` than this job? Raises ``CorruptFileError`` for one
-        that is damaged.
+        """Test whether a record lists the batch, ``by_others`` if committed by another job.
+
+        Raises ``CorruptFileError`` if the record is corrupt.
         """
         try:
             found = parsed(note)

@@ -37,20 +37,20 @@ class Target(Protocol):
         """Raise ``TableFormatError`` for the folder of a Delta, Iceberg or Hudi table, or one within it."""
 
     def check(self, overwrite: bool, compare: Compare) -> None:
-        """Raise ``ValueError`` if files cannot be written here, or not beside those that ``compare`` is called with."""
+        """Raise ``ValueError`` if files cannot be written here, or if ``compare`` rejects the existing files."""
 
     def begin(self, job: str, owner: int | None = None) -> Staged:
-        """Make the place where files of a job wait, which process ``owner`` runs, by default Spark's driver."""
+        """Create the staging area of a job run by process ``owner``, by default Spark's driver."""
 
     def join(self, job: str) -> Staged:
-        """The place where files of a job wait, which its tasks make: nobody begins it before."""
+        """Return the staging area of a job, which its tasks create."""
 
     def put(self, name: str, data: bytes) -> None:
         """Let a small file of the driver wait too."""
 
     @property
     def has_files(self) -> bool:
-        """Are there Parquet files?"""
+        """Whether the folder contains Parquet files."""
 
     def has(self, batch: Batch) -> bool | None:
         """Is a batch of a stream there already? None where none of its query is."""
@@ -59,11 +59,12 @@ class Target(Protocol):
         self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
         batch: Batch | None = None, check: Callable[[], None] | None = None,
     ) -> None:
-        """Make the files visible, and those that were put, in place of the others when overwriting, or of those in the
-        partitions ``folders``. They are a ``batch`` of a stream, perhaps: nothing happens where that is there already.
+        """Make the job's files visible; when overwriting, replace the existing files, or those in the partitions
+        ``folders``.
 
-        ``check`` is called before the decision, while no other job can commit unnoticed. What it raises ends the
-        commit, and nothing has changed then.
+        For a ``batch`` of a stream, nothing happens if the batch is already committed. ``check`` is called before the
+        commit, while no other job can commit unnoticed; an exception from it ends the commit before anything has
+        changed.
         """
 
     def abort(self) -> None:
@@ -156,9 +157,9 @@ def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
 
 
 def target_at(path: str, storage_options: Mapping[str, Any] | None) -> Target:
-    """The folder at an absolute local path, or at the URL of a store.
+    """Return the target at an absolute local path, or at the URL of a store.
 
-    Raises ``UnsupportedError`` for a store in which files cannot become visible together.
+    Raises ``UnsupportedError`` if the store cannot make files visible together.
     """
     if scheme_of(path) is not None:
         from pqext.dataset.writing.store_target import StoreTarget
