@@ -123,7 +123,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("one name", lambda path: pqext.read_table(path, "station"), r"columns=\['station'\]"),
     ("one name of a file", lambda path: pqext.open(path).read("station"), r"columns=\['station'\]"),
     ("names in one text", lambda path: pqext.read_table(path, "at, user"), r"columns=\['at', 'user'\]"),
-    ("a star", lambda path: pqext.read_table(path, "*"), "leave it out to have all columns"),
+    ("a star", lambda path: pqext.read_table(path, "*"), "omit it to read all columns"),
     ("Spark's pattern", lambda path: pqext.read_table(path, pathGlobFilter="*.parquet"), "the pattern into the path"),
     ("DuckDB's union", lambda path: pqext.scan(path, union_by_name=True), 'use schema="union"'),
     ("a cast of a variant", lambda path: pqext.read_table(path, filter="station::int = 3"), r"station:\$::int"),

@@ -14,7 +14,7 @@ import click
 from pqext.cli.declarations import Place, Program
 from pqext.cli.files import describe, notes_of
 from pqext.cli.startup import without_pandas
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 GARBAGE = 100_000
 """New objects between two searches for cycles: importing makes many, and Python's own 700 cost a tenth of a command."""
@@ -79,7 +79,7 @@ app = Program(
 
 def _warn(message: Warning | str, *_where: Any) -> None:
     """A warning is one line, without the place in the code that it comes from."""
-    click.echo(f"pqext: {visible(' '.join(str(message).split()))}", err=True)
+    click.echo(f"pqext: {escape_text(' '.join(str(message).split()))}", err=True)
 
 
 def main() -> None:

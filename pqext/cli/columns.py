@@ -52,11 +52,11 @@ def _one(
 
     replaced = one.paths[0] if variant is None and one.kind != "points" else None
     if variant is None:
-        from pqext.core.base.suggestions import not_a_column
+        from pqext.core.base.suggestions import unknown_column_message
 
         for path in one.paths:
             if path not in stream.schema.names:
-                raise ValueError(not_a_column(path, stream.schema.names))
+                raise ValueError(unknown_column_message(path, stream.schema.names))
     name = one.name or replaced or GEOMETRY
     if name in stream.schema.names and name != replaced:
         raise ValueError(f"there is a column {name!r} already: give the new one another name, as in NAME=...")
@@ -84,10 +84,10 @@ def _one(
             made = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield made.filter(bad) if bad is not None else made
         if row and not some and lacking:
-            from pqext.core.base.suggestions import did_you_mean, listed
+            from pqext.core.base.suggestions import did_you_mean, join_names
 
             near = did_you_mean(next(iter(lacking)), keys)
-            there = f"the first rows have {listed(keys)}" if keys else "the first rows have none"
+            there = f"the first rows have {join_names(keys)}" if keys else "the first rows have none"
             raise ValueError(f"column {name}: no row has the path {' or '.join(lacking)}{near}; {there}")
         if row and not some:
             losses.add(f"column {name}: no row has a value at {', '.join(one.paths)}", 0)

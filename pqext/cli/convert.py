@@ -42,7 +42,7 @@ from pqext.cli.scan_arguments import IgnoreTableFormat
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.cli.standard_input import STREAM, stored
 from pqext.core.base.limits import ROW_GROUP_ROWS
-from pqext.core.base.text import counted, shorten, size, visible
+from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 from pqext.core.io.sink import refuse_append_to_store
 from pqext.dataset.computed_columns import Kind, Made
 
@@ -370,7 +370,7 @@ def _options(
     order: Order | None,
 ) -> dict[str, Any]:
     """The writer's options for the columns of ``schema``."""
-    from pqext.core.base.suggestions import listed
+    from pqext.core.base.suggestions import join_names
     from pqext.geo.types import type_of
     from pqext.variant.types import is_variant_type
 
@@ -389,7 +389,7 @@ def _options(
     given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(variants, chosen)
     for name in given:
         if name not in variants:
-            raise ValueError(f"--shredding: no VARIANT column {name!r}; there are {listed(variants) or 'none'}")
+            raise ValueError(f"--shredding: no VARIANT column {name!r}; there are {join_names(variants) or 'none'}")
     by_name = {**dict.fromkeys(variants, "infer"), **given}
     return options | {"shredding": {name: "VARIANT" if how is None else how for name, how in by_name.items()}}
 
@@ -406,24 +406,24 @@ def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError, fate: str) 
         click.echo(text, err=dest == STREAM)
 
     if dest == STREAM:
-        say(counted(rows, "row"))
+        say(with_noun(rows, "row"))
     else:
         from pqext.cli.schema import shredding_of
         from pqext.core.read.reader import ParquetFile
         from pqext.variant.shredding.residual import residual_counts, residual_shares
 
         with ParquetFile(dest) as file:
-            groups = counted(len(file.row_groups), "row group")
-            say(f"{named(dest)}: {counted(rows, 'row')}{fate} in {groups}, {size(file.source.size)}")
+            groups = with_noun(len(file.row_groups), "row group")
+            say(f"{named(dest)}: {with_noun(rows, 'row')}{fate} in {groups}, {format_size(file.source.size)}")
             for column, schema in shredding_of(file).items():
-                say(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
+                say(f"  {escape_text(column)}: {shorten(escape_text(str(schema)), MAX_TEXT)}")
             left = residual_shares([residual_counts(file.metadata.row_groups, shredding_of(file))])
             for path, share in left.items():
-                say(f"  in the residual: {share:.1%} of {shorten(visible(path), MAX_TEXT)}")
+                say(f"  in the residual: {share:.1%} of {shorten(escape_text(path), MAX_TEXT)}")
     if losses.count:
         fate = "left out" if on_error is OnError.skip else "null"
-        click.echo(f"{counted(losses.count, 'value')} could not be read, now {fate}. The first:", err=True)
+        click.echo(f"{with_noun(losses.count, 'value')} could not be read, now {fate}. The first:", err=True)
     for text in losses.told:
-        click.echo(f"  {visible(text)}", err=True)
+        click.echo(f"  {escape_text(text)}", err=True)
     if losses.count > MAX_TOLD:
         click.echo(f"  and {losses.count - MAX_TOLD:,} more", err=True)

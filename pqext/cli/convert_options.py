@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.csv_input import CsvForm
 from pqext.cli.declarations import Option
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
 
 if TYPE_CHECKING:
@@ -150,7 +150,8 @@ class Columns:
         wanted = shredding(Untyped() if how is None else how)
         if wanted.schema not in (None, there):
             raise ValueError(
-                f"--shredding: column {visible(column)!r} is shredded otherwise in the file, by {visible(str(there))}: "
+                f"--shredding: column {escape_text(column)!r} is shredded otherwise in the file, by "
+                f"{escape_text(str(there))}: "
                 "leave out --shredding, or reshred the file with pqext reshred"
             )
         return {column: replace(wanted, schema=there)}

@@ -112,7 +112,7 @@ class _CsvInput:
     def stream(self) -> Stream:
         import pyarrow as pa
 
-        from pqext.core.base.suggestions import around, not_a_column
+        from pqext.core.base.suggestions import excerpt, unknown_column_message
 
         form, source = self._form, self._sources[0]
         first = self._open(source, None)
@@ -120,9 +120,9 @@ class _CsvInput:
         other = _other_delimiter(names, first.delimiter)
         for name in form.types:
             if name not in names:
-                raise ValueError(f"--types: {not_a_column(name, names)}{other}")
+                raise ValueError(f"--types: {unknown_column_message(name, names)}{other}")
         if other:
-            self._losses.add(f"{name_of(source)} has one column, {around(names[0])!r}{other}", 0)
+            self._losses.add(f"{name_of(source)} has one column, {excerpt(names[0])!r}{other}", 0)
         for name, type in form.wider.items():
             if pa.types.is_string(type):
                 self._losses.add(_TEXT_NOTE.format(name), 0)
@@ -132,14 +132,14 @@ class _CsvInput:
         return Stream(schema, self._batches(first, schema))
 
     def _batches(self, first: _Opened, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        from pqext.core.base.suggestions import around
+        from pqext.core.base.suggestions import excerpt
 
         types = {one.name: one.type for one in first.reader.schema}
         for index, source in enumerate(self._sources):
             opened = first if index == 0 else self._open(source, types)
             try:
                 if opened.reader.schema.names != schema.names:
-                    given = around(str(opened.reader.schema.names))
+                    given = excerpt(str(opened.reader.schema.names))
                     raise CorruptFileError(
                         f"the file has other columns than {name_of(self._sources[0])}: {given}", path=name_of(source)
                     )
@@ -220,14 +220,14 @@ class _CsvInput:
 
     def _ragged(self, end: Ended, source: Source) -> Callable[[Any], str]:
         """Return a function that decides on rows with a wrong number of fields and counts skipped rows."""
-        from pqext.core.base.suggestions import around
+        from pqext.core.base.suggestions import excerpt
 
         def decide(row: Any) -> str:
             if end.is_met(row):
                 return "skip"
             if self._on_error != "skip":
                 return "error"
-            there = f"{row.actual_columns} values for {row.expected_columns} columns: {around(row.text)}"
+            there = f"{row.actual_columns} values for {row.expected_columns} columns: {excerpt(row.text)}"
             self._losses.add(f"{name_of(source)}: {there}")
             return "skip"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import click
 
 from pqext.cli.declarations import Option
-from pqext.core.base.text import counted, shorten, size, visible
+from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,8 +121,8 @@ def command(
             raise VariantError(f"{error.message} (with --on-error null such lines become null)") from error
         raise
     for note in result.notes:
-        console.print(visible(note), markup=False, highlight=False)
-    console.print(f"Report: {visible(str(page))}", markup=False, highlight=False, soft_wrap=True)
+        console.print(escape_text(note), markup=False, highlight=False)
+    console.print(f"Report: {escape_text(str(page))}", markup=False, highlight=False, soft_wrap=True)
     if show:
         import webbrowser
 
@@ -134,7 +134,7 @@ def _checked(option: str, function: Callable[..., T], *arguments: Any) -> T:
     try:
         return function(*arguments)
     except ValueError as error:
-        raise click.BadParameter(visible(str(error)), param_hint=option) from None
+        raise click.BadParameter(escape_text(str(error)), param_hint=option) from None
 
 
 def _check_folder(folder: Path) -> None:
@@ -156,7 +156,7 @@ class Narrator:
     def step(self, text: str) -> Iterator[None]:
         """Show that a step runs, and how long it took."""
         self.number += 1
-        line = f"{self.number}. {visible(text)}"
+        line = f"{self.number}. {escape_text(text)}"
         began = time.perf_counter()
         if self.console.is_terminal:
             from rich.text import Text
@@ -179,10 +179,10 @@ class Narrator:
 
     def wrote(self, file: FilePicture) -> None:
         """Print by which schema a file is shredded, and how large it is."""
-        self._say(f"   {file.label}: {visible(file.schema)}")
+        self._say(f"   {file.label}: {escape_text(file.schema)}")
         self._say(
-            f"   {visible(file.name)}: {size(file.size)}, {counted(len(file.row_groups), 'row group')}, "
-            f"{counted(len(file.columns), 'leaf column')}, footer {size(file.footer)}"
+            f"   {escape_text(file.name)}: {format_size(file.size)}, {with_noun(len(file.row_groups), 'row group')}, "
+            f"{with_noun(len(file.columns), 'leaf column')}, footer {format_size(file.footer)}"
         )
 
     def asked(self, question: Question) -> None:
@@ -190,24 +190,25 @@ class Narrator:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=Text(visible(question.title), style="bold"), title_justify="left")
+        table = Table(title=Text(escape_text(question.title), style="bold"), title_justify="left")
         for column in question.columns:
-            table.add_column(Text(visible(column)))
+            table.add_column(Text(escape_text(column)))
         for row in question.rows[:MAX_ROWS]:
-            table.add_row(*(Text(shorten(visible(value), 60)) for value in row))
+            table.add_row(*(Text(shorten(escape_text(value), 60)) for value in row))
         self.console.print()
-        self.console.print(Text(visible(question.expression), style="dim"), soft_wrap=True)
+        self.console.print(Text(escape_text(question.expression), style="dim"), soft_wrap=True)
         if question.rows:
             self.console.print(table)
         else:
-            self._say(f"{visible(question.title)}: {NO_ROWS}")
+            self._say(f"{escape_text(question.title)}: {NO_ROWS}")
         if question.num_rows > MAX_ROWS:
-            self._say(f"and {counted(question.num_rows - MAX_ROWS, 'row')} more")
+            self._say(f"and {with_noun(question.num_rows - MAX_ROWS, 'row')} more")
         for reading in question.readings:
             share = 100 * reading.bytes_read / reading.bytes_total if reading.bytes_total else 0.0
             self._say(
-                f"{reading.file}: {counted(question.num_rows, 'row')} from {len(reading.row_groups)} of "
-                f"{reading.row_groups_total} row groups, {size(reading.bytes_read)} of {size(reading.bytes_total)} "
+                f"{reading.file}: {with_noun(question.num_rows, 'row')} from {len(reading.row_groups)} of "
+                f"{reading.row_groups_total} row groups, {format_size(reading.bytes_read)} of "
+                f"{format_size(reading.bytes_total)} "
                 f"({share:.0f} %)"
             )
         self.console.print()
@@ -223,5 +224,5 @@ class Narrator:
             table.add_column(heading)
         for one in agreements:
             cells = (one.reader, one.file, words[one.agrees], one.note, one.pruned)
-            table.add_row(*(Text(visible(cell)) for cell in cells))
+            table.add_row(*(Text(escape_text(cell)) for cell in cells))
         self.console.print(table)

@@ -17,7 +17,7 @@ from pqext.cli.declarations import Argument
 from pqext.cli.locations import Place
 from pqext.cli.standard_input import without_path
 from pqext.core.base.budget import ADVICE
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,14 +58,14 @@ def one_file(path: Place) -> Place:
     """``path``, or the one Parquet file below the folder ``path``; ``ValueError`` names them when there are more."""
     if not isinstance(path, str) or not os.path.isdir(path):
         return path
-    from pqext.core.base.suggestions import listed
+    from pqext.core.base.suggestions import join_names
     from pqext.dataset.files.sources import find_sources
 
     files = [name for name in map(str, find_sources(path, ignore_table_format=True)) if name.endswith(PARQUET)]
     if not files:
         raise _no_parquet(path)
     if len(files) > 1:
-        raise ValueError(f"the folder {path} holds {len(files)} Parquet files, name one of them: {listed(files)}")
+        raise ValueError(f"the folder {path} holds {len(files)} Parquet files, name one of them: {join_names(files)}")
     return files[0]
 
 
@@ -130,20 +130,20 @@ def refusals() -> Iterator[None]:
     except ParquetError:
         raise
     except (ValueError, TypeError) as error:
-        raise click.BadParameter("\n".join(map(visible, as_options(str(error)).split("\n")))) from None
+        raise click.BadParameter("\n".join(map(escape_text, as_options(str(error)).split("\n")))) from None
 
 
 def describe(error: Exception) -> str:
     """The error in one harmless line, with its notes."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return visible(without_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
+        return escape_text(without_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
     text = without_path(as_options(" ".join(str(error).split())))
-    return (visible(text) or type(error).__name__) + notes_of(error)
+    return (escape_text(text) or type(error).__name__) + notes_of(error)
 
 
 def notes_of(error: BaseException | None) -> str:
     """The notes on an error, as they are told behind it."""
-    return visible("".join(f"; {note}" for note in getattr(error, "__notes__", ())))
+    return escape_text("".join(f"; {note}" for note in getattr(error, "__notes__", ())))
 
 
 def as_options(text: str) -> str:

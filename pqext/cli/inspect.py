@@ -13,7 +13,7 @@ from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.standard_input import shown_path
-from pqext.core.base.text import counted, size
+from pqext.core.base.text import format_size, with_noun
 
 
 def command(
@@ -84,7 +84,10 @@ def _write_page(source: Place, out: Place, reading: Reading) -> None:
     content = found.to_html().encode()
     with Sink(out) as sink:
         sink.write(content)
-    click.echo(f"{named(out)}: {counted(len(found.parts), 'part')} of {size(found.facts.size)}, {size(len(content))}")
+    click.echo(
+        f"{named(out)}: {with_noun(len(found.parts), 'part')} of {format_size(found.facts.size)}, "
+        f"{format_size(len(content))}"
+    )
 
 
 def _indexes(text: str | None) -> list[int] | None:

@@ -12,7 +12,7 @@ from pqext.cli.files import File, one_file, refusals
 from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, check_new, file_name, named
 from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.core.base.text import counted, size, visible
+from pqext.core.base.text import escape_text, format_size, with_noun
 
 if TYPE_CHECKING:
     from pqext.geo.layout.explain import BoxLayout, Layout, Part
@@ -55,7 +55,7 @@ def command(
     try:
         boxes = _map(path, column, query, reading)
     except KeyError as error:
-        raise click.BadParameter(visible(str(error.args[0]))) from None
+        raise click.BadParameter(escape_text(str(error.args[0]))) from None
     from pqext.core.io.sink import Sink
 
     if suffix == ".png":
@@ -69,8 +69,8 @@ def command(
     with Sink(out) as sink:
         sink.write(content)
     click.echo(
-        f"{named(out)}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
-        f"{size(len(content))}"
+        f"{named(out)}: {with_noun(len(boxes.row_groups), 'row group')}, {with_noun(len(boxes.pages), 'page')}, "
+        f"{format_size(len(content))}"
     )
 
 
@@ -111,7 +111,7 @@ def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
         ("rows", f"{layout.rows:,}"),
         ("row groups", f"{layout.row_groups.count:,}"),
         ("pages", f"{layout.pages.count:,}"),
-        ("column", size(layout.bytes)),
+        ("column", format_size(layout.bytes)),
         ("extent, x and y", shown),
     )
 
@@ -124,7 +124,7 @@ def _figures(name: str, boxes: BoxLayout) -> tuple[str, ...]:
         f"{boxes.overlap:.2f}",
         f"{boxes.read:,.1f} of {boxes.count:,}",
         f"{boxes.rows_read:,.0f}",
-        size(round(boxes.bytes_read)),
+        format_size(round(boxes.bytes_read)),
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pqext.cli.declarations import Option
 from pqext.cli.locations import Place
 from pqext.cli.standard_input import STREAM, without_path
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 if TYPE_CHECKING:
     from pqext.core.io.sink import Sink
@@ -24,7 +24,7 @@ def named(dest: Place) -> str:
     """A path or URL as messages show it."""
     from pqext.core.io.sources.secrets import shown
 
-    return visible(shown(without_path(str(dest))))
+    return escape_text(shown(without_path(str(dest))))
 
 
 def file_name(place: Place) -> str:

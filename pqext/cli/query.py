@@ -39,7 +39,7 @@ from pqext.cli.scan_arguments import (
     ordered,
 )
 from pqext.cli.standard_input import STREAM, without_path
-from pqext.core.base.text import counted
+from pqext.core.base.text import with_noun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +133,7 @@ def query(
     with progress(shown=dest is not None or not sys.stdout.isatty()) as show:
         _write(chosen, schema, _told(batches, show), dest, formats, TABLE_ROWS if most != limit else None)
     if dest is not None:
-        click.echo(f"{named(dest)}: {counted(_rows(found), 'row')}", err=True)
+        click.echo(f"{named(dest)}: {with_noun(_rows(found), 'row')}", err=True)
     if metrics:
         click.echo(repr(found.metrics), err=True)
 

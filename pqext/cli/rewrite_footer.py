@@ -12,7 +12,7 @@ from pqext.cli.files import File, one_file, refusals
 from pqext.cli.locations import Anonymous, Storage, placed
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.core.base.text import size
+from pqext.core.base.text import format_size
 
 if TYPE_CHECKING:
     from pqext.core.format.metadata import FileMetaData
@@ -64,7 +64,7 @@ def command(
     out = dest[0] if dest else path
     rewrite.rewrite_footer(path, changed, dest[0] if dest else None, footer=footer.value, limits=reading.limits)
     with open_source(out) as opened:
-        click.echo(f"{named(out)}: a footer of {size(read_footer(opened).length)}{_TOLD[form_of(opened)]}")
+        click.echo(f"{named(out)}: a footer of {format_size(read_footer(opened).length)}{_TOLD[form_of(opened)]}")
 
 
 _TOLD: dict[str, str] = {

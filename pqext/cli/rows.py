@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pqext.cli.files import print_shown, terminal_width
 from pqext.cli.locations import Place
 from pqext.cli.outputs import binary_output, opened
-from pqext.core.base.text import counted, shorten, visible
+from pqext.core.base.text import escape_text, shorten, with_noun
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +112,7 @@ def _print(texts: Iterable[bytes | memoryview], is_json: bool) -> None:
         text = str(data, "utf-8")
         if is_json and not is_utf8:
             text = _ascii(text)
-        out.write("\n".join(map(visible, text.split("\n"))) if is_shown else text)
+        out.write("\n".join(map(escape_text, text.split("\n"))) if is_shown else text)
     out.flush()
 
 
@@ -146,13 +146,13 @@ def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: F
 
     from pqext.dataset.presentation.columns import SHOWN
 
-    names = [Text(shorten(visible(name), MAX_CELL)) for name in schema.names[:MAX_COLUMNS]]
+    names = [Text(shorten(escape_text(name), MAX_CELL)) for name in schema.names[:MAX_COLUMNS]]
     rows = [[_shown(cell) for cell in row] for batch in batches for row in _cells(schema, batch, formats or SHOWN)]
     if not rows:
         print("no rows")
         return
     if not schema.names:
-        print(counted(len(rows), "row"))
+        print(with_noun(len(rows), "row"))
         return
     widths = [max(cell_len(text.plain) for text in texts) + _GAP for texts in zip(names, *rows, strict=True)]
     if (room := terminal_width()) is not None:
@@ -164,7 +164,7 @@ def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], formats: F
         table.add_row(*row[: len(widths)])
     print_shown(table, sum(widths))
     if hidden := len(schema.names) - len(widths):
-        print(f"and {counted(hidden, 'more column')}: choose with --select, or use --format json")
+        print(f"and {with_noun(hidden, 'more column')}: choose with --select, or use --format json")
 
 
 def _cells(schema: pa.Schema, batch: pa.RecordBatch, formats: Formats) -> Iterable[tuple[str | None, ...]]:
@@ -195,4 +195,4 @@ def _fitted(widths: list[int], room: int) -> list[int]:
 def _shown(cell: str | None) -> Any:
     from rich.text import Text
 
-    return Text("null", style="dim") if cell is None else Text(shorten(visible(cell), MAX_CELL))
+    return Text("null", style="dim") if cell is None else Text(shorten(escape_text(cell), MAX_CELL))

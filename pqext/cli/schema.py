@@ -15,7 +15,7 @@ from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json, Sources
 from pqext.cli.standard_input import without_path
-from pqext.core.base.text import shorten, visible
+from pqext.core.base.text import escape_text, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,11 +72,11 @@ def command(
             _print_tree(opened, ", ".join(sources), len(files), folders)
         elif form is Form.arrow:
             for line in _arrow(opened, folders).to_string(show_field_metadata=False).splitlines():
-                click.echo(visible(line))
+                click.echo(escape_text(line))
         else:
             exact = form is Form.exact
             types = [f"{_quoted(one.name)} {ddl_type(one, exact)}{_not_null(one)}" for one in _arrow(opened, folders)]
-            click.echo(visible(",\n".join(types)).replace("\\n", "\n"))
+            click.echo(escape_text(",\n".join(types)).replace("\\n", "\n"))
 
 
 def _folders(places: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
@@ -163,9 +163,9 @@ def _print_tree(file: ParquetFile, sources: str, files: int, folders: Partitions
     from rich.text import Text
     from rich.tree import Tree
 
-    heading = Text(visible(without_path(str(file.path)) if files == 1 else sources), style="bold")
+    heading = Text(escape_text(without_path(str(file.path)) if files == 1 else sources), style="bold")
     if files > 1:
-        heading.append(f": {files:,} files, the first is {visible(str(file.path))}", style="not bold dim")
+        heading.append(f": {files:,} files, the first is {escape_text(str(file.path))}", style="not bold dim")
     tree = Tree(heading, guide_style="dim")
     named = _named(folders)
     room = MAX_FIELDS
@@ -184,7 +184,7 @@ def _leaf(tree: Tree, field: pa.Field, room: int) -> int:
     from rich.text import Text
 
     if room:
-        text = Text(visible(field.name), style="bold")
+        text = Text(escape_text(field.name), style="bold")
         text.append(f" {str(field.type).upper().replace('DATE32[DAY]', 'DATE')}", style="not bold cyan")
         tree.add(text.append(" by folder", style="not bold dim"))
     return max(0, room - 1)
@@ -198,8 +198,8 @@ def _branch(tree: Tree, node: SchemaNode, room: int) -> int:
 
     if not room:
         return 0
-    text = Text(visible(node.name), style="bold")
-    text.append(f" {shorten(visible(_type(node)), _MAX_TYPE)}", style="not bold cyan")
+    text = Text(escape_text(node.name), style="bold")
+    text.append(f" {shorten(escape_text(_type(node)), _MAX_TYPE)}", style="not bold cyan")
     text.append(f" {node.repetition.name.lower()}", style="not bold dim")
     branch = tree.add(text)
     room -= 1
@@ -210,7 +210,7 @@ def _branch(tree: Tree, node: SchemaNode, room: int) -> int:
             else "not shredded" if isinstance(schema, Untyped)
             else f"shredded as {schema}"
         )
-        branch.add(Text(shorten(visible(told), _MAX_TYPE), style="dim"))
+        branch.add(Text(shorten(escape_text(told), _MAX_TYPE), style="dim"))
         return room
     for child in node.children:
         room = _branch(branch, child, room)

@@ -73,9 +73,9 @@ def _all(without: str | None, names: list[str]) -> list[str]:
     left_out = [_unquoted(one.strip()) for one in _split(without or "") if without]
     for name in left_out:
         if name not in names:
-            from pqext.core.base.suggestions import not_a_column
+            from pqext.core.base.suggestions import unknown_column_message
 
-            raise ValueError(not_a_column(name, names))
+            raise ValueError(unknown_column_message(name, names))
     return [name for name in names if name not in left_out]
 
 

@@ -17,7 +17,7 @@ from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.core.base.text import counted, shorten, visible
+from pqext.core.base.text import escape_text, shorten, with_noun
 
 if TYPE_CHECKING:
     from pqext.variant.rewrite_report import Rewritten
@@ -206,7 +206,7 @@ def stated(given: list[str] | None) -> Any:
         column, how = (match["column"], match["schema"]) if match is not None else ("", text)
         how = how.strip()
         if column in named:
-            raise ValueError(f"--shredding: column {visible(column)!r} has two schemas")
+            raise ValueError(f"--shredding: column {escape_text(column)!r} has two schemas")
         if how.lower() == "none":
             named[column] = None
             continue
@@ -226,15 +226,15 @@ def _tell(dest: Place, done: Rewritten, form: Form) -> None:
 
         click.echo(json.dumps(done.to_dict(), indent=2))
         return
-    rows, groups = counted(done.rows, "row"), counted(done.row_groups, "row group")
+    rows, groups = with_noun(done.rows, "row"), with_noun(done.row_groups, "row group")
     click.echo(f"{named(dest)}: {rows} in {groups}")
     for column, schema in done.schemas.items():
-        click.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
+        click.echo(f"  {escape_text(column)}: {shorten(escape_text(str(schema)), MAX_TEXT)}")
     if done.damage:
         from pqext.variant.rewrite_report import told_damage
 
-        click.echo(f"  left out, with {counted(len(done.damage), 'piece')} of damage:", err=True)
+        click.echo(f"  left out, with {with_noun(len(done.damage), 'piece')} of damage:", err=True)
         for line in told_damage(done.damage):
             click.echo(f"    {line}", err=True)
     if done.invalid:
-        click.echo(f"  {counted(done.invalid, 'value')} could not be read and became null")
+        click.echo(f"  {with_noun(done.invalid, 'value')} could not be read and became null")

@@ -14,8 +14,8 @@ from pqext.cli.locations import Anonymous, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.scan_arguments import Json
-from pqext.core.base.suggestions import did_you_mean, listed
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import did_you_mean, join_names
+from pqext.core.base.text import escape_text
 
 if TYPE_CHECKING:
     from pqext.skipping import DataSkipping, Index
@@ -166,7 +166,7 @@ def describe(
         told = [one.to_dict() for one in found]
         click.echo(json.dumps(told if below else told[0], indent=2))
     else:
-        click.echo("\n".join(map(str, found)) if found else f"no stores below {visible(str(place))}")
+        click.echo("\n".join(map(str, found)) if found else f"no stores below {escape_text(str(place))}")
 
 
 def drop(
@@ -224,7 +224,7 @@ def compact(
         place, *files = placed([store, *(sources or ())], storage, anonymous)
         labels = _keys(keys)
     dropped = skipping.compact(place, files or None, decryption=labels)
-    click.echo(f"{visible(str(place))}: {dropped:,} rows dropped")
+    click.echo(f"{escape_text(str(place))}: {dropped:,} rows dropped")
 
 
 def check(
@@ -306,7 +306,9 @@ def _index(text: str) -> Index:
         raise ValueError(f"--index {text!r}: write KIND:COLUMN, minmax:time for example")
     if found is None:
         kinds = [*own_kinds(), "infer"]
-        raise ValueError(f"--index {text!r}: {kind!r} is no kind of index{did_you_mean(kind, kinds)}: {listed(kinds)}")
+        raise ValueError(
+            f"--index {text!r}: {kind!r} is no kind of index{did_you_mean(kind, kinds)}: {join_names(kinds)}"
+        )
     column, colon, rest = operand.partition(":$")
     path, typed, type = rest.rpartition("::")
     if colon and not typed:
@@ -315,6 +317,6 @@ def _index(text: str) -> Index:
 
 
 def _tell(text: str, failed: Sequence[tuple[str, str]]) -> None:
-    click.echo(visible(as_options(text)), err=True)
+    click.echo(escape_text(as_options(text)), err=True)
     for path, reason in failed[1:5]:
-        click.echo(visible(as_options(f"{path}: {reason}")), err=True)
+        click.echo(escape_text(as_options(f"{path}: {reason}")), err=True)

@@ -14,7 +14,7 @@ from pqext.cli.files import Files, Form, as_options, describe, every_file, names
 from pqext.cli.locations import Anonymous, Place, Storage, placed
 from pqext.cli.reader_options import DEFAULTS, Reading
 from pqext.cli.standard_input import shown_path, without_path
-from pqext.core.base.text import counted, visible
+from pqext.core.base.text import escape_text, with_noun
 
 if TYPE_CHECKING:
     from pqext.verification.report import Report
@@ -111,7 +111,7 @@ def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> in
         if form is Form.json:
             told.append(_unreadable(without_path(str(path)), found) if isinstance(found, str) else found.to_dict())
         else:
-            click.echo(f"{visible(without_path(str(path)))}: {_verdict(found)}")
+            click.echo(f"{escape_text(without_path(str(path)))}: {_verdict(found)}")
             if not isinstance(found, str) and not found.ok:
                 show(found, form)
     if form is Form.json:
@@ -119,7 +119,7 @@ def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> in
     else:
         sound, faulty = statuses.count(0), statuses.count(FAULTS)
         click.echo(
-            f"{counted(len(paths), 'file')}: {sound} sound, {faulty} with faults, "
+            f"{with_noun(len(paths), 'file')}: {sound} sound, {faulty} with faults, "
             f"{len(paths) - sound - faulty} not checked in full"
         )
     return FAULTS if FAULTS in statuses else max(statuses)
@@ -129,7 +129,7 @@ def _verdict(found: Report | str) -> str:
     if isinstance(found, str):
         return f"could not be checked: {found}"
     if found.counts:
-        return counted(found.total, "fault")
+        return with_noun(found.total, "fault")
     return "no faults" if found.complete else "no faults in what could be checked"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import pyarrow as pa
 
-from pqext.core.base.suggestions import not_a_column
+from pqext.core.base.suggestions import unknown_column_message
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.execution.top_rows import OrderKey
@@ -104,7 +104,7 @@ def selected(before: Result | None, wanted: Result) -> Result:
         above = [one] if any(one.startswith(known + ".") for known in names) else []
         if not (whole or parts or above):
             every = [known if isinstance(known, str) else known.name for known in before]
-            raise ValueError(not_a_column(one, every).replace("the file has", "the scan has"))
+            raise ValueError(unknown_column_message(one, every).replace("the file has", "the scan has"))
         found += whole or above or parts
     return tuple(dict.fromkeys(found))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import pyarrow as pa
 
 from pqext.core.base.budget import Budget
-from pqext.core.base.suggestions import answering
+from pqext.core.base.suggestions import suggest_arguments
 from pqext.dataset.ordering import executor_of
 from pqext.dataset.presentation.columns import Formats, GeometryFormat, VariantFormat
 from pqext.dataset.scan_executor import ScanExecutor
@@ -46,7 +46,7 @@ class Results:
         """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
         return self._planner.schema
 
-    @answering
+    @suggest_arguments
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty.
 
@@ -59,7 +59,7 @@ class Results:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         return (batch for batch, _ in self._run().batches(batch_rows))
 
-    @answering
+    @suggest_arguments
     async def to_async_batches(self, batch_rows: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
         """Yield the batches of :meth:`to_batches` for ``async for``; they are read in a thread next to the event loop.
 
@@ -92,7 +92,7 @@ class Results:
     def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
         return self.to_async_batches()
 
-    @answering
+    @suggest_arguments
     def to_reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         """Return the matching rows as a stream, for DuckDB, DataFusion and others that accept a ``RecordBatchReader``.
 
@@ -118,7 +118,7 @@ class Results:
     def _reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self.schema, _interruptible(self._batches(batch_rows)))
 
-    @answering
+    @suggest_arguments
     def to_table(
         self, *, variants: Literal["binary", "json"] = "binary", geometry: Literal["wkb", "wkt"] = "wkb"
     ) -> pa.Table:

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.base.display import as_html, folded, with_headings
-from pqext.core.base.suggestions import Suggesting, answering, around, listed
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import SuggestionMixin, excerpt, join_names, suggest_arguments
+from pqext.core.base.text import escape_text, html_details, html_summary, html_table
 from pqext.dataset.aggregates import Aggregates
 from pqext.dataset.column_names import order_keys, selected, with_computed
 from pqext.dataset.execution.metrics import Metrics
@@ -36,7 +35,7 @@ _PREVIEW_SOURCE_ROWS = 1 << 20
 """Rows shown in a notebook, and rows of the file at most that are read to find those that match a filter."""
 
 
-class Scan(Suggesting, NotATable, Aggregates, Results):
+class Scan(SuggestionMixin, NotATable, Aggregates, Results):
     """A question over files that share a schema; see :func:`scan`. It never changes: ``select``, ``filter`` and
     ``limit`` give another. Nothing is read before rows, a count, the plan or the schema are asked for.
 
@@ -199,7 +198,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         """
         return self._planner.plan(pages)
 
-    @answering
+    @suggest_arguments
     def explain(self, form: Literal["text", "json"] = "text", shown: int | None = SHOWN) -> str:
         """Describe the plan that runs, including page indexes: what is read, what is skipped, and by which evidence.
 
@@ -239,7 +238,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
         lines = [
             f"scan of {count(len(tasks), 'file')}",
-            f"  columns: {', '.join(map(visible, self.schema.names)) or 'none'}",
+            f"  columns: {', '.join(map(escape_text, self.schema.names)) or 'none'}",
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
             "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
@@ -247,14 +246,14 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             *told_skipped(tasks),
             *explanation(tasks, shown),
         ]
-        return "\n".join(map(visible, lines))
+        return "\n".join(map(escape_text, lines))
 
-    @answering
+    @suggest_arguments
     def count(self) -> int:
         """The number of rows that match; without a filter from the footers alone."""
         return self._run().count()
 
-    @answering
+    @suggest_arguments
     def head(
         self, rows: int = 5, *, variants: Literal["binary", "json"] = "json", geometry: Literal["wkb", "wkt"] = "wkt"
     ) -> pa.Table:
@@ -290,7 +289,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         names = [column if isinstance(column, str) else column.name for column in request.result or ()]
         facts = [
             ("files", f"{len(sources):,}, {source_name(sources[0])} first" if sources else "none"),
-            ("columns", listed(names) if request.result is not None else "all"),
+            ("columns", join_names(names) if request.result is not None else "all"),
             ("filter", str(request.filter) if request.filter is not None else "none"),
         ]
         if self._request.order:
@@ -301,7 +300,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         return facts
 
     def __repr__(self) -> str:
-        return visible(f"<pqext.Scan {'; '.join(f'{name}: {text}' for name, text in self._facts())}>")
+        return escape_text(f"<pqext.Scan {'; '.join(f'{name}: {text}' for name, text in self._facts())}>")
 
     def _repr_html_(self) -> str:
         """The facts, the columns where they are known or one local file states them, and what is read of that file.
@@ -317,12 +316,12 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
                 if is_short or (request.filter is None and not self._request.order):
                     rows = self._preview(schema)
         fields = [] if schema is None else [
-            (field.name, around(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
+            (field.name, excerpt(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
-        told = [] if schema is None else [folded(count(len(schema), "column"), ("column", "type"), fields)]
-        return as_html("pqext.Scan", [*self._facts(), *plan], *rows, *told)
+        told = [] if schema is None else [html_details(count(len(schema), "column"), ("column", "type"), fields)]
+        return html_summary("pqext.Scan", [*self._facts(), *plan], *rows, *told)
 
     def _preview(self, schema: pa.Schema) -> list[str]:
         """Format the first rows as HTML, VARIANT values as JSON and geometries as WKT; empty without rows."""
@@ -338,11 +337,11 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             [_cell(text) for batch in batches for text in texts(batch.column(place), schema.field(place)).to_pylist()]
             for place in range(len(heads))
         ]
-        return [with_headings(heads, zip(*columns, strict=True))]
+        return [html_table(heads, zip(*columns, strict=True))]
 
 
 def _cell(text: str | None) -> str:
-    return "null" if text is None else around(text, 0, _SHOWN_TYPE)
+    return "null" if text is None else excerpt(text, 0, _SHOWN_TYPE)
 
 
 def _told_type(field: pa.Field) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pqext.core.base.batches import cut
+from pqext.core.base.batches import split_batches
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.execution.metrics import Metrics, Run
@@ -62,7 +62,7 @@ class ScanExecutor:
         if request.filter is not None:  # few of the rows evaluated together may match
             most = max(most, _FILTERED_ROWS)
         with closing(self._matching(most, request.wanted, ahead=passed + left > _FEW_ROWS)) as matching:
-            for batch, opened in cut(matching, batch_rows):
+            for batch, opened in split_batches(matching, batch_rows):
                 if passed or batch.num_rows > left:
                     batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
                 left -= batch.num_rows

@@ -14,7 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.base.suggestions import listed
+from pqext.core.base.suggestions import join_names
 from pqext.core.files.summary_files import footer_crc
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.column_names import ExactNames
@@ -198,7 +198,7 @@ class ScanPlanner:
             both = unnamed[row].intersection(file.schema.root.child_names)
             if both:
                 raise UnsupportedError(
-                    f"column {listed(sorted(both))} is in the file, while the folders of other files name it: "
+                    f"column {join_names(sorted(both))} is in the file, while the folders of other files name it: "
                     "pass partitioning=None, or scan them apart",
                     feature="partition columns within files", path=file.path,
                 )

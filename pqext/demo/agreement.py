@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
 
-from pqext.core.base.text import counted
+from pqext.core.base.text import with_noun
 from pqext.core.read.reader import ParquetFile
 from pqext.demo import compare
 from pqext.demo.compare import Columns, Row
@@ -94,9 +94,9 @@ def _agreement(
     for one, question in asked:
         if differs is None and (rows := reader.count(file.file, one)) != question.num_rows:
             differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
-    note = f"{counted(len(expected), 'row')} and {counted(len(asked), 'answer')} the same"
+    note = f"{with_noun(len(expected), 'row')} and {with_noun(len(asked), 'answer')} the same"
     if json_nulls:
-        note += f"; it has no JSON null apart from null ({counted(json_nulls, 'row')})"
+        note += f"; it has no JSON null apart from null ({with_noun(json_nulls, 'row')})"
     return Agreement(reader.name, file.label, differs is None, differs or note, _pruned(reader, file, asked, scratch))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import pqext.spark as on_spark
 from pqext.core.base import errors
-from pqext.core.base.text import counted, size
+from pqext.core.base.text import format_size, with_noun
 from pqext.core.io.sink import Sink
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
@@ -255,8 +255,8 @@ def _report(
     facts = (
         ("rows", f"{pictures[0].rows:,}"),
         ("lines that are not JSON", f"{len(lost):,}"),
-        ("JSON", size(source.path.stat().st_size)),
-        *((f"Parquet, {one.label}", size(one.size)) for one in pictures),
+        ("JSON", format_size(source.path.stat().st_size)),
+        *((f"Parquet, {one.label}", format_size(one.size)) for one in pictures),
         ("row groups", str(len(pictures[0].row_groups))),
         ("Spark", spark_version),
         ("seconds", f"{time.perf_counter() - began:.1f}"),
@@ -308,7 +308,7 @@ def _where_the_bytes_are(files: tuple[FilePicture, ...]) -> str:
     many = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
     shares = "; ".join(_shares(one) for one in files)
     return (
-        f"Where the bytes are: each of the {counted(groups, 'row group')}{many} has a chunk, indexes and an entry in "
+        f"Where the bytes are: each of the {with_noun(groups, 'row group')}{many} has a chunk, indexes and an entry in "
         f"the footer for every leaf column, so that a schema of more fields costs more. {shares}."
     )
 
@@ -316,8 +316,8 @@ def _where_the_bytes_are(files: tuple[FilePicture, ...]) -> str:
 def _shares(file: FilePicture) -> str:
     chunks = sum(group.bytes for group in file.row_groups)
     return (
-        f"{file.label}: {counted(len(file.columns), 'leaf column')}, {size(chunks)} in chunks, "
-        f"{size(file.size - chunks - file.footer)} in indexes, {size(file.footer)} in the footer"
+        f"{file.label}: {with_noun(len(file.columns), 'leaf column')}, {format_size(chunks)} in chunks, "
+        f"{format_size(file.size - chunks - file.footer)} in indexes, {format_size(file.footer)} in the footer"
     )
 
 

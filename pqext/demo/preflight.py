@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pqext import variant
 from pqext.core.base.errors import UnsupportedError, VariantError
-from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.base.text import shorten
 from pqext.demo.source import Source
 from pqext.variant.access.path import format_path, parse
@@ -98,9 +98,9 @@ def _advice(path: str, examples: list[Any]) -> str:
         meant = next((f"; did you mean {_short(place)!r}?" for place in places if parse(place)[-1:] == last), "")
     if not names:
         fields = dict.fromkeys(name for one in examples if isinstance(one, dict) for name in one)
-        return f"; its fields are {listed(fields)}, none of them a number" if fields else ""
+        return f"; its fields are {join_names(fields)}, none of them a number" if fields else ""
     lines = " The input has a single line: JSON lines have an object on each." if len(examples) == 1 else ""
-    return f"{meant or ';'} {'T' if meant else 't'}here are numbers at {listed(names)}{'.' if lines else ''}{lines}"
+    return f"{meant or ';'} {'T' if meant else 't'}here are numbers at {join_names(names)}{'.' if lines else ''}{lines}"
 
 
 def _at(value: Any, steps: tuple[str | int, ...]) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import GeometryError, warn
-from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.schema.annotations import (
     PAGE_BOXES,
     Adopted,
@@ -285,7 +285,7 @@ def _storage(
         raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
     if geographic is None and type.crs is not None and type.crs.lower() != crs_.UNKNOWN:
         hint = "" if (reason := crs_.mistake(type.crs)) is None else f": {reason}"
-        unknown = around(crs_label(type.crs))
+        unknown = excerpt(crs_label(type.crs))
         warn(f"column {path!r}: CRS {unknown!r} is not known, so readers will not know it{hint}", UserWarning)
     return GeometryStorage(
         logical_type=type.logical_type(),
@@ -310,8 +310,8 @@ def _check_told(
         if name in given | marked and not same:
             source = "option 'geometry'" if name in given else "the table"
             raise ValueError(
-                f"{source} says that column {path!r} has {name} {around(mine)}, but in the file it has "
-                f"{around(theirs)}: leave it out to take the file's, or write another file"
+                f"{source} says that column {path!r} has {name} {excerpt(mine)}, but in the file it has "
+                f"{excerpt(theirs)}: leave it out to take the file's, or write another file"
             )
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.errors import GeometryError
-from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.schema.types.geometries import crs_label
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None
     if text[:9].lower() == "projjson:":
         reason = f": key_value_metadata has no PROJJSON under {text[9:]!r}"
     remedy = "pass a code such as 'EPSG:4326', PROJJSON, or 'srid:0' if the CRS is unknown"
-    raise GeometryError(f"CRS {around(text, limit=80)!r} is not known{reason}; {remedy}", rule="geo.crs.custom")
+    raise GeometryError(f"CRS {excerpt(text, limit=80)!r} is not known{reason}; {remedy}", rule="geo.crs.custom")
 
 
 def stored(crs: str | None) -> str | None:
@@ -131,7 +131,7 @@ def doubt(crs: str | None, properties: Mapping[str, str] | None = None) -> str |
         return None
     if is_geographic(text, properties) is not None:
         return None
-    return f"the CRS {around(crs_label(text), limit=80)!r} is not known"
+    return f"the CRS {excerpt(crs_label(text), limit=80)!r} is not known"
 
 
 def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
@@ -312,5 +312,5 @@ def mistake(crs: str | None) -> str | None:
 
     known = [*get_authorities(), "SRID", "projjson"]
     if authority.upper() in known:
-        return f"{authority} knows no code {around(code, limit=80)!r}"
+        return f"{authority} knows no code {excerpt(code, limit=80)!r}"
     return did_you_mean(authority, known).removeprefix("; ") or None

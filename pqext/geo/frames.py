@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pyarrow as pa
 
 from pqext.core.base.errors import AnnotationWarning, GeometryError, warn
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.arrow_check import check_table
@@ -132,7 +132,7 @@ def _pyproj(name: str, type: GeospatialType, schema: pa.Schema) -> Any:
         return crs_.parse(type.crs, properties)
     except GeometryError:
         if type.crs is not None and type.crs.lower() != UNKNOWN_CRS:
-            unknown = around(crs_label(type.crs), limit=80)
+            unknown = excerpt(crs_label(type.crs), limit=80)
             warn(f"column {name!r}: the CRS {unknown!r} is not known; the frame has none", AnnotationWarning)
         return None
 

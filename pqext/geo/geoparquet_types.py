@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import GeometryError
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.core.format.metadata import Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema import shape
@@ -142,8 +142,8 @@ def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -
     found = []
     if not _same_crs(stated.crs, described.crs):
         found.append(
-            f"column {name!r} has CRS {around(crs_label(stated.crs))} by its type, but GeoParquet metadata states "
-            f"{around(crs_label(described.crs))}: the type's is used"
+            f"column {name!r} has CRS {excerpt(crs_label(stated.crs))} by its type, but GeoParquet metadata states "
+            f"{excerpt(crs_label(described.crs))}: the type's is used"
         )
     if stated.edges != described.edges:
         found.append(

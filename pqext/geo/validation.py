@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from pqext.core.base.errors import GeometryError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.geo.wkb import GeometryArray, binary_chunks, summaries
 
 OnFault = Literal["return", "raise"]
@@ -38,7 +38,7 @@ class GeometryFault:
     def __str__(self) -> str:
         rule = f" ({self.rule})" if self.rule else ""
         byte = f", byte {self.offset}" if self.offset is not None else ""
-        return visible(f"row {self.row}{byte}: {self.message}{rule}")
+        return escape_text(f"row {self.row}{byte}: {self.message}{rule}")
 
     def error(self) -> GeometryError:
         """The fault as an error, to be raised."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from pqext.core.base.text import counted, shorten, size
+from pqext.core.base.text import format_size, shorten, with_noun
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, FileFacts, Part
 
@@ -41,7 +41,7 @@ def savings(
         ("other", "bytes that neither the footer nor the indexes describe."),
     ):
         if sums[kind] * 50 > facts.size:
-            yield f"{size(sums[kind])} ({sums[kind] / facts.size:.0%} of the file) are {text}"
+            yield f"{format_size(sums[kind])} ({sums[kind] / facts.size:.0%} of the file) are {text}"
 
 
 def _codecs(columns: list[Column]) -> Iterator[str]:
@@ -55,12 +55,13 @@ def _codecs(columns: list[Column]) -> Iterator[str]:
             swollen[name] += column.compressed - column.uncompressed
     if sum(plain.values()) > 1 << 16:
         yield (
-            f"{size(sum(plain.values()))} are stored without compression: {_listed(plain)}. Compression shortens text "
+            f"{format_size(sum(plain.values()))} are stored without compression: {_listed(plain)}. Compression "
+            "shortens text "
             "and values that are alike, but not random numbers."
         )
     if sum(swollen.values()) > 1 << 10:
         yield (
-            f"Compression adds {size(sum(swollen.values()))} where values do not compress: {_listed(swollen)}. "
+            f"Compression adds {format_size(sum(swollen.values()))} where values do not compress: {_listed(swollen)}. "
             "Without compression they would be smaller and faster to read."
         )
 
@@ -114,7 +115,8 @@ def _row_groups(
     if len(groups) > 1 and stored < _TINY_GROUP * len(groups) and about * 50 > facts.size:
         price = " Larger dictionaries have longer references to their values, so compare the sizes."
         yield (
-            f"{counted(len(groups), 'row group')} have {size(stored // len(groups))} on average, and {size(about)} of "
+            f"{with_noun(len(groups), 'row group')} have {format_size(stored // len(groups))} on average, and "
+            f"{format_size(about)} of "
             f"footer and indexes describe them ({about / facts.size:.0%} of the file). Fewer, larger ones need less of "
             f"it.{price if any(column.dictionary for column in columns) else ''}"
         )
@@ -124,25 +126,27 @@ def _footer(facts: FileFacts, parts: tuple[Part, ...], sums: Mapping[str, int]) 
     footer = sums["footer"]
     if footer * 20 > facts.size:
         largest = max((part for part in parts if part.kind == "footer"), key=lambda part: part.length)
-        told = f". Its largest part, {largest.name}, has {size(largest.length)}" if largest.length < footer else ""
+        told = ""
+        if largest.length < footer:
+            told = f". Its largest part, {largest.name}, has {format_size(largest.length)}"
         if largest.name == "row groups":
             chunks = facts.num_row_groups * facts.num_columns
             told += f" and grows with the number of column chunks ({chunks:,}), not of rows"
-        yield f"The footer takes {footer / facts.size:.0%} of the file, {size(footer)}{told}."
+        yield f"The footer takes {footer / facts.size:.0%} of the file, {format_size(footer)}{told}."
     for key, value in facts.key_value_metadata:
         taken = len((value or "").encode("utf-8", "surrogatepass"))
         if taken * 50 > facts.size:
             if key == KEY:
                 yield (
-                    f"The Arrow schema takes {size(taken)} of the footer. Files written with arrow_schema=False "
+                    f"The Arrow schema takes {format_size(taken)} of the footer. Files written with arrow_schema=False "
                     "(pyarrow: store_schema=False) leave it out, and lose types that only Arrow has."
                 )
             else:
-                yield f"The text under {shorten(key, 60)!r} takes {size(taken)} of the footer."
+                yield f"The text under {shorten(key, 60)!r} takes {format_size(taken)} of the footer."
 
 
 def _listed(sums: dict[str, int]) -> str:
     largest = sorted(sums, key=lambda name: -sums[name])
-    told = ", ".join(f"{shorten(name, 60)} {size(sums[name])}" for name in largest[:_NAMED])
+    told = ", ".join(f"{shorten(name, 60)} {format_size(sums[name])}" for name in largest[:_NAMED])
     more = len(largest) - _NAMED
-    return f"{told} and {counted(more, 'other column')}" if more > 0 else told
+    return f"{told} and {with_noun(more, 'other column')}" if more > 0 else told

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
-from pqext.core.base.text import counted, shorten, size
+from pqext.core.base.text import format_size, shorten, with_noun
 from pqext.core.io.sources.secrets import shown
 from pqext.inspection.model import KINDS, Column, FileFacts, FileLayout, Part, RowGroup
 from pqext.report.to_scale import SAID, Drawn, Figures, LayoutPage, Strip
@@ -33,18 +33,18 @@ def page(layout: FileLayout) -> LayoutPage:
     return LayoutPage(
         title=_file_name(facts),
         facts=(
-            ("size", size(facts.size)),
+            ("size", format_size(facts.size)),
             ("rows", f"{facts.num_rows:,}"),
             ("row groups", f"{facts.num_row_groups:,}"),
             ("columns", f"{facts.num_columns:,}"),
-            ("footer", f"{size(footer)}{_form(facts)}"),
+            ("footer", f"{format_size(footer)}{_form(facts)}"),
             ("written by", shorten(facts.created_by or "unknown", 60)),
         ),
         whole=Strip("The whole file", _drawn(layout.parts), _row_groups(facts)),
         kinds=_kinds(layout),
         strips=tuple(_strips(layout)),
         undrawn=max(0, len(facts.row_groups) - MAX_STRIPS),
-        sizes=tuple((f"{size(s.least)} and more", s.count, s.bytes) for s in layout.page_sizes),
+        sizes=tuple((f"{format_size(s.least)} and more", s.count, s.bytes) for s in layout.page_sizes),
         savings=layout.savings,
         notes=layout.notes,
     )
@@ -73,13 +73,16 @@ def _kinds(layout: FileLayout) -> Figures:
     for part in layout.parts:
         count, total = counts[part.kind]
         counts[part.kind] = count + 1, total + part.length
-    rows = [(kind, f"{counts[kind][0]:,}", size(counts[kind][1]), counts[kind][1]) for kind in KINDS if kind in counts]
+    rows = [
+        (kind, f"{count:,}", format_size(total), total)
+        for kind, (count, total) in ((kind, counts[kind]) for kind in KINDS if kind in counts)
+    ]
     return Figures(("what", "how many", "bytes"), tuple(rows), layout.facts.size)
 
 
 def _row_groups(facts: FileFacts) -> tuple[tuple[str, ...], ...]:
     rows = [
-        (str(group.index), f"{group.rows:,}", size(group.compressed), size(group.uncompressed),
+        (str(group.index), f"{group.rows:,}", format_size(group.compressed), format_size(group.uncompressed),
          ", ".join(group.sorting))
         for group in facts.row_groups[:MAX_GROUPS]
     ]  # fmt: skip
@@ -99,13 +102,13 @@ def _strips(layout: FileLayout) -> list[Strip]:
     strips = []
     for group in layout.facts.row_groups[:MAX_STRIPS]:
         parts = groups[group.index]
-        named = f"Row group {group.index}: {counted(group.rows, 'row')}, {size(group.compressed)}"
+        named = f"Row group {group.index}: {with_noun(group.rows, 'row')}, {format_size(group.compressed)}"
         strips.append(Strip(named, _drawn(parts), _columns(group, chunks), _HEAD, by_column(parts)))
     end = [part for part in layout.parts if part.offset >= last]
     if end:
         taken = sum(part.length for part in end)
         rows = _end(end, [".".join(field.path) for field in layout.facts.schema if field.column is not None])
-        strips.append(Strip(f"After the data: {size(taken)}", _drawn(end), rows, ("part", "offset", "bytes")))
+        strips.append(Strip(f"After the data: {format_size(taken)}", _drawn(end), rows, ("part", "offset", "bytes")))
     return strips
 
 
@@ -121,7 +124,7 @@ def _end(parts: list[Part], names: list[str]) -> tuple[tuple[str, ...], ...]:
     kept = [one for one in told if one[0][0].row_group is None]
     kept += sorted((one for one in told if one[0][0].row_group is not None), key=lambda one: -one[1])[:MAX_ROWS]
     kept.sort(key=lambda one: one[0][0].offset)
-    rows = [(_named(run, names), f"{run[0].offset:,}", size(taken)) for run, taken in kept]
+    rows = [(_named(run, names), f"{run[0].offset:,}", format_size(taken)) for run, taken in kept]
     return _and_others(rows, len(told) - len(kept), "part", 3)
 
 
@@ -130,7 +133,7 @@ def _named(run: list[Part], names: list[str]) -> str:
     if part.row_group is None or part.column is None:
         return f"{part.kind}: {part.name}" if part.name else SAID[part.kind] if part.kind == "other" else part.kind
     if len(run) > 1:
-        return f"{SAID[part.kind]} of row group {part.row_group}, {counted(len(run), 'column')}"
+        return f"{SAID[part.kind]} of row group {part.row_group}, {with_noun(len(run), 'column')}"
     return f"{part.kind} of row group {part.row_group}, column {shorten(names[part.column], 120)}"
 
 
@@ -138,7 +141,7 @@ def _and_others(rows: Sequence[tuple[str, ...]], others: int, noun: str, width: 
     """The rows and one that counts those left out."""
     if others <= 0:
         return tuple(rows)
-    return (*rows, (f"and {counted(others, f'other {noun}')}", *[""] * (width - 1)))
+    return (*rows, (f"and {with_noun(others, f'other {noun}')}", *[""] * (width - 1)))
 
 
 def _columns(group: RowGroup, chunks: _Chunks) -> tuple[tuple[str, ...], ...]:
@@ -154,7 +157,7 @@ def _column(column: Column, parts: list[Part]) -> tuple[str, ...]:
     if not column.codec:
         return (name, *[""] * (len(_HEAD) - 2), "encrypted, its key is missing")
     return (
-        name, f"{column.offset:,}", size(column.compressed), size(column.uncompressed), column.codec,
+        name, f"{column.offset:,}", format_size(column.compressed), format_size(column.uncompressed), column.codec,
         ", ".join(column.encodings), f"{column.num_values:,}",
         "" if column.null_count is None else f"{column.null_count:,}",
         _bound(column.minimum), _bound(column.maximum), ", ".join(_held(column, parts)),
@@ -174,16 +177,16 @@ def _held(column: Column, parts: list[Part]) -> Iterator[str]:
     for kind in KINDS:
         lengths = [part.length for part in parts if part.kind == kind]
         if kind == "data" and lengths:
-            yield counted(len(lengths), "data page")
+            yield with_noun(len(lengths), "data page")
         elif lengths and kind != "pages":
-            yield f"{kind} {size(sum(lengths))}"
+            yield f"{kind} {format_size(sum(lengths))}"
         elif stated.get(kind):
             yield kind
-    yield from (f"{name} {size(length)}" for name, length in column.extensions)
+    yield from (f"{name} {format_size(length)}" for name, length in column.extensions)
     if column.nan_count:
         yield f"{column.nan_count:,} NaN"
     if column.distinct_count is not None:
-        yield f"{counted(column.distinct_count, 'distinct value')}"
+        yield f"{with_noun(column.distinct_count, 'distinct value')}"
     if column.bounding_box:
         yield "box " + ", ".join(f"{key} {value:g}" for key, value in column.bounding_box.items())
     yield from column.geometry_types or ()

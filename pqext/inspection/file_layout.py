@@ -8,7 +8,7 @@ from typing import Any
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.text import counted
+from pqext.core.base.text import with_noun
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
@@ -75,7 +75,7 @@ def _undescribed(facts: FileFacts) -> Iterator[str]:
     missing = sum(group.num_chunks - len(group.columns) for group in facts.row_groups)
     if missing:
         told = "Statistics, encodings and codecs are not shown, because there are so many"
-        yield f"{told}: {counted(missing, 'column chunk')}"
+        yield f"{told}: {with_noun(missing, 'column chunk')}"
 
 
 def _page_sizes(parts: tuple[Part, ...]) -> tuple[PageSizes, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
-from pqext.core.base.text import counted
+from pqext.core.base.text import with_noun
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.footer.checkpoints import CHECKPOINT
 from pqext.core.footer.flatbuffers.framing import FLATBUFFERS
@@ -328,10 +328,10 @@ def _notes(finder: _Finder, shared: int) -> Iterator[str]:
         (shared, "part", "Left out of the drawing, because other parts cover the same bytes"),
     ):  # fmt: skip
         if count:
-            yield f"{text}: {counted(count, noun)}"
+            yield f"{text}: {with_noun(count, noun)}"
     yield from finder.damaged[:20]
     if len(finder.damaged) > 20:
-        yield f"Further damage: {counted(len(finder.damaged) - 20, 'place')}"
+        yield f"Further damage: {with_noun(len(finder.damaged) - 20, 'place')}"
 
 
 def _where(chunk: ColumnChunk | None) -> str:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from pqext.core.base.text import shorten, size, visible
+from pqext.core.base.text import escape_text, format_size, shorten
 from pqext.core.schema.arrow_schema.serialization import KEY
 from pqext.inspection.model import Column, Field, FileFacts, FooterFacts, RowGroup
 
@@ -33,7 +33,7 @@ def render(report: FileFacts) -> Iterator[RenderableType]:
 
 
 def _plain(text: object, limit: int = _MAX_VALUE) -> Text:
-    return Text(shorten(visible(str(text)), limit))
+    return Text(shorten(escape_text(str(text)), limit))
 
 
 def _dotted(path: tuple[str, ...]) -> str:
@@ -52,7 +52,7 @@ def _file(report: FileFacts) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for name, value in (
         ("file", report.path if report.path is not None else "in memory"),
-        ("size", f"{size(report.size)} ({report.size} bytes)"),
+        ("size", f"{format_size(report.size)} ({report.size} bytes)"),
         ("format version", report.version),
         ("created by", report.created_by if report.created_by is not None else "not told"),
         ("rows", report.num_rows),
@@ -66,15 +66,15 @@ def _file(report: FileFacts) -> RenderableType:
 
 def _footer(footer: FooterFacts) -> str:
     kind = "FlatBuffers" if footer.form == "flatbuffers" else "Thrift"
-    told = f"{size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
+    told = f"{format_size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
     if footer.jump_table is not None:
         about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"
-        return f"{told}, with a jump table of {size(footer.jump_table)}, {about}"
+        return f"{told}, with a jump table of {format_size(footer.jump_table)}, {about}"
     if footer.flatbuffers is not None:
         about = "which agrees with it" if footer.agrees else "which disagrees with it: the Thrift footer rules"
         if footer.read_by == "flatbuffers":
             about = "by which the file is read, since the Thrift footer is damaged"
-        return f"{told}, with a FlatBuffers footer of {size(footer.flatbuffers)}, {about}"
+        return f"{told}, with a FlatBuffers footer of {format_size(footer.flatbuffers)}, {about}"
     return told
 
 
@@ -90,12 +90,12 @@ def _schema(fields: tuple[Field, ...]) -> RenderableType:
 
 
 def _field(field: Field) -> Text:
-    text = Text(visible(field.path[-1]), style="bold")
+    text = Text(escape_text(field.path[-1]), style="bold")
     text.append(f" {field.repetition}", style="not bold dim")
     if field.physical_type is not None:
         text.append(f" {field.physical_type}", style="not bold")
     if field.logical_type is not None:
-        text.append(f" {shorten(visible(field.logical_type), 80)}", style="not bold cyan")
+        text.append(f" {shorten(escape_text(field.logical_type), 80)}", style="not bold cyan")
     text.append(f"  D{field.max_definition_level} R{field.max_repetition_level}", style="not bold dim")
     if field.field_id is not None:
         text.append(f" id {field.field_id}", style="not bold dim")
@@ -106,7 +106,8 @@ def _row_groups(report: FileFacts) -> RenderableType:
     table = _table("row groups", "#", "rows", "stored", "uncompressed", "sorted by", right=(0, 1, 2, 3))
     for group in report.row_groups[:MAX_ROW_GROUPS]:
         sorting = _plain(", ".join(group.sorting))
-        table.add_row(str(group.index), str(group.rows), size(group.compressed), size(group.uncompressed), sorting)
+        sizes = format_size(group.compressed), format_size(group.uncompressed)
+        table.add_row(str(group.index), str(group.rows), *sizes, sorting)
     return Group(table, *_more(len(report.row_groups) - MAX_ROW_GROUPS), "")
 
 
@@ -123,7 +124,7 @@ def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
         for column in shown:
             table.add_row(
                 _plain(_dotted(column.path)),
-                size(column.compressed),
+                format_size(column.compressed),
                 str(column.num_values),
                 "?" if column.null_count is None else str(column.null_count),
                 Text("\n".join(_about(column))),
@@ -136,13 +137,13 @@ def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
 def _about(column: Column) -> Iterator[str]:
     if column.encodings:
         encodings = ", ".join(column.encodings)
-        yield f"{encodings}; {column.codec} from {size(column.uncompressed)}; at {column.offset}"
+        yield f"{encodings}; {column.codec} from {format_size(column.uncompressed)}; at {column.offset}"
     extras = _extras(column)
     if extras:
         yield "with " + ", ".join(extras)
     if column.minimum is not None or column.maximum is not None:
         low, high = (
-            "?" if value is None else shorten(visible(value), 40) for value in (column.minimum, column.maximum)
+            "?" if value is None else shorten(escape_text(value), 40) for value in (column.minimum, column.maximum)
         )
         yield f"{low} to {high}"
     if column.bounding_box is not None:
@@ -165,15 +166,16 @@ def _extras(column: Column) -> list[str]:
         "encryption": column.encrypted,
     }
     names = [name for name, there in present.items() if there]
-    names += [f"{name} ({size(length)})" for name, length in column.extensions]
-    return names if column.file_path is None else [*names, f"its data in {shorten(visible(column.file_path), 60)}"]
+    names += [f"{name} ({format_size(length)})" for name, length in column.extensions]
+    return names if column.file_path is None else [*names, f"its data in {shorten(escape_text(column.file_path), 60)}"]
 
 
 def _extensions(report: FileFacts) -> RenderableType:
     table = _table("extensions", "in", "length", "holds", right=(1,))
     for extension in report.extensions[:MAX_CHUNKS]:
-        known = ", ".join(f"{name} ({size(length)})" for name, length in extension.holds)
-        table.add_row(_plain(extension.place), size(extension.length), known or f"begins with {extension.beginning}")
+        known = ", ".join(f"{name} ({format_size(length)})" for name, length in extension.holds)
+        content = known or f"begins with {extension.beginning}"
+        table.add_row(_plain(extension.place), format_size(extension.length), content)
     return Group(table, *_more(len(report.extensions) - MAX_CHUNKS), "")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import listed
+from pqext.core.base.suggestions import join_names
 from pqext.core.footer.checkpoints import follows_its_data, told_end
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.format.metadata import (
@@ -157,7 +157,7 @@ def _at(source: Source, found: FoundFooter, distances: Sequence[int], limits: Li
             claims.groups.append(ClaimedGroup(rows, chunks, "footer", number))
     if len(distances) > 1:
         _tell_apart(source, metadata, claims.groups, distances, limits)
-    claims.groups, repeated = _without_repeats(claims.groups, limits.memory_of(source.size))
+    claims.groups, repeated = _without_repeats(claims.groups, limits.memory_for(source.size))
     losses += repeated
     _refuse_overlaps(claims.groups, found.offset)
     is_in_place = found.begin is None or follows_its_data(source, metadata, found.begin)
@@ -293,7 +293,7 @@ def _notes(groups: Sequence[PageGroup], hints: Hints) -> list[str]:
     others = {one.rows for one in groups if one.rows > wanted} | {one.rows for one in groups[:-1] if one.rows != wanted}
     if not others:
         return []
-    found = listed(map(str, sorted(others)))
+    found = join_names(map(str, sorted(others)))
     return [f"row_group_rows={wanted} is not what the pages allow: row groups have {found} rows"]
 
 

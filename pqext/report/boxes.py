@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pqext.core.base.text import counted, size
+from pqext.core.base.text import format_size, with_noun
 from pqext.report.map import Projection, box_shape, coast, drawable, graticule
 from pqext.report.markup import Markup, join, number, table, tag
 from pqext.report.model import Box
@@ -30,7 +30,7 @@ class DrawnBox:
     def text(self) -> str:
         """What it is, in two or three lines."""
         name = f"row group {self.row_group}" + ("" if self.page is None else f", page {self.page}")
-        lines = [name, f"{counted(self.rows, 'row')}, {size(self.bytes)}"]
+        lines = [name, f"{with_noun(self.rows, 'row')}, {format_size(self.bytes)}"]
         if self.box is not None:
             lines.append(f"x {self.box.xmin:g} to {self.box.xmax:g}, y {self.box.ymin:g} to {self.box.ymax:g}")
         return "\n".join(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pqext.core.base.text import shorten, size
+from pqext.core.base.text import format_size, shorten
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Chunk, FilePicture, Question
 
@@ -61,7 +61,10 @@ def draw(picture: FilePicture, f: int, questions: tuple[Question, ...]) -> Marku
             )
         )
         parts.append(
-            tag("text", size(total), class_="total", x=number(right + 14 + _BAR * total / longest), y=number(y + 11))
+            tag(
+                "text", format_size(total), class_="total",
+                x=number(right + 14 + _BAR * total / longest), y=number(y + 11),
+            )
         )
     veils = []
     for q, question in enumerate(questions):
@@ -125,11 +128,11 @@ def _cell(picture: FilePicture, line: _Line, i: int, x: float, y: float, width: 
 
 
 def _facts(picture: FilePicture, line: _Line, i: int) -> list[str]:
-    facts = [line.label, f"row group {picture.row_groups[i].index}: {size(line.sizes[i])}"]
+    facts = [line.label, f"row group {picture.row_groups[i].index}: {format_size(line.sizes[i])}"]
     if line.chunks is None:
         return facts
     chunk = line.chunks[i]
-    facts[1] += f" ({size(chunk.uncompressed)} uncompressed, {chunk.codec})"
+    facts[1] += f" ({format_size(chunk.uncompressed)} uncompressed, {chunk.codec})"
     facts.append(", ".join(chunk.encodings))
     if chunk.minimum is not None or chunk.maximum is not None:
         facts.append(f"{_bound(chunk.minimum)} to {_bound(chunk.maximum)}")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pqext.core.base.text import size
+from pqext.core.base.text import format_size
 from pqext.report.land import outlines
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading
@@ -95,7 +95,7 @@ def _layer(
             continue
         read = group.index in read_groups
         text = (
-            f"row group {group.index}: {'read' if read else 'skipped'}\n{group.rows} rows, {size(group.bytes)}\n"
+            f"row group {group.index}: {'read' if read else 'skipped'}\n{group.rows} rows, {format_size(group.bytes)}\n"
             f"x {group.box.xmin:g} to {group.box.xmax:g}, y {group.box.ymin:g} to {group.box.ymax:g}"
         )
         drawn.append(box_shape(projection, group.box, "read" if read else "skipped", text))

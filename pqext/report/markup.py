@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 
 class Markup(str):
@@ -23,7 +23,7 @@ HEAD = Markup("""
 
 def escape(value: object) -> Markup:
     """``value`` as text that no browser takes for markup; control characters are written out."""
-    return value if isinstance(value, Markup) else Markup(html.escape(visible(str(value)), quote=True))
+    return value if isinstance(value, Markup) else Markup(html.escape(escape_text(str(value)), quote=True))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:

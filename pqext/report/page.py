@@ -6,7 +6,7 @@ that style sheets act upon.
 
 from __future__ import annotations
 
-from pqext.core.base.text import counted, size
+from pqext.core.base.text import format_size, with_noun
 from pqext.report import layout, map
 from pqext.report.markup import HEAD, Markup, join, table, tag
 from pqext.report.model import Agreement, DemoReport, Question, Reading
@@ -60,7 +60,7 @@ def _summary(report: DemoReport) -> Markup:
             question.num_rows,
             f"{len(reading.row_groups)} of {reading.row_groups_total}",
             _share(len(reading.row_groups), reading.row_groups_total),
-            f"{size(reading.bytes_read)} of {size(reading.bytes_total)}",
+            f"{format_size(reading.bytes_read)} of {format_size(reading.bytes_total)}",
             _share(reading.bytes_read, reading.bytes_total),
         )
         for question in report.questions
@@ -93,9 +93,10 @@ def _asked(report: DemoReport) -> Markup:
             "div",
             tag(
                 "p",
-                f"{picture.name}: {counted(picture.rows, 'row')}, {counted(len(picture.row_groups), 'row group')}, "
-                f"{counted(len(picture.columns), 'leaf column')}, {size(picture.size)}, of which the footer is "
-                f"{size(picture.footer)}{'. Shredded by' if picture.schema else ''}",
+                f"{picture.name}: {with_noun(picture.rows, 'row')}, {with_noun(len(picture.row_groups), 'row group')}, "
+                f"{with_noun(len(picture.columns), 'leaf column')}, {format_size(picture.size)}, of which the footer "
+                "is "
+                f"{format_size(picture.footer)}{'. Shredded by' if picture.schema else ''}",
             ),
             tag("p", tag("code", picture.schema)) if picture.schema else Markup(""),
             tag(
@@ -156,7 +157,7 @@ def _answer(question: Question, q: int) -> Markup:
         tag("p", tag("code", question.expression)),
         tag("p", *_sentences(question.readings)),
         table(question.columns, question.rows) if question.rows else tag("p", "No row of the data answers this."),
-        tag("p", f"and {counted(more, 'row')} more") if more > 0 else Markup(""),
+        tag("p", f"and {with_noun(more, 'row')} more") if more > 0 else Markup(""),
         class_=f"answer q{q}",
     )
 

@@ -6,7 +6,7 @@ import colorsys
 import io
 from typing import Any
 
-from pqext.core.base.text import counted, visible
+from pqext.core.base.text import escape_text, with_noun
 from pqext.report.boxes import HUES, BoxMap, DrawnBox, chosen
 from pqext.report.land import outlines
 from pqext.report.map import Projection, has_land
@@ -49,12 +49,12 @@ def render(boxes: BoxMap) -> bytes:
 
 
 def _lines(boxes: BoxMap) -> list[tuple[str, str]]:
-    counts = f"{counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}"
+    counts = f"{with_noun(len(boxes.row_groups), 'row group')}, {with_noun(len(boxes.pages), 'page')}"
     head, *rows = boxes.figures
     figures = ["  ".join(f"{name} {value}" for name, value in zip(head[1:], row[1:], strict=True)) for row in rows]
     return [
-        (visible(f"{boxes.title}, column {boxes.column}: {counts}"), _INK),
-        *((visible(f"{row[0]}: {text}"), _FAINT) for row, text in zip(rows, figures, strict=True)),
+        (escape_text(f"{boxes.title}, column {boxes.column}: {counts}"), _INK),
+        *((escape_text(f"{row[0]}: {text}"), _FAINT) for row, text in zip(rows, figures, strict=True)),
     ]
 
 

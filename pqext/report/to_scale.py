@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pqext.core.base.text import counted, size
+from pqext.core.base.text import format_size, with_noun
 from pqext.report.markup import HEAD, Markup, escape, join, number, table, tag
 from pqext.report.style import SHEET, rows_as_lists
 
@@ -158,7 +158,7 @@ def _drawing(strip: Strip) -> Markup:
     sums: dict[str, int] = {}
     for part in strip.parts:
         sums[part.kind] = sums.get(part.kind, 0) + part.length
-    told = ", ".join(f"{SAID[kind]} {size(count)}" for kind, count in sums.items())
+    told = ", ".join(f"{SAID[kind]} {format_size(count)}" for kind, count in sums.items())
     return tag(
         "svg", *shapes, class_="scale", viewBox=f"0 0 {number(WIDTH)} 52", preserveAspectRatio="none", role="img",
         aria_label=f"{strip.title}, drawn to scale: {told}",
@@ -212,7 +212,7 @@ def _sizes(sizes: tuple[tuple[str, int, int], ...]) -> Markup:
     if not sizes:
         return tag("p", "There are no data pages whose places are known.")
     most, all_of_them = max(count for _, count, _ in sizes), sum(count for _, count, _ in sizes)
-    rows = [(name, f"{count:,}", size(taken), _bar(count, most, all_of_them)) for name, count, taken in sizes]
+    rows = [(name, f"{count:,}", format_size(taken), _bar(count, most, all_of_them)) for name, count, taken in sizes]
     return _table(("data pages of", "pages", "bytes", "share of pages"), rows, frozenset({1, 2}))
 
 
@@ -240,7 +240,7 @@ def _table(
 
 
 def _undrawn(count: int) -> Markup:
-    return tag("p", f"{counted(count, 'other row group')} without a drawing") if count else Markup("")
+    return tag("p", f"{with_noun(count, 'other row group')} without a drawing") if count else Markup("")
 
 
 def _listed(title: str, lines: tuple[str, ...], none: str | None) -> Markup:

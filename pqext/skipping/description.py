@@ -11,7 +11,7 @@ import numpy as np
 
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.encryption import FileDecryption
 from pqext.dataset.files.sources import source_name
@@ -89,7 +89,7 @@ class StoreDescription:
             lines.append(
                 f"  {self.fresh:,} files up to date, {self.unknown:,} to refresh, {self.stale:,} rows out of date"
             )
-        return "\n".join(visible(line) for line in lines)
+        return "\n".join(escape_text(line) for line in lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The description as dictionaries, lists, strings, numbers and None."""

@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from pqext.core.base.errors import ErrorsNamePath, UnsupportedError
+from pqext.core.base.errors import ErrorPathContext, UnsupportedError
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import not_a_column, not_a_list
+from pqext.core.base.suggestions import column_list_hint, unknown_column_message
 from pqext.core.format.metadata import Type
 from pqext.core.format.predicate import Value
 from pqext.core.options.encryption import FileDecryption
@@ -177,12 +177,12 @@ def delta(
     '{"numRecords":3,"minValues":{"n":3},"maxValues":{"n":5},"nullCount":{"n":1},"tightBounds":true}'
     """
     if isinstance(columns, str):
-        raise TypeError(not_a_list(columns))
-    with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorsNamePath(opened.path):
+        raise TypeError(column_list_hint(columns))
+    with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorPathContext(opened.path):
         root = opened.schema.root
         for name in columns or ():
             if root.child(name) is None:
-                raise KeyError(not_a_column(name, root.child_names))
+                raise KeyError(unknown_column_message(name, root.child_names))
         made = _Statistics(Known(opened, exact))
         for node in root.children:
             if columns is None or node.name in columns:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pqext.core.base.errors import ErrorsNamePath
+from pqext.core.base.errors import ErrorPathContext
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.options.encryption import FileDecryption
@@ -143,7 +143,7 @@ def iceberg(
     """
     chosen = {name: mode_of(text) for name, text in (modes or {}).items()}
     default = mode_of(mode)
-    with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorsNamePath(opened.path):
+    with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorPathContext(opened.path):
         fields = fields_of(opened, schema)
         unknown = chosen.keys() - {one.name for one in fields}
         if unknown:

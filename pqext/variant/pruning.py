@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pqext.core.base.errors import ParquetError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Bounds, IsNull, Predicate
 from pqext.core.format.predicate import may_match as core_may_match
 from pqext.core.schema.facts import RowGroupFacts
@@ -65,7 +65,7 @@ class VariantPredicate:
         object.__setattr__(self, "timezone", timezone)
 
     def __str__(self) -> str:
-        return visible(f"{format_path(self.path)} as {self.type}: {self.predicate}")
+        return escape_text(f"{format_path(self.path)} as {self.type}: {self.predicate}")
 
 
 def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pqext.core.base.suggestions import around
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import excerpt
+from pqext.core.base.text import escape_text
 from pqext.core.read.damage import Damage, told_rows
 from pqext.variant.shredding.schema import ShreddingSchema
 
@@ -42,7 +42,10 @@ class Rewritten:
 
     def __repr__(self) -> str:
         lines = [f"<pqext.variant.Rewritten: {self.rows:,} rows, {self.row_groups:,} row groups"]
-        lines += [f"  {visible(column)}: {around(visible(str(how)), 0, 500)}" for column, how in self.schemas.items()]
+        lines += [
+            f"  {escape_text(column)}: {excerpt(escape_text(str(schema)), 0, 500)}"
+            for column, schema in self.schemas.items()
+        ]
         if self.invalid:
             lines.append(f"  values that could not be read and became null: {self.invalid:,}")
         lines += [f"  left out: {one}" for one in told_damage(self.damage)]
@@ -52,7 +55,7 @@ class Rewritten:
 def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
     """A line for each piece of damage, and for the rest of a long list one."""
     lines = [
-        visible(
+        escape_text(
             f"{told_rows(one.start, one.stop)} of row group {one.row_group}"
             f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
         )

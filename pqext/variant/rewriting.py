@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ErrorsNamePath, VariantError
+from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, ErrorPathContext, VariantError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.suggestions import listed
-from pqext.core.base.text import counted
+from pqext.core.base.suggestions import join_names
+from pqext.core.base.text import with_noun
 from pqext.core.footer.thrift_footer import FootedSource
 from pqext.core.footer.writing import form_of
 from pqext.core.io.local_writers import kept_from_others
@@ -249,14 +249,14 @@ def _rewrite(
                 before = rows
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                     job.first_row, job.row_group = rows, group
-                    with ErrorsNamePath(file.path):
+                    with ErrorPathContext(file.path):
                         writer.write_batch(job.batch(batch, written))
                     rows += batch.num_rows
                     if progress is not None:
                         progress(rows, file.num_rows)
                 groups += rows > before
                 if not _SIZES.keys() & options.keys():
-                    with ErrorsNamePath(file.path):
+                    with ErrorPathContext(file.path):
                         writer.end_row_group()
             job.invalid += file.source.usage.invalid_values
             if file.damage and not rows:
@@ -271,7 +271,7 @@ def _rewrite(
 
 def _told_loss(file: ParquetFile, invalid: int) -> str:
     rows = rows_lost(file.damage)
-    lost = f"{counted(rows, 'row')} of {file.num_rows:,}" if rows else counted(invalid, "value")
+    lost = f"{with_noun(rows, 'row')} of {file.num_rows:,}" if rows else with_noun(invalid, "value")
     return f"{lost} of {_called(file)}"
 
 
@@ -311,7 +311,7 @@ def _chosen(file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType], co
     wanted = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(found, schema)
     for path in wanted:
         if path not in found:
-            raise ValueError(f"{_called(file)} has no VARIANT column {path!r}; there are {listed(found)}")
+            raise ValueError(f"{_called(file)} has no VARIANT column {path!r}; there are {join_names(found)}")
     chosen = {}
     for path, kind in found.items():
         how = shredding(wanted.get(path, kind), coerce)

@@ -21,7 +21,7 @@ from struct import unpack_from
 
 import numpy as np
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.variant.kernels.zone import Zone
 
 DEFAULT = "UTC"
@@ -135,7 +135,8 @@ def find_timezone(name: str) -> TimeZone | None:
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, ModuleNotFoundError) as error:
         hint = "" if zoneinfo.available_timezones() else "; no time zones are installed: pip install tzdata"
         raise ValueError(
-            f"time zone {around(repr(name))} is unknown; pass an IANA name such as 'Europe/Paris' or an offset such as "
+            f"time zone {excerpt(repr(name))} is unknown; pass an IANA name such as 'Europe/Paris' or an offset such "
+            "as "
             f"'+02:00'{hint}"
         ) from error
     transitions, offsets = _listed(data)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import VariantError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.base.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
@@ -59,7 +59,7 @@ class VariantFault:
     def __str__(self) -> str:
         rule = f" ({self.rule})" if self.rule else ""
         byte = f" byte {self.offset}" if self.offset is not None else ""
-        return visible(f"row {self.row}, {self.column}{byte}: {self.message}{rule}")
+        return escape_text(f"row {self.row}, {self.column}{byte}: {self.message}{rule}")
 
     def error(self) -> VariantError:
         """The fault as an error, to be raised."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.variant import encoding, faults
 from pqext.variant.binary_value import MAX_DEPTH, BinaryVariant, walk
 from pqext.variant.encoding import BasicType, Container, PrimitiveType, Scaled
@@ -107,7 +107,7 @@ class Variant(BinaryVariant):
         from pqext.variant.access.path import as_path
 
         if isinstance(path, str) and not path.lstrip().startswith("$"):
-            raise ValueError(f"a path starts with $, as in $.name or $[0]: write v[{around(path)!r}] for a field")
+            raise ValueError(f"a path starts with $, as in $.name or $[0]: write v[{excerpt(path)!r}] for a field")
         found: Variant | None = self
         for step in as_path(path, from_end=True):
             found = found._child(step) if found is not None else None

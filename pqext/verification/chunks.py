@@ -145,7 +145,7 @@ class _ChunkCheck:
             data = opened.values.pages[0]
             if plain.bytes_behind(data, raw.num_values, kind.physical, kind.width, account) > 0:
                 self._fault("encoding.plain.whole", "a page holds more bytes than its values take", raw.offset)
-        account.settle(0)
+        account.resize(0)
 
     def _index(self, read: Callable[[], T]) -> T | None:
         try:

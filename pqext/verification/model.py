@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Fault:
         return ", ".join(place) or "file"
 
     def __str__(self) -> str:
-        return visible(f"{self.place}: {self.message} ({self.rule})")
+        return escape_text(f"{self.place}: {self.message} ({self.rule})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pqext.core.base.batches import in_step
+from pqext.core.base.batches import align_batches
 from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
 from pqext.core.format.metadata import SortingColumn
 from pqext.core.options.indexes import SortKey
@@ -85,7 +85,7 @@ def _columns(
     start = 0
     budget = file.budget()
     streams = [file.iter_stored(top, group.index, BATCH_ROWS, budget=budget) for _, top in keys]
-    for arrays in in_step(streams):
+    for arrays in align_batches(streams):
         joined = [pa.concat_arrays([end, array]) for end, array in zip(last, arrays, strict=True)] if last else arrays
         found = []
         for (key, _), top, array in zip(keys, bare, joined, strict=True):

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pqext.core.base.text import counted, shorten, size, visible
+from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 from pqext.verification.model import Verdict
 
 _MAX_TEXT = 200
@@ -25,19 +25,19 @@ def render(report: Verdict) -> Iterator[RenderableType]:
 
 
 def _plain(text: object) -> Text:
-    return Text(shorten(visible(str(text)), _MAX_TEXT))
+    return Text(shorten(escape_text(str(text)), _MAX_TEXT))
 
 
 def _head(report: Verdict) -> RenderableType:
     path = report.path if report.path is not None else "in memory"
-    verdict = Text(f"{counted(report.total, 'fault')}" if report.counts else "no faults", style="bold")
+    verdict = Text(f"{with_noun(report.total, 'fault')}" if report.counts else "no faults", style="bold")
     if report.unchecked and not report.counts:
         verdict.append(" in what could be checked", style="not bold")
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_row(Text("file", style="dim"), _plain(path))
-    grid.add_row(Text("size", style="dim"), Text(size(report.size)))
+    grid.add_row(Text("size", style="dim"), Text(format_size(report.size)))
     if report.num_rows is not None and report.num_row_groups is not None:
-        rows = f"{counted(report.num_rows, 'row')} in {counted(report.num_row_groups, 'row group')}"
+        rows = f"{with_noun(report.num_rows, 'row')} in {with_noun(report.num_row_groups, 'row group')}"
         grid.add_row(Text("holds", style="dim"), Text(rows))
     grid.add_row(Text("checked", style="dim"), Text(", ".join(report.checks)))
     if report.variant_columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pqext.core.base.text import printed
+from pqext.core.base.text import render_text
 from pqext.verification.model import Verdict
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Report(Verdict):
         yield from render(self)
 
     def __str__(self) -> str:
-        return printed(self)
+        return render_text(self)
 
     def __repr__(self) -> str:
         return str(self)

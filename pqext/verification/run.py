@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.footer.flatbuffers.comparison import contradicts_itself, differences
 from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
@@ -240,7 +240,7 @@ def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:
     names = None if columns is None else set(columns)
     if names is not None and (unknown := names - set(file.schema.root.child_names)):
         meant = did_you_mean(min(unknown), file.schema.root.child_names)
-        there = f"; there are {listed(file.schema.root.child_names)}"
+        there = f"; there are {join_names(file.schema.root.child_names)}"
         raise ValueError(f"there is no top-level column {min(unknown)!r}{meant or there}")
     tops = []
     try:

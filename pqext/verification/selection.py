@@ -23,7 +23,7 @@ class ChunkSelection:
     """
 
     def __init__(self, file: ParquetFile, findings: Findings) -> None:
-        self._room = file.limits.memory_of(file.source.size)
+        self._room = file.limits.memory_for(file.source.size)
         self._findings = findings
         places = ChunkPlaces(file.metadata, file.footer.offset)
         _report_overlaps(file, places, findings)

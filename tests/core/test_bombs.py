@@ -148,8 +148,8 @@ def test_one_geometry_in_thousands_of_rows_is_asked_once(logical: bombs.LogicalT
 
 
 def test_limits_for_strangers_can_be_changed_one_by_one() -> None:
-    assert Limits.untrusted().memory_of(1000) == 100 << 20
-    assert Limits.untrusted().memory_of(1 << 30) == 16 << 30
-    assert Limits.untrusted(memory_expansion=0, memory_bytes=5).memory_of(1 << 30) == 5
+    assert Limits.untrusted().memory_for(1000) == 100 << 20
+    assert Limits.untrusted().memory_for(1 << 30) == 16 << 30
+    assert Limits.untrusted(memory_expansion=0, memory_bytes=5).memory_for(1 << 30) == 5
     with pytest.raises(TypeError):
         Limits.untrusted(pages=3)

@@ -197,13 +197,13 @@ def test_any_payload_is_a_container_or_a_typed_error(payload: bytes) -> None:
     ("payload", "message"),
     [
         (b"", "without a version"),
-        (b"\x01", "goes on after the last byte"),
+        (b"\x01", "is truncated"),
         (b"\x01\x01" + bytes(15), "ends within an entry"),
         (b"\x01\x01" + bytes(16) + b"\x05abc", "an entry of 5 bytes leaves"),
         (b"\x01\x02" + bytes(17) * 2, "twice"),
         (b"\x01\x00x", "1 bytes follow"),
-        (b"\x01\x80\x00", "more bytes than it may take"),
-        (b"\x01\xff\xff\xff\xff\x1f", "more bytes than it may take"),
+        (b"\x01\x80\x00", "longer than necessary"),
+        (b"\x01\xff\xff\xff\xff\x1f", "longer than necessary"),
         (b"\x01\xff\xff\xff\xff\x0f", "ends within an entry"),
     ],
 )

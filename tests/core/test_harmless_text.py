@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import col, variant
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
@@ -112,10 +112,10 @@ def _written_by_pyarrow() -> bytes:
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_people_see_of_a_file_holds_no_control_characters(name: str) -> None:
     shown = TEXTS[name]()
-    assert visible(shown.replace("\n", "")) == shown.replace("\n", "")
+    assert escape_text(shown.replace("\n", "")) == shown.replace("\n", "")
     assert {unicodedata.category(one) for one in shown if one != "\n"} & {"Cc", "Cf"} == set()
 
 
 def test_a_text_is_escaped_once() -> None:
-    assert visible(visible(EVIL)) == visible(EVIL) == r"a\x1b]0;x\x07\u202e\x9b31m"
-    assert visible("Zürich – 東京 ✓") == "Zürich – 東京 ✓"
+    assert escape_text(escape_text(EVIL)) == escape_text(EVIL) == r"a\x1b]0;x\x07\u202e\x9b31m"
+    assert escape_text("Zürich – 東京 ✓") == "Zürich – 東京 ✓"

@@ -119,5 +119,5 @@ def test_memory_does_not_grow_with_row_groups() -> None:
 
 def test_batches_of_rows_without_bytes_have_a_size() -> None:
     budget = Budget(Limits(memory_bytes=1 << 20), 0)
-    assert budget.rows_of(0) == budget.rows_of(1) == (1 << 20) // 4
-    assert budget.rows_of(100) == (1 << 20) // 400
+    assert budget.max_rows(0) == budget.max_rows(1) == (1 << 20) // 4
+    assert budget.max_rows(100) == (1 << 20) // 400

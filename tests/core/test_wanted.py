@@ -320,13 +320,13 @@ def test_values_beside_the_wanted_ones_are_not_decoded() -> None:
 
 def test_what_is_held_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    settle = Account.settle
+    settle = Account.resize
 
     def noted(self: Account, size: int) -> None:
         settle(self, size)
         seen.append(size)
 
-    monkeypatch.setattr(Account, "settle", noted)
+    monkeypatch.setattr(Account, "resize", noted)
     with pqext.open(FILES["plain"]) as file:
         budget = file.budget()
         for _ in file.iter_compared(100, ["text", "int"], 0, np.arange(0, 3000, 7), (), budget):

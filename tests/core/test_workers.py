@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.base.workers import TURN_BYTES, Workers
+from pqext.core.base.workers import BATCH_BYTES, Workers
 from pqext.core.read import row_group_reader
 
 
@@ -60,16 +60,16 @@ def test_small_items_share_a_turn() -> None:
             together.wait()
         return threading.get_ident()
 
-    small = TURN_BYTES // 4
+    small = BATCH_BYTES // 4
     with Workers(2, 8) as workers:
         found = list(workers.map(thread, [turns, None, None, None] * 2, sizes=[small] * 8))
         assert len(set(found[:4])) == len(set(found[4:])) == 1
         assert found[0] != found[4]
         assert set(workers.map(thread, [None] * 4, sizes=[small] * 4)) == {threading.get_ident()}
         assert list(workers.map(thread, [], sizes=[])) == []
-        large = list(workers.map(thread, [large_items] * 2, sizes=[TURN_BYTES] * 2))
+        large = list(workers.map(thread, [large_items] * 2, sizes=[BATCH_BYTES] * 2))
         assert len(set(large)) == 2
-        mixed = workers.map(pow, range(6), repeat(2), sizes=[0, TURN_BYTES, 0, 0, TURN_BYTES * 9, 0])
+        mixed = workers.map(pow, range(6), repeat(2), sizes=[0, BATCH_BYTES, 0, 0, BATCH_BYTES * 9, 0])
         assert list(mixed) == [number * number for number in range(6)]
 
 
@@ -83,7 +83,7 @@ def test_the_largest_turn_begins_first_and_results_keep_their_order() -> None:
             both.wait()
         return number
 
-    sizes = [TURN_BYTES * size for size in (1, 3, 2, 9, 1)]
+    sizes = [BATCH_BYTES * size for size in (1, 3, 2, 9, 1)]
     with Workers(2, 5) as workers:
         assert list(workers.map(work, range(5), sizes=sizes)) == list(range(5))
     assert first == {1, 3}
@@ -94,7 +94,7 @@ def test_parts_of_items_are_worked_on_in_order(threads: int) -> None:
     """Also where an item has one part, or none."""
     counts = [3, 1, 0, 1, 5]
     with Workers(threads, 5) as workers:
-        found = workers.map_parts(lambda item, count: [(item, part) for part in range(count)], pow, range(5), counts)
+        found = workers.map_split(lambda item, count: [(item, part) for part in range(count)], pow, range(5), counts)
         assert list(found) == [item**part for item, count in enumerate(counts) for part in range(count)]
         assert not workers._pending
 
@@ -105,13 +105,13 @@ def test_an_error_in_a_part_comes_out_and_nothing_is_left(fails: str) -> None:
         return [(1 // item if fails == "split" else item,)] * (1 + item % 2)
 
     with pytest.raises(ZeroDivisionError), Workers(2, 9) as workers:
-        list(workers.map_parts(split, lambda part: 1 // part, [5, 4, 3, 0, 2, 1]))
+        list(workers.map_split(split, lambda part: 1 // part, [5, 4, 3, 0, 2, 1]))
     assert not workers._pending
 
 
 def test_an_error_in_a_turn_comes_out() -> None:
     with pytest.raises(ZeroDivisionError), Workers(2, 8) as workers:
-        list(workers.map(lambda number: 1 // number, range(8, -1, -1), sizes=[TURN_BYTES // 2] * 9))
+        list(workers.map(lambda number: 1 // number, range(8, -1, -1), sizes=[BATCH_BYTES // 2] * 9))
 
 
 def test_the_shortest_input_ends_the_work() -> None:
@@ -153,7 +153,7 @@ def test_work_within_work_does_not_wait_for_itself() -> None:
 def test_a_forked_child_works_with_threads_of_its_own() -> None:
     script = """
 import os, signal
-from pqext.core.base.workers import TURN_BYTES, Workers
+from pqext.core.base.workers import BATCH_BYTES, Workers
 def work():
     with Workers(2, 4) as workers:
         return list(workers.map(abs, [-1, -2, -3]))
@@ -175,7 +175,7 @@ import os, signal, threading
 from pqext.core.base.workers import Workers
 def squares(let_go):
     with Workers(2, 4) as workers:
-        begun = [workers.begin(lambda: let_go.wait(100) and 4) for _ in range(3)]
+        begun = [workers.start(lambda: let_go.wait(100) and 4) for _ in range(3)]
         yield 0
         for one in begun:
             yield one()
@@ -216,7 +216,7 @@ def test_jobs_of_a_job_go_to_idle_threads_and_those_nobody_begins_are_done_in_pl
 
     with Workers(2, 2) as workers:
         assert list(workers.map(work, [2, 2, 2])) == [9, 9, 9]
-        assert workers.begin(work, 1)() == 3
+        assert workers.start(work, 1)() == 3
     assert len(names) <= 2
 
 
@@ -253,7 +253,7 @@ def test_jobs_that_fail_at_once_do_not_wait_for_what_nobody_begins() -> None:
         for _ in range(2):
             with pytest.raises(LookupError):
                 list(jobs.map(job, range(2)))
-            jobs.settle()
+            jobs.wait()
 
 
 def test_an_error_of_a_call_made_by_the_one_who_waits_comes_out_in_its_place() -> None:
@@ -283,11 +283,11 @@ def test_an_error_of_a_call_made_by_the_one_who_waits_comes_out_in_its_place() -
 def test_one_call_is_begun_at_once_or_made_in_place() -> None:
     begun = threading.Event()
     with Workers(2, 2) as workers:
-        ready = workers.begin(begun.set)
+        ready = workers.start(begun.set)
         assert begun.wait(60)
         assert ready() is None
     with Workers(1, 2) as workers:
-        ready = workers.begin(threading.get_ident)
+        ready = workers.start(threading.get_ident)
         assert ready() == threading.get_ident()
 
 

@@ -1,1 +1,1 @@
-"""What every layer uses: errors, limits, buffers and memory budgets."""
+"""Foundations of every layer: errors, limits, buffers and memory budgets."""

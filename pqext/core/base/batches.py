@@ -10,28 +10,28 @@ import pyarrow as pa
 T = TypeVar("T")
 
 
-def in_step(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-    """One piece of each stream at a time, all of as many rows: each stream ends its own where its bytes let it.
+def align_batches(streams: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Zip streams of arrays or batches, slicing them to equal row counts.
 
-    Pieces are slices. Raises ``ValueError`` when one stream has fewer rows than another.
+    Raises ``ValueError`` when one stream has fewer rows than another.
     """
     sources = [iter(stream) for stream in streams]
-    held: list[Any] = [None] * len(sources)
+    pending: list[Any] = [None] * len(sources)
     while sources:
-        held = [next(source, None) if piece is None else piece for piece, source in zip(held, sources, strict=True)]
-        if any(piece is None for piece in held):
-            if any(piece is not None for piece in held):
-                raise ValueError("streams over the same rows end at different ones")
+        pending = [next(source, None) if head is None else head for head, source in zip(pending, sources, strict=True)]
+        if any(head is None for head in pending):
+            if any(head is not None for head in pending):
+                raise ValueError("the streams have different numbers of rows")
             return
-        rows = min(map(len, held))
-        yield tuple(piece if len(piece) == rows else piece.slice(0, rows) for piece in held)
-        held = [piece.slice(rows) if len(piece) > rows else None for piece in held]
+        rows = min(map(len, pending))
+        yield tuple(head if len(head) == rows else head.slice(0, rows) for head in pending)
+        pending = [head.slice(rows) if len(head) > rows else None for head in pending]
 
 
-def cut(batches: Iterable[tuple[pa.RecordBatch, T]], batch_rows: int) -> Iterator[tuple[pa.RecordBatch, T]]:
-    """The batches with what is beside each, in slices of at most ``batch_rows``."""
-    for batch, beside in batches:
+def split_batches(batches: Iterable[tuple[pa.RecordBatch, T]], batch_rows: int) -> Iterator[tuple[pa.RecordBatch, T]]:
+    """Slice batches to at most ``batch_rows`` rows; each slice is paired with the value of its batch."""
+    for batch, value in batches:
         if batch.num_rows <= batch_rows:
-            yield batch, beside
+            yield batch, value
         else:
-            yield from ((batch.slice(start, batch_rows), beside) for start in range(0, batch.num_rows, batch_rows))
+            yield from ((batch.slice(start, batch_rows), value) for start in range(0, batch.num_rows, batch_rows))

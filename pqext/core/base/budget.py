@@ -1,7 +1,7 @@
-"""The memory of one call: counted where it is allocated, before it is, over all columns and threads of the call.
+"""Memory accounting of one call: bytes are counted before they are allocated, over all columns and threads.
 
-A call (``read``, a batch of ``iter_batches``, a column that ``verify`` looks at) has one :class:`Budget`. Whoever holds
-decoded bytes has an :class:`Account` in it, and settles it when it knows what it still holds.
+A call (``read``, a batch of ``iter_batches``, a column that ``verify`` checks) has one :class:`Budget`. Each owner of
+decoded bytes has an :class:`Account` in it and corrects the account when it knows the final size.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from pqext.core.base.errors import MemoryLimitError
 from pqext.core.base.limits import Limits
 from pqext.core.base.usage import Usage
 
-ADVICE = "read fewer rows at a time with iter_batches, or raise it with limits=Limits(memory_bytes=...)"
-"""What to do where the limit is exceeded, in Python; commands have an option for it."""
+ADVICE = "read fewer rows at a time with iter_batches, or raise the limit with limits=Limits(memory_bytes=...)"
+"""Remedy in Python when the limit is exceeded; commands have an option for it."""
 
 
 class Budget:
-    """The bytes that a call on a file of ``file_bytes`` may hold by ``limits``, or one of equal ``shares`` of them.
+    """Bytes that a call on a file of ``file_bytes`` may hold under ``limits``, or one of ``shares`` equal shares.
 
-    ``usage`` counts what it decodes.
+    ``usage`` counts what the call decodes.
     """
 
     __slots__ = ("_held", "_limits", "_lock", "_size", "room", "usage")
 
     def __init__(self, limits: Limits, file_bytes: int, usage: Usage | None = None, shares: int = 1) -> None:
-        self.room = limits.memory_of(file_bytes) // shares
+        self.room = limits.memory_for(file_bytes) // shares
         self._limits = limits
         self._size = file_bytes
         self._held = 0
         self.usage = usage
         self._lock = threading.Lock()
 
-    def rows_of(self, row_bytes: int) -> int:
-        """How many rows of so many bytes a batch should have: others are decoded while it is in use."""
+    def max_rows(self, row_bytes: int) -> int:
+        """Return the number of rows of ``row_bytes`` for a batch; others are decoded while it is in use."""
         return self.room // 4 // max(row_bytes, 1)
 
     def add(self, size: int) -> None:
-        """Count ``size`` bytes more, fewer where it is negative. Raises ``LimitError`` instead of going beyond."""
+        """Count ``size`` more bytes, or fewer if negative. Raises ``LimitError`` if the limit would be exceeded."""
         with self._lock:
             held = self._held + size
             if held <= self.room or size <= 0:
@@ -47,13 +47,11 @@ class Budget:
         bound = f"memory_bytes={limits.memory_bytes}"
         if self.room > limits.memory_bytes:
             bound = f"memory_expansion={limits.memory_expansion} times the {self._size} bytes of the file"
-        raise MemoryLimitError(
-            f"{held} bytes are needed at once where the limit is {bound}; {ADVICE}"
-        )
+        raise MemoryLimitError(f"decoding needs {held} bytes at the same time, more than {bound} allows; {ADVICE}")
 
 
 class Account:
-    """What one holder has of a budget. It belongs to one thread at a time."""
+    """Share of a budget that one owner of bytes holds. It belongs to one thread at a time."""
 
     __slots__ = ("_budget", "held")
 
@@ -61,23 +59,23 @@ class Account:
         self._budget = budget
         self.held = 0
 
-    def take(self, size: int) -> None:
-        """Count ``size`` bytes that are about to be allocated. Raises ``LimitError`` where they are too many."""
+    def reserve(self, size: int) -> None:
+        """Count ``size`` bytes that are about to be allocated. Raises ``LimitError`` if the budget is exceeded."""
         self._budget.add(size)
         self.held += size
 
-    def give_back(self, size: int) -> None:
-        """Count ``size`` bytes no more."""
+    def release(self, size: int) -> None:
+        """Stop counting ``size`` bytes."""
         self._budget.add(-size)
         self.held -= size
 
-    def decoded(self, pages: int) -> None:
-        """Count data pages that were decoded for the holder."""
+    def count_pages(self, pages: int) -> None:
+        """Count data pages that were decoded for the owner."""
         if self._budget.usage is not None:
-            self._budget.usage.decoded(pages)
+            self._budget.usage.add_pages(pages)
 
-    def settle(self, size: int) -> None:
-        """Hold ``size`` bytes from now on, whatever was counted before."""
+    def resize(self, size: int) -> None:
+        """Set the number of bytes held to ``size``."""
         if size != self.held:
             self._budget.add(size - self.held)
             self.held = size

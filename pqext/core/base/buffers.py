@@ -1,4 +1,4 @@
-"""Bytes in memory: read-only views of what was fetched, decompressed or encoded.
+"""Bytes in memory: read-only views of fetched, decompressed or encoded data.
 
 They are numpy arrays, not memoryviews: when an exception ties a memoryview whose bytes are in use into a cycle,
 CPython's garbage collector reports an error on standard error.
@@ -17,35 +17,35 @@ Bytes = NDArray[np.uint8]
 EMPTY: Bytes = np.empty(0, np.uint8)
 
 ARRAY_BYTES = 0x7FFFFFFF
-"""Bytes of the values of one Arrow array of strings or binary, and elements of one of lists: offsets have 32 bits."""
+"""Maximum bytes in one Arrow string or binary array, and elements in one list array: offsets have 32 bits."""
 
 _POOLED = 1 << 15
-"""Fewer bytes are had sooner elsewhere, and go back to the system less often."""
+"""Smaller buffers are allocated faster by numpy, and go back to the system less often."""
 
 
 def view(data: Any) -> Bytes:
-    """The bytes of any contiguous buffer, without a copy."""
+    """Return the bytes of any contiguous buffer, without a copy."""
     return np.frombuffer(data, np.uint8)
 
 
 def size_of(values: pa.Array, count: int) -> int:
-    """``values[:count].nbytes`` of a binary or fixed-width array without nulls, in less time; no validity counts."""
-    kind, start, (_, held, *_) = values.type, values.offset, values.buffers()
-    if pa.types.is_boolean(kind):
+    """Return ``values[:count].nbytes`` of a binary or fixed-width array without nulls, faster; ignores validity."""
+    type, start, (_, held, *_) = values.type, values.offset, values.buffers()
+    if pa.types.is_boolean(type):
         return int(values[:count].nbytes)
-    if not pa.types.is_binary(kind):
-        return int(count * kind.byte_width)
+    if not pa.types.is_binary(type):
+        return int(count * type.byte_width)
     if not count:
         return 0
     offsets = np.frombuffer(held, np.int32)
     return count * 4 + int(offsets[start + count]) - int(offsets[start])
 
 
-def filled(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """``values[:count]``, which does not keep much more memory than that."""
+def trim(values: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return ``values[:count]``, copied if the view would hold more than twice that memory."""
     return values[:count] if count * 2 > len(values) else values[:count].copy()
 
 
 def allocate(size: int) -> Bytes:
-    """``size`` writable bytes, many of them of Arrow's memory pool, which keeps what was freed for the next batch."""
+    """Allocate ``size`` writable bytes; large ones from Arrow's memory pool, which reuses freed memory."""
     return np.empty(size, np.uint8) if size < _POOLED else np.frombuffer(pa.allocate_buffer(size), np.uint8)

@@ -11,21 +11,21 @@ import warnings
 from types import TracebackType
 from typing import Any
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 _LIBRARY = __name__.partition(".")[0]
-_BETWEEN = (_LIBRARY, "functools", "contextlib")
-"""Whose frames are no user's: the library's, and those of cached properties and contexts within it."""
+_INTERNAL = (_LIBRARY, "functools", "contextlib")
+"""Packages whose frames are not the user's: the library, and cached properties and contexts within it."""
 
 
 class AnnotationWarning(UserWarning):
-    """A column is read as less than its annotation says: the logical type is unknown or does not suit the column."""
+    """A column's logical type is unknown or does not suit the column, so the column is read as its physical type."""
 
 
 class ParquetError(ValueError):
     """Base of all pqext errors.
 
-    The message is followed by whatever is known of the place: ``path``, ``row_group``, ``column``
+    The message is followed by the known parts of the location: ``path``, ``row_group``, ``column``
     (dotted path in the schema) and ``offset`` (byte in the file).
     """
 
@@ -56,14 +56,14 @@ class ParquetError(ValueError):
         column: str | None = None,
         offset: int | None = None,
     ) -> None:
-        """Fill in what an outer layer knows of the place and an inner one did not."""
+        """Fill in the parts of the location that are not set yet."""
         self.path = self.path if self.path is not None else path
         self.row_group = self.row_group if self.row_group is not None else row_group
         self.column = self.column if self.column is not None else column
         self.offset = self.offset if self.offset is not None else offset
 
     def __str__(self) -> str:
-        place = [
+        location = [
             f"{label} {value}"
             for label, value in (
                 ("file", self.path),
@@ -73,31 +73,31 @@ class ParquetError(ValueError):
             )
             if value is not None
         ]
-        return visible(f"{self.message} [{', '.join(place)}]" if place else self.message)
+        return escape_text(f"{self.message} [{', '.join(location)}]" if location else self.message)
 
 
-def _unpickled(kind: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:
-    """An error as it was in the process that it comes from, whatever its class takes to be made."""
-    # Of two bases, Python makes an object by the first one, which may not be the one that lays it out.
-    error = OSError.__new__(kind) if issubclass(kind, OSError) else kind.__new__(kind)
+def _unpickled(error_type: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:
+    """Restore a pickled error without calling its constructor."""
+    # Python creates an object by its first base, which may not be the base that defines its layout.
+    error = OSError.__new__(error_type) if issubclass(error_type, OSError) else error_type.__new__(error_type)
     error.args = arguments
     error.__dict__.update(state)
     return error
 
 
 class CorruptFileError(ParquetError):
-    """The bytes contradict the format: the file is truncated, damaged or wrongly written."""
+    """The bytes contradict the format: the file is truncated, corrupt or was written incorrectly."""
 
 
 class InvalidValueError(CorruptFileError):
-    """A value lies outside the range of its column's type: ``slot`` of those that were converted of column ``leaf``."""
+    """A value is out of range for its column's type; ``slot`` is its index among the converted values of ``leaf``."""
 
     leaf: int | None = None
     slot: int | None = None
 
 
 class OffsetIndexError(CorruptFileError):
-    """The pages of a column chunk are not where its offset index places them, or hold other rows.
+    """The pages of a column chunk do not match its offset index, in position or in rows.
 
     ``leaf`` is the column index of the chunk.
     """
@@ -106,7 +106,7 @@ class OffsetIndexError(CorruptFileError):
 
 
 class UnsupportedError(ParquetError):
-    """The file is well formed but uses a ``feature`` that this reader does not know."""
+    """The file is well formed but uses a ``feature`` that pqext does not support."""
 
     def __init__(self, message: str, *, feature: str, path: str | None = None, column: str | None = None) -> None:
         super().__init__(message, path=path, column=column)
@@ -114,15 +114,15 @@ class UnsupportedError(ParquetError):
 
 
 class SchemaMismatchError(ParquetError):
-    """Files that are to be read as one table have schemas that do not go together."""
+    """The schemas of files that are read as one table cannot be unified."""
 
 
 class LimitError(ParquetError):
-    """A size in the file exceeds one of :class:`pqext.core.base.limits.Limits`; raise the limit to go on."""
+    """A size in the file exceeds one of :class:`pqext.core.base.limits.Limits`; raise that limit to continue."""
 
 
 class MemoryLimitError(LimitError):
-    """What a call holds decoded exceeds ``Limits.memory_bytes``.
+    """The decoded data of a call exceeds ``Limits.memory_bytes``.
 
     ``is_final``: reading fewer rows at a time would not help.
     """
@@ -131,22 +131,22 @@ class MemoryLimitError(LimitError):
 
 
 class ArrayLimitError(MemoryLimitError):
-    """More values than one Arrow array holds: fewer rows go into each."""
+    """More values than one Arrow array can hold; use fewer rows per array."""
 
 
 class ExpansionError(MemoryLimitError):
-    """The dictionary of a page expands to far more bytes than the requested rows have: view its entries instead."""
+    """A page's dictionary expands to far more bytes than the requested rows need; view its entries instead."""
 
 
 class SourceError(ParquetError, OSError):
-    """The bytes of a file cannot be had: the network, a server or a store fails, whatever the file holds.
+    """A file's bytes cannot be fetched because of a network, server or object-store failure.
 
-    ``path`` is the URL without credentials and query, ``offset`` where the bytes begin that were asked for.
+    ``path`` is the URL without credentials and query, ``offset`` the start of the requested bytes.
     """
 
 
 class ChangedFileError(SourceError):
-    """The file was replaced, changed or removed between planning and reading it: read it again."""
+    """The file was replaced, changed or removed between planning and reading; read it again."""
 
 
 class EncryptionError(ParquetError):
@@ -154,9 +154,9 @@ class EncryptionError(ParquetError):
 
 
 class VariantError(ParquetError):
-    """A variant's bytes, or the JSON it should come from, break a rule.
+    """The bytes of a variant, or its source JSON, violate a rule.
 
-    ``rule`` is the id in the ledger (``specs/``) where there is one, ``row`` the row in the array and
+    ``rule`` is the id in the ledger (``specs/``) if there is one, ``row`` the row in the array and
     ``offset`` the byte within the value, the metadata or the JSON text.
     """
 
@@ -170,11 +170,11 @@ class VariantError(ParquetError):
 
 
 class VariantLimitError(VariantError, LimitError):
-    """A variant, or the JSON it should come from, exceeds a limit that the caller may raise, on nesting or on size."""
+    """A variant, or its source JSON, exceeds a limit on nesting or size that the caller may raise."""
 
 
 class GeometryError(ParquetError):
-    """A geometry's bytes or its coordinate reference system break a rule; fields as in :class:`VariantError`.
+    """A geometry's bytes or its coordinate reference system violate a rule; fields as in :class:`VariantError`.
 
     ``reason`` is the message without row and rule.
     """
@@ -190,11 +190,11 @@ class GeometryError(ParquetError):
 
 
 class CorruptDataWarning(UserWarning):
-    """Rows were left out because their bytes are damaged and ``on_corrupt="skip"`` asked for that."""
+    """Rows were skipped because their bytes are corrupt and ``on_corrupt="skip"`` was passed."""
 
 
-class ErrorsNamePath:
-    """Adds the file's path to errors that pass through, and types that of a schema too deep for Python's stack."""
+class ErrorPathContext:
+    """Add the file's path to errors that pass through; turn ``RecursionError`` of deep schemas into ``LimitError``."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -203,23 +203,23 @@ class ErrorsNamePath:
         return None
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, ParquetError):
             error.locate(path=self._path)
         elif isinstance(error, RecursionError):
-            message = "the schema nests deeper than Python's stack lets it be followed"
+            message = "the schema is nested too deeply for Python's stack"
             raise LimitError(message, path=self._path) from None
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """As ``warnings.warn``, at the first caller that is not of this library; in its own threads that is Python's."""
+    """Issue a warning like ``warnings.warn``, attributed to the first caller outside this library."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
         frame, level = frame.f_back, level + 1
-    warnings.warn(visible(message), category, stacklevel=level)
+    warnings.warn(escape_text(message), category, stacklevel=level)
 
 
-def warn_of_file(path: str | None, message: str, category: type[Warning]) -> None:
-    """As :func:`warn`, of the file at ``path``, where it has one."""
+def warn_about_file(path: str | None, message: str, category: type[Warning]) -> None:
+    """Issue a warning like :func:`warn`, prefixed with the file's path if there is one."""
     warn(f"{path}: {message}" if path else message, category)

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used, so that importing the package stays cheap."""
+"""Lazy imports of a package's public names, so that importing the package stays cheap."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import Any
 
 import lazy_loader
 
-from pqext.core.base.suggestions import missing
+from pqext.core.base.suggestions import missing_attribute
 
 
 def attach(
-    package: str, file: str, of_others: Mapping[str, str] | None = None, above: Mapping[str, str] | None = None
+    package: str, file: str, hints: Mapping[str, str] | None = None, external: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The ``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, whose names stand in its ``__init__.pyi``.
+    """Return the ``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, whose ``__init__.pyi`` lists its names.
 
-    ``file`` is the package's ``__file__``. ``above`` places names in modules of other packages. ``of_others`` says what
-    to use for names that other libraries have.
+    Args:
+        package: Dotted name of the package.
+        file: The package's ``__file__``.
+        hints: Replacements for names of other libraries, for error messages.
+        external: Modules of other packages that define further names.
     """
-    load, _, found = lazy_loader.attach_stub(package, file)
-    elsewhere = above or {}
-    public = sorted([*found, *elsewhere])
+    load, _, stub_names = lazy_loader.attach_stub(package, file)
+    elsewhere = external or {}
+    public = sorted([*stub_names, *elsewhere])
 
     def get(name: str) -> Any:
         if name not in public:
-            raise missing(f"module {package!r}", name, public, of_others or {})
+            raise missing_attribute(f"module {package!r}", name, public, hints or {})
         value = getattr(import_module(elsewhere[name]), name) if name in elsewhere else load(name)
         setattr(sys.modules[package], name, value)
         return value

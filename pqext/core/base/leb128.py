@@ -1,4 +1,4 @@
-"""Unsigned LEB128 integers: seven bits a byte, the lowest first."""
+"""Unsigned LEB128 integers: seven bits per byte, least significant first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pqext.core.base.errors import CorruptFileError
 
 
 def uleb(value: int) -> bytes:
-    """``value`` in as few bytes as it takes."""
+    """Encode ``value`` in the minimum number of bytes."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -16,19 +16,18 @@ def uleb(value: int) -> bytes:
 
 
 def read_uleb(data: bytes, at: int) -> tuple[int, int]:
-    """The integer at ``at`` and the offset behind it.
+    """Decode the integer at ``at``; return it and the offset after it.
 
-    Raises ``CorruptFileError`` when it goes on after the last byte, takes more bytes than it needs, or has more
-    than 32 bits.
+    Raises ``CorruptFileError`` if the integer is truncated, longer than necessary, or has more than 32 bits.
     """
     value = 0
     for i in range(5):
         if at + i >= len(data):
-            raise CorruptFileError("an integer goes on after the last byte")
+            raise CorruptFileError("LEB128 integer is truncated")
         byte = data[at + i]
         value |= (byte & 0x7F) << 7 * i
         if byte < 0x80:
             if value >= 1 << 32 or (i and not byte):
                 break
             return value, at + i + 1
-    raise CorruptFileError("an integer of more bytes than it may take")
+    raise CorruptFileError("LEB128 integer is longer than necessary or exceeds 32 bits")

@@ -1,4 +1,4 @@
-"""Paths of the local file system, told from those of others."""
+"""Local file paths, and how they differ from URLs."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _URI = re.compile(
 
 
 def split_uri(uri: str) -> SplitResult:
-    """The parts of a URL of a file system or store, of which ``?`` and ``#`` may be in the path.
+    """Split the URL of a file system or store; ``?`` and ``#`` may occur in its path.
 
-    A query is only what names options, ``?name=value&...`` at the end of the URL; there is no fragment.
+    Only ``?name=value&...`` at the end of the URL is a query; URLs have no fragment.
 
     >>> split_uri("s3://bucket/q?1#2.parquet?region=eu").path
     '/q?1#2.parquet'
     """
-    found = _URI.fullmatch(uri)
-    if found is None:
+    match = _URI.fullmatch(uri)
+    if match is None:
         return SplitResult("", "", uri, "", "")
-    return SplitResult(found["scheme"].lower(), found["netloc"], found["path"], found["query"] or "", "")
+    return SplitResult(match["scheme"].lower(), match["netloc"], match["path"], match["query"] or "", "")
 
 
 def with_home(path: str) -> str:
-    """``path`` with the home folder that ``~`` or ``~user`` at its start stands for, unless there is a file so named.
+    """Expand ``~`` or ``~user`` at the start of ``path`` to the home folder, unless a file of that name exists.
 
     >>> with_home("a/~b")
     'a/~b'
@@ -45,9 +45,9 @@ def with_home(path: str) -> str:
 
 
 def scheme_of(path: str) -> str | None:
-    """``s3`` of ``s3://bucket/key``, in small letters, and None for a path of the local file system.
+    """Return the lower-case scheme of a URL, ``s3`` for ``s3://bucket/key``; None for a local path.
 
-    The name of a local folder may look like a URL, so one that exists is none. Neither is a drive of Windows.
+    A name that looks like a URL is a local path if its folder exists. A Windows drive is not a scheme.
     """
-    found = _SCHEME.match(path)
-    return found[1].lower() if found and not os.path.exists(os.path.dirname(path)) else None
+    match = _SCHEME.match(path)
+    return match[1].lower() if match and not os.path.exists(os.path.dirname(path)) else None

@@ -1,4 +1,4 @@
-"""A cache of the entries that were used last, bounded by their weight."""
+"""Least-recently-used cache bounded by the weight of its entries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _caches: weakref.WeakSet[LRU[Any, Any]] = weakref.WeakSet()
 
 
 class LRU(Generic[K, V]):
-    """The values that were used last, by key: together they weigh at most ``limit``.
+    """The most recently used values by key; their total weight is at most ``limit``.
 
-    A value weighs 1 unless :meth:`put` states more, as its size in bytes. With ``keeps_last`` the value that was used
-    last stays even where it weighs more than ``limit`` by itself. Threads may share a cache; a child that is forked
-    while another thread uses it has the entries and does not wait for that thread.
+    A value weighs 1 unless :meth:`put` states another weight, such as its size in bytes. With ``keeps_last`` the most
+    recently used value stays even if it weighs more than ``limit`` by itself. Threads may share a cache. A child that
+    is forked while another thread uses it inherits the entries and does not wait for that thread.
 
     >>> cache = LRU(2)
     >>> for key in "abc":
@@ -35,7 +35,7 @@ class LRU(Generic[K, V]):
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
         self.weight = 0
-        """What the values weigh together."""
+        """Total weight of the values."""
         _caches.add(self)
 
     def __len__(self) -> int:
@@ -46,54 +46,54 @@ class LRU(Generic[K, V]):
             return key in self._entries
 
     def values(self) -> Iterator[V]:
-        """The values now, from the one that was not used for the longest time."""
+        """Return the current values, least recently used first."""
         with self._lock:
             return iter([value for value, _ in self._entries.values()])
 
     def get(self, key: K) -> V | None:
-        """The value of ``key``, which counts as used, or None."""
+        """Return the value of ``key`` and mark it as used; None if it has none."""
         with self._lock:
-            found = self._entries.get(key)
-            if found is None:
+            entry = self._entries.get(key)
+            if entry is None:
                 return None
             self._entries.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def get_or_make(self, key: K, make: Callable[[], V], weigh: Callable[[V], int] = lambda _: 1) -> V:
-        """The value of ``key``, by ``make`` unless there is one. What ``make`` raises is not kept.
+        """Return the value of ``key``, created with ``make`` if missing. Errors of ``make`` are not cached.
 
-        Two threads that ask for it at once may both make it; both get the one that was put first.
+        Two threads may both create the value; both get the value that was stored first.
         """
         with self._lock:
-            if (found := self._entries.get(key)) is not None:
+            if (entry := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)
-                return found[0]
-        made = make()
+                return entry[0]
+        value = make()
         with self._lock:
-            if (found := self._entries.get(key)) is not None:
-                return found[0]
-            self._put(key, made, weigh(made))
-        return made
+            if (entry := self._entries.get(key)) is not None:
+                return entry[0]
+            self._put(key, value, weigh(value))
+        return value
 
     def put(self, key: K, value: V, weight: int = 1) -> None:
-        """Keep ``value`` in place of what ``key`` had."""
+        """Store ``value``, replacing any previous value of ``key``."""
         with self._lock:
             self._put(key, value, weight)
 
     def _put(self, key: K, value: V, weight: int) -> None:
         self._remove(key)
-        if weight <= self._limit or self._least:  # else it would only push out the others
+        if weight <= self._limit or self._least:  # a heavier value would only evict the others
             self._entries[key] = value, weight
             self.weight += weight
             self._shrink()
 
     def weigh(self, key: K, weight: int) -> None:
-        """State what the value of ``key`` weighs now, if it is still kept."""
+        """Update the weight of the value of ``key``, if it is still cached."""
         with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries[key] = found[0], weight
-                self.weight += weight - found[1]
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries[key] = entry[0], weight
+                self.weight += weight - entry[1]
                 self._shrink()
 
     def remove(self, key: K) -> None:
@@ -102,8 +102,8 @@ class LRU(Generic[K, V]):
             self._remove(key)
 
     def _remove(self, key: K) -> None:
-        found = self._entries.pop(key, None)
-        self.weight -= 0 if found is None else found[1]
+        entry = self._entries.pop(key, None)
+        self.weight -= 0 if entry is None else entry[1]
 
     def clear(self) -> None:
         """Remove all values."""
@@ -113,7 +113,7 @@ class LRU(Generic[K, V]):
 
     @property
     def limit(self) -> int:
-        """What the values weigh at most."""
+        """Maximum total weight of the values."""
         return self._limit
 
     @limit.setter
@@ -128,7 +128,7 @@ class LRU(Generic[K, V]):
 
 
 def _unlock() -> None:
-    """In a forked child, where the thread that holds a lock may not be."""
+    """Replace all locks in a forked child, where the thread that holds one may not exist."""
     for cache in _caches:
         cache._lock = threading.Lock()
 

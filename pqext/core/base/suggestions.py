@@ -1,4 +1,4 @@
-"""Words for errors: what may have been meant by a name that is not there, what there is, what of a text to quote."""
+"""Suggestions for error messages: similar names, names of other libraries, lists and excerpts of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATTERN = "put the pattern into the path, as in 'folder/**/part-*.parquet'"
 _INSIDE = "use field(name) for a field of a struct, variant(path, type) for a value within a VARIANT"
 _ALL_JSON = "use read_all, which returns a table"
 _UNION = "use schema=\"union\""
-OF_OTHERS: dict[str, dict[str, str]] = {
+FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
     "read": {
         "batch_size": "use batch_rows, an argument of Scan.to_batches and ParquetFile.iter_batches",
         "decryption_properties": "use decryption",
@@ -74,7 +74,7 @@ OF_OTHERS: dict[str, dict[str, str]] = {
 }
 """Replacements for common option names of pyarrow, pandas, polars, DuckDB and Spark."""
 
-MEMBERS_OF_OTHERS: dict[str, dict[str, str]] = {
+FOREIGN_MEMBERS: dict[str, dict[str, str]] = {
     "ParquetFile": {
         "num_row_groups": "use len(file.row_groups)",
         "read_row_group": "use read(columns, row_groups=[...])",
@@ -105,144 +105,146 @@ MEMBERS_OF_OTHERS: dict[str, dict[str, str]] = {
 """Replacements for common members of the classes of other libraries."""
 
 
-def missing(owner: str, name: str, known: Iterable[str], of_others: Mapping[str, str]) -> AttributeError:
-    """The error for a ``name`` that ``owner`` does not have: what ``of_others`` says of it, or a close ``known`` name.
+def missing_attribute(owner: str, name: str, names: Iterable[str], hints: Mapping[str, str]) -> AttributeError:
+    """Create the error for a missing attribute, with the replacement from ``hints`` or a similar name from ``names``.
 
-    >>> str(missing("module 'pqext'", "scn", ["scan"], {}))
+    >>> str(missing_attribute("module 'pqext'", "scn", ["scan"], {}))
     "module 'pqext' has no attribute 'scn'; did you mean 'scan'?"
     """
     text = f"{owner} has no attribute {name!r}"
-    if name.startswith("_"):  # which the interpreter and tools ask for
+    if name.startswith("_"):  # the interpreter and tools probe for these
         return AttributeError(text)
-    return AttributeError(text + (f"; {of_others[name]}" if name in of_others else did_you_mean(name, known)))
+    return AttributeError(text + (f"; {hints[name]}" if name in hints else did_you_mean(name, names)))
 
 
-class Suggesting:
-    """A class whose instances say what a name that they do not have is called here."""
+class SuggestionMixin:
+    """Base of classes whose ``AttributeError`` suggests the name to use."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # type checkers shall refuse these names
+    if not TYPE_CHECKING:  # type checkers report unknown names themselves
 
         def __getattr__(self, name: str) -> NoReturn:
-            kind = type(self)
-            known = (one for one in dir(kind) if not one.startswith("_"))
-            of_others = next((told for one in kind.__mro__ if (told := MEMBERS_OF_OTHERS.get(one.__name__))), {})
-            raise missing(f"{kind.__name__!r} object", name, known, of_others)
+            cls = type(self)
+            names = (member for member in dir(cls) if not member.startswith("_"))
+            hints = next((table for base in cls.__mro__ if (table := FOREIGN_MEMBERS.get(base.__name__))), {})
+            raise missing_attribute(f"{cls.__name__!r} object", name, names, hints)
 
 
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 
-def answering_with(*kinds: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
-    """A decorator of functions, which then answer arguments of other libraries with what to use here, in a
-    ``TypeError``, by the first of those ``kinds`` of :data:`OF_OTHERS` that knows the name."""
+def suggest_arguments_of(*tables: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
+    """Decorate a function so that its ``TypeError`` for an unknown argument suggests the name to use.
 
-    def decorated(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    ``tables`` are keys of :data:`FOREIGN_OPTIONS`; the first one that has the name is used.
+    """
+
+    def decorate(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
         parameters = signature(function).parameters
-        known = list(parameters)
-        takes_more = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        names = list(parameters)
+        accepts_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
         @wraps(function)
-        def answered(*args: _P.args, **keywords: _P.kwargs) -> _Result:
+        def wrapper(*args: _P.args, **keywords: _P.kwargs) -> _Result:
             for name in keywords:
-                if name not in known:
-                    elsewhere = next((OF_OTHERS[kind][name] for kind in kinds if name in OF_OTHERS[kind]), None)
-                    if elsewhere is None and takes_more:
+                if name not in names:
+                    replacement = next((hint for table in tables if (hint := FOREIGN_OPTIONS[table].get(name))), None)
+                    if replacement is None and accepts_any:
                         continue
-                    meant = f"; {elsewhere}" if elsewhere else did_you_mean(name, known[1:])
-                    raise TypeError(f"{function.__qualname__} has no argument {name!r}{meant}")
+                    suggestion = f"; {replacement}" if replacement else did_you_mean(name, names[1:])
+                    raise TypeError(f"{function.__qualname__} has no argument {name!r}{suggestion}")
             return function(*args, **keywords)
 
-        return answered
+        return wrapper
 
-    return decorated
-
-
-answering = answering_with("method", "read")
+    return decorate
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'lat'?`` when a known name is close to ``name``, in any case of its letters; else nothing.
+suggest_arguments = suggest_arguments_of("method", "read")
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return ``; did you mean 'lat'?`` if a name is similar to ``name``, ignoring case; else an empty string.
 
     >>> did_you_mean("latt", ["lon", "lat"])
     "; did you mean 'lat'?"
     """
-    near = nearest(name, known)
+    near = closest_name(name, names)
     return "" if near is None else f"; did you mean {near!r}?"
 
 
-def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """The known name that is closest to ``name``, in any case of its letters; None where none is ``alike``, of 1.
+def closest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the name most similar to ``name``, ignoring case; None if no similarity reaches ``cutoff``.
 
-    >>> nearest("ID", ["id", "day"])
+    >>> closest_name("ID", ["id", "day"])
     'id'
     """
     from difflib import get_close_matches
 
     if len(name) > MAX_NAME:
         return None
-    by_lower = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_lower, 1, alike)
+    by_lower = {candidate.lower(): candidate for candidate in names}
+    close = get_close_matches(name.lower(), by_lower, 1, cutoff)
     return by_lower[close[0]] if close else None
 
 
-def listed(names: Iterable[str]) -> str:
-    """The names, separated by commas; of a long list the first ones and how many more there are."""
+def join_names(names: Iterable[str]) -> str:
+    """Join names with commas; a long list is truncated, with the number of the remaining names."""
     every = list(names)
     more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
     return ", ".join(every[:MAX_LISTED]) + more
 
 
-def around(text: str, position: int = 0, limit: int = 300) -> str:
-    """``text``, or the ``limit`` characters of it around a position, with dots where something is left out."""
+def excerpt(text: str, position: int = 0, limit: int = 300) -> str:
+    """Return ``text``, or ``limit`` characters of it around ``position``, with dots where text is omitted."""
     start = max(0, min(position, len(text)) - limit // 2)
     stop = start + limit
     return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
 
 
-def all_but(text: str) -> str:
-    """What to write for ``* exclude (a, b)``, which is for the command line; nothing for other text.
+def exclusion_hint(text: str) -> str:
+    """Return the Python replacement for ``* exclude (a, b)`` of the command line; an empty string for other text.
 
-    >>> all_but("* exclude (a)")
+    >>> exclusion_hint("* exclude (a)")
     "name the columns to keep: [name for name in scan.schema.names if name not in ['a']]"
     """
     match = _ALL_BUT.fullmatch(text.strip())
     if match is None:
         return ""
-    left = [one.strip().strip('"') for one in around(match["names"]).split(",")]
-    return f"name the columns to keep: [name for name in scan.schema.names if name not in {left!r}]"
+    excluded = [name.strip().strip('"') for name in excerpt(match["names"]).split(",")]
+    return f"name the columns to keep: [name for name in scan.schema.names if name not in {excluded!r}]"
 
 
-def not_a_list(columns: str) -> str:
-    """What to say of ``columns`` that are text and no list.
+def column_list_hint(columns: str) -> str:
+    """Return the message for ``columns`` passed as text instead of a list.
 
-    >>> not_a_list("a, b")
+    >>> column_list_hint("a, b")
     "columns is a list of names: columns=['a', 'b']"
     """
     if columns.strip() == "*":
-        return "columns is a list of names: leave it out to have all columns"
-    if kept := all_but(columns):
-        return f"columns is a list of names: {kept}"
-    return f"columns is a list of names: columns={[one.strip() for one in around(columns).split(',')]!r}"
+        return "columns is a list of names: omit it to read all columns"
+    if hint := exclusion_hint(columns):
+        return f"columns is a list of names: {hint}"
+    return f"columns is a list of names: columns={[name.strip() for name in excerpt(columns).split(',')]!r}"
 
 
-def not_a_leaf(name: str, leaves: Iterable[str]) -> str:
-    """What to say after the ``name`` of a column that is none of the dotted paths of ``leaves``.
+def unknown_leaf_hint(name: str, leaves: Iterable[str]) -> str:
+    """Return the end of a message for a ``name`` that is not among the dotted paths of ``leaves``.
 
-    It is a group of some of them, or it is close to one, or all are listed.
+    The name is a group of leaves, or is similar to one, or all leaves are listed.
     """
     every = list(leaves)
     below = [leaf for leaf in every if leaf.startswith(name + ".")]
     if below:
-        return f", which is a group: name a column within it, {listed(below)}"
-    meant = did_you_mean(name, every)
-    return f"{meant} The columns are {listed(every)}" if meant else f"; the columns are {listed(every)}"
+        return f", which is a group: name a column within it, {join_names(below)}"
+    hint = did_you_mean(name, every)
+    return f"{hint} The columns are {join_names(every)}" if hint else f"; the columns are {join_names(every)}"
 
 
-def not_a_column(name: str, columns: Iterable[str]) -> str:
-    """What to say of a column that is none of the top-level ``columns``: what may have been meant, or what there is."""
+def unknown_column_message(name: str, columns: Iterable[str]) -> str:
+    """Return the message for a name that is not among the top-level ``columns``, with similar or all names."""
     every = list(columns)
-    meant = did_you_mean(name, every) if isinstance(name, str) else ""
-    return f"no column {around(str(name))!r}{meant or '; the file has ' + around(listed(every), 0, 3000)}"
+    hint = did_you_mean(name, every) if isinstance(name, str) else ""
+    return f"no column {excerpt(str(name))!r}{hint or '; the file has ' + excerpt(join_names(every), 0, 3000)}"

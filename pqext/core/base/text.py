@@ -1,21 +1,23 @@
-"""Text for people: names and strings from files made harmless for terminals, numbers with nouns, sizes."""
+"""Text for people: escaped names and strings from files, numbers with nouns, sizes, and tables for notebooks."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from html import escape
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-def visible(text: str) -> str:
-    r"""``text`` with every control, formatting and unassigned character written as an escape.
+def escape_text(text: str) -> str:
+    r"""Escape every control, formatting and unassigned character of ``text``.
 
-    A name in a file can hold anything: escape sequences for terminals, line breaks, marks that turn the
-    direction of writing. Whatever shows one goes through here, or through Python's ``repr``.
+    A name in a file can contain anything: escape sequences for terminals, line breaks, marks that change the
+    direction of writing. Code that displays one calls this function, or Python's ``repr``.
 
-    >>> visible("a\nb\x1b[31m")
+    >>> escape_text("a\nb\x1b[31m")
     'a\\nb\\x1b[31m'
     """
     if text.isascii() and text.isprintable():
@@ -26,10 +28,10 @@ def visible(text: str) -> str:
     )
 
 
-def counted(count: int, noun: str) -> str:
-    """The number with its noun.
+def with_noun(count: int, noun: str) -> str:
+    """Return the number with its noun in singular or plural.
 
-    >>> counted(1, "row"), counted(1200, "row")
+    >>> with_noun(1, "row"), with_noun(1200, "row")
     ('1 row', '1,200 rows')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -39,12 +41,12 @@ BYTE_UNITS = {
     "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
     "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
 }  # fmt: skip
-"""Bytes in each unit, as DuckDB has them: thousands in KB, 1,024 in KiB."""
+"""Bytes in each unit, as in DuckDB: powers of 1,000 in KB, powers of 1,024 in KiB."""
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes with or without a unit; raises ``ValueError`` for other text.
+    """Parse a number of bytes with or without a unit; raises ``ValueError`` for other text.
 
     >>> parse_bytes("64MiB"), parse_bytes("1.5 GB"), parse_bytes("1000")
     (67108864, 1500000000, 1000)
@@ -56,10 +58,10 @@ def parse_bytes(text: str) -> int:
     return int(Decimal(match[1]) * unit)
 
 
-def size(count: int) -> str:
-    """``count`` bytes in the largest binary unit that leaves at least one.
+def format_size(count: int) -> str:
+    """Format ``count`` bytes in the largest binary unit that yields at least 1.
 
-    >>> size(999), size(123456)
+    >>> format_size(999), format_size(123456)
     ('999 B', '120.6 KiB')
     """
     if abs(count) < 1024:
@@ -73,12 +75,12 @@ def size(count: int) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """``text``, or its beginning and an ellipsis, in at most ``limit`` characters."""
+    """Return ``text``, truncated with an ellipsis to at most ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def printed(report: object) -> str:
-    """What rich prints of ``report``, as plain text of at most 160 columns."""
+def render_text(report: object) -> str:
+    """Render ``report`` with rich as plain text of at most 160 columns."""
     from io import StringIO
 
     from rich.console import Console
@@ -86,3 +88,41 @@ def printed(report: object) -> str:
     out = StringIO()
     Console(file=out, width=160, color_system=None, legacy_windows=False).print(report)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+
+
+_LEFT = "text-align:left"
+_CELL = f"{_LEFT};overflow-wrap:anywhere"
+
+
+def html_summary(title: str, rows: Iterable[tuple[str, ...]], *further: str) -> str:
+    """Render an HTML table whose first column holds row headings, followed by ``further`` HTML; escapes all text.
+
+    It uses the colours of the page and scrolls where the page is narrow.
+    """
+    body = "".join(f"<tr>{_html_row(row)}</tr>" for row in rows)
+    caption = f'<caption style="{_LEFT};font-weight:bold">{_html_text(title)}</caption>'
+    table = f"<table>{caption}<tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x:auto;max-width:100%">{table}{"".join(further)}</div>'
+
+
+def html_details(title: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
+    """Render an HTML table with column headings that is collapsed below its ``title``."""
+    return f"<details><summary>{_html_text(title)}</summary>{html_table(heads, rows)}</details>"
+
+
+def html_table(heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> str:
+    """Render an HTML table with column headings."""
+    head = "".join(f'<th scope="col" style="{_LEFT}">{_html_text(text)}</th>' for text in heads)
+    body = "".join(f"<tr>{_html_row(row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _html_row(row: tuple[str, ...]) -> str:
+    name, *cells = row
+    return f'<th scope="row" style="{_LEFT}">{_html_text(name)}</th>' + "".join(
+        f'<td style="{_CELL}">{_html_text(cell)}</td>' for cell in cells
+    )
+
+
+def _html_text(text: str) -> str:
+    return escape(escape_text(text))

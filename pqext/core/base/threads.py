@@ -1,4 +1,4 @@
-"""Objects that threads use one at a time, and values private to a thread.
+"""Thread safety: values private to a thread, and methods of an object that run one at a time.
 
 A prepared GEOS geometry builds its indexes while it is evaluated. Before GEOS 3.12 (shapely 2.0 carries 3.11) every
 geometry also computes its envelope when it is first evaluated. Neither is safe when two threads evaluate one object.
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class PerThread(Generic[T]):
-    """A value that each thread makes for itself when it first needs it.
+    """A value that each thread creates on first use.
 
     The value lasts as long as both the thread and this object.
 
@@ -45,13 +45,13 @@ class PerThread(Generic[T]):
         return type(self), (self._make,)
 
 
-def in_turn(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A method that waits for the other methods so decorated, by the lock ``_turn`` of its object."""
+def synchronized(method: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Run a method only while no other synchronized method of its object runs, using the object's ``_method_lock``."""
 
     @wraps(method)
-    def waiting(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
+    def locked(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
         owner: Any = arguments[0]
-        with owner._turn:
+        with owner._method_lock:
             return method(*arguments, **keywords)
 
-    return waiting
+    return locked

@@ -1,4 +1,4 @@
-"""What reading costs: requests, bytes and pages, counted where they are fetched and decoded, and the time they take."""
+"""Counters of reading: requests, bytes, pages and time, counted where data is fetched and decoded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Chunk = tuple[str | None, int]
 
 
 class Usage:
-    """What was read so far through one source, by any of its threads."""
+    """Counters of what the threads that share a source have read so far."""
 
     __slots__ = (
         "_lock", "_shared", "_shared_rows", "bytes", "fetch_seconds", "filter_seconds", "invalid_values", "pages",
@@ -22,56 +22,56 @@ class Usage:
 
     def __init__(self) -> None:
         self.requests = 0
-        """Reads of the source, each of one range of bytes."""
+        """Reads of the source, each of one byte range."""
         self.bytes = 0
-        """Bytes that they gave, those between merged ranges included."""
+        """Bytes fetched, including those between merged ranges."""
         self.fetch_seconds = 0.0
-        """How long they took, added up where several were under way."""
+        """Total time of fetches, summed over concurrent ones."""
         self.pages = 0
         """Data pages that were decoded."""
         self.invalid_values = 0
-        """Values that became null because they lie outside their type."""
+        """Values that became null because they are out of range for their type."""
         self.rows_evaluated = 0
-        """Rows on which a filter was evaluated, each once however many stages looked at it."""
+        """Rows on which a filter was evaluated; a row counts once, even if several stages evaluate it."""
         self.filter_seconds = 0.0
-        """How long that took."""
+        """Time spent evaluating filters."""
         self._shared: dict[Chunk, dict[int, int]] = {}
         self._shared_rows: Counter[Chunk] = Counter()
         self._lock = threading.Lock()
 
-    def fetched(self, size: int, seconds: float, requests: int = 1) -> None:
-        """Count ``size`` bytes that were read by so many requests."""
+    def add_fetch(self, size: int, seconds: float, requests: int = 1) -> None:
+        """Count ``size`` bytes that were read with ``requests`` requests."""
         with self._lock:
             self.requests += requests
             self.bytes += size
             self.fetch_seconds += seconds
 
-    def decoded(self, pages: int) -> None:
+    def add_pages(self, pages: int) -> None:
         """Count decoded data pages."""
         with self._lock:
             self.pages += pages
 
     def shared_rows(self, chunk: Chunk, group: int, rows: int) -> int:
-        """Count ``rows`` of row group ``group``, whose first chunk is ``chunk``; return those of all that share it."""
+        """Count ``rows`` of row group ``group``, whose first chunk is ``chunk``; return the rows of all sharing it."""
         with self._lock:
             groups = self._shared.setdefault(chunk, {})
             self._shared_rows[chunk] += rows - groups.get(group, 0)
             groups[group] = rows
             return self._shared_rows[chunk] if len(groups) > 1 else 0
 
-    def nullified(self, values: int) -> None:
-        """Count values that became null."""
+    def add_invalid_values(self, values: int) -> None:
+        """Count values that became null because they are invalid."""
         with self._lock:
             self.invalid_values += values
 
     @contextmanager
-    def filtering(self, rows: int = 0) -> Iterator[None]:
-        """Count the time within, and ``rows`` on which nothing was evaluated before."""
+    def time_filter(self, rows: int = 0) -> Iterator[None]:
+        """Measure the time within the context, and count ``rows`` that were not evaluated before."""
         started = perf_counter()
         try:
             yield
         finally:
-            took = perf_counter() - started
+            elapsed = perf_counter() - started
             with self._lock:
                 self.rows_evaluated += rows
-                self.filter_seconds += took
+                self.filter_seconds += elapsed

@@ -1,7 +1,7 @@
-"""Columns worked on in parallel: on threads, or in place where one is enough.
+"""Run jobs in parallel on shared thread pools, or on the calling thread if there is only one.
 
-The threads stay for the next file: a thread's first allocations are fresh memory, which costs more than the work
-on a small column.
+The pools outlive a file: a new thread's first allocations are fresh memory, which costs more than the work on a small
+column.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ import pyarrow as pa
 
 T = TypeVar("T")
 
-TURN_BYTES = 1 << 20
-"""What a thread is given at least: threads wait for one another more than they work on less."""
+BATCH_BYTES = 1 << 20
+"""Minimum work per batch of calls: threads spend more time waiting for one another than working on less."""
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 _thread = threading.local()
 _forks = 0
-"""How many processes lie between this one and the first that came to be by forking."""
+"""Number of forks between the original process and this one."""
 MIN_JOB_BYTES = 256 << 10
-"""What a thread is worth starting for: what is learnt of keys and shapes is learnt by each."""
+"""Minimum work that is worth a thread: each thread learns keys and shapes for itself."""
 
 
-def _pool_of(threads: int) -> ThreadPoolExecutor:
+def _get_pool(threads: int) -> ThreadPoolExecutor:
     with _pools_lock:
         if threads not in _pools:
             _pools[threads] = ThreadPoolExecutor(threads, "pqext")
         return _pools[threads]
 
 
-def _on(pool: ThreadPoolExecutor, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """A call on a thread of ``pool``, which knows that it is one."""
+def _run(pool: ThreadPoolExecutor, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    """Make a call on a thread of ``pool``, and record the pool for nested jobs."""
     _thread.pool = pool
     return function(*arguments)
 
@@ -48,8 +48,8 @@ def _on(pool: ThreadPoolExecutor, function: Callable[..., T], arguments: tuple[A
 _Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def _forget() -> None:
-    """A forked child has none of its parent's threads."""
+def _reset_after_fork() -> None:
+    """Drop the pools in a forked child, which has none of its parent's threads."""
     global _pools_lock, _forks
     _forks += 1
     _pools.clear()
@@ -58,32 +58,32 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 @cache
 def _processors() -> int:
-    return os.cpu_count() or 1  # which asks the system each time
+    return os.cpu_count() or 1  # cached: it is a system call
 
 
 def thread_count(threads: int) -> int:
-    """``threads``, or one a processor for 0; ``ValueError`` for fewer."""
+    """Return ``threads``, or the number of processors if 0; raises ``ValueError`` if negative."""
     if threads < 0:
-        raise ValueError(f"threads must be 0, for one a processor, or more, not {threads}")
+        raise ValueError(f"threads must be 0 (one per processor) or more, got {threads}")
     return threads or _processors()
 
 
-def _turns(calls: Iterable[tuple[Any, ...]], sizes: Sequence[int]) -> tuple[list[list[tuple[Any, ...]]], list[int]]:
-    """Calls that are made one after another on one thread, and the size of each of these turns."""
-    turns: list[list[tuple[Any, ...]]] = []
-    held: list[int] = []
+def _batch(calls: Iterable[tuple[Any, ...]], sizes: Sequence[int]) -> tuple[list[list[tuple[Any, ...]]], list[int]]:
+    """Group calls into batches of at least ``BATCH_BYTES``; return the batches and their sizes."""
+    batches: list[list[tuple[Any, ...]]] = []
+    totals: list[int] = []
     for call, size in zip(calls, sizes, strict=True):
-        if not held or held[-1] >= TURN_BYTES:
-            turns.append([])
-            held.append(0)
-        turns[-1].append(call)
-        held[-1] += size
-    return turns, held
+        if not totals or totals[-1] >= BATCH_BYTES:
+            batches.append([])
+            totals.append(0)
+        batches[-1].append(call)
+        totals[-1] += size
+    return batches, totals
 
 
 def _call_all(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
@@ -91,159 +91,159 @@ def _call_all(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 class Workers:
-    """At most ``threads`` threads, 0 for one per processor; none where there is one of ``jobs``.
+    """A context with at most ``threads`` threads, 0 for one per processor; no threads if there is one of ``jobs``.
 
-    All workers of as many threads share them.
-
-    What is still running when the context ends is waited for, and what has not begun never does.
+    Workers with equal thread counts share a pool. When the context ends, running jobs are awaited and jobs that have
+    not started are cancelled.
     """
 
     def __init__(self, threads: int, jobs: int) -> None:
         count = min(thread_count(threads), jobs)
-        # Jobs of a job go to the threads of that: those it waits for and that no thread has begun it does itself.
+        # Nested jobs use the pool of the outer job, which itself runs the jobs it waits for that have not started.
         self._outer: ThreadPoolExecutor | None = getattr(_thread, "pool", None)
-        self._pool = None if count < 2 else _pool_of(thread_count(threads)) if self._outer is None else self._outer
+        self._pool = None if count < 2 else _get_pool(thread_count(threads)) if self._outer is None else self._outer
         self._forks = _forks
         self._pending: dict[Future[Any], _Call] = {}
-        self._own: dict[Future[Any], Future[Any]] = {}
-        """What was done here and not by a thread of the pool."""
+        self._inline: dict[Future[Any], Future[Any]] = {}
+        """Results of jobs that ran on the calling thread."""
 
     @property
-    def are_threads(self) -> bool:
-        """Does work begin before its results are asked for?"""
+    def is_parallel(self) -> bool:
+        """Whether jobs start before their results are requested."""
         return self._pool is not None
 
     def map(
         self, function: Callable[..., T], *items: Iterable[Any], sizes: Sequence[int] | None = None
     ) -> Iterator[T]:
-        """The results in the order of the items, begun on at once when there are threads.
+        """Return the results in the order of the items; all jobs start immediately if there are threads.
 
-        ``sizes``: bytes that each item is about. Small items share a turn on a thread, and the largest turns come
-        first, so that the threads end at about the same time.
+        ``sizes`` are the approximate bytes of the items. Small items are batched, and the largest batches start first,
+        so that the threads finish at about the same time.
         """
-        calls = zip(*items, strict=False)  # like map, as long as the shortest
+        calls = zip(*items, strict=False)  # stops at the shortest, like map
         if self._pool is None:
             return starmap(function, calls)
         if sizes is None:
-            begun = deque(self._begin(_call_all, function, [call]) for call in calls)
+            started = deque(self._start(_call_all, function, [call]) for call in calls)
         else:
-            turns, held = _turns(calls, sizes)
-            if len(turns) < 2:
-                return starmap(function, chain.from_iterable(turns))
-            largest_first = sorted(range(len(turns)), key=held.__getitem__, reverse=True)
-            futures = {turn: self._begin(_call_all, function, turns[turn]) for turn in largest_first}
-            begun = deque(futures[turn] for turn in range(len(turns)))
-        return self._results(begun)
+            batches, totals = _batch(calls, sizes)
+            if len(batches) < 2:
+                return starmap(function, chain.from_iterable(batches))
+            largest_first = sorted(range(len(batches)), key=totals.__getitem__, reverse=True)
+            futures = {index: self._start(_call_all, function, batches[index]) for index in largest_first}
+            started = deque(futures[index] for index in range(len(batches)))
+        return self._results(started)
 
-    def map_parts(
+    def map_split(
         self, split: Callable[..., Sequence[tuple[Any, ...]]], function: Callable[..., T], *items: Iterable[Any]
     ) -> Iterator[T]:
-        """``split`` makes calls of each item; the results of ``function`` for these, in their order.
+        """Split each item into calls of ``function`` and return their results in order.
 
-        Where there are threads they do both, without anyone waiting for the calls in between.
+        Both the split and the calls run on the threads, if there are any.
         """
         pairs = zip(*items, strict=False)
         if self._pool is None:
             return (function(*call) for item in pairs for call in split(*item))
 
-        def part(item: tuple[Any, ...]) -> deque[Future[list[T]]] | list[T]:
+        def split_job(item: tuple[Any, ...]) -> deque[Future[list[T]]] | list[T]:
             calls = split(*item)
             if len(calls) == 1:
                 return [function(*calls[0])]
-            return deque(self._begin(_call_all, function, [call]) for call in calls)
+            return deque(self._start(_call_all, function, [call]) for call in calls)
 
-        begun = deque(self._begin(part, item) for item in pairs)
-        return (result for _ in range(len(begun)) for result in self._parts(self._end(begun.popleft())))
+        started = deque(self._start(split_job, item) for item in pairs)
+        return (result for _ in range(len(started)) for result in self._split_results(self._finish(started.popleft())))
 
-    def _parts(self, made: deque[Future[list[T]]] | list[T]) -> Iterable[T]:
-        return self._results(made) if isinstance(made, deque) else made
+    def _split_results(self, results: deque[Future[list[T]]] | list[T]) -> Iterable[T]:
+        return self._results(results) if isinstance(results, deque) else results
 
-    def _results(self, begun: deque[Future[list[T]]]) -> Iterator[T]:
-        return (result for _ in range(len(begun)) for result in self._end(begun.popleft()))
+    def _results(self, started: deque[Future[list[T]]]) -> Iterator[T]:
+        return (result for _ in range(len(started)) for result in self._finish(started.popleft()))
 
     def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], ahead: int) -> Generator[T, None, None]:
-        """As :meth:`map`, but items are taken as results are: at most ``ahead`` before the results they are for."""
+        """Like :meth:`map`, but consume items lazily, at most ``ahead`` items before the result that is requested."""
         if self._pool is None:
             yield from map(function, items)
             return
-        begun: deque[Future[T]] = deque()
+        started: deque[Future[T]] = deque()
         for item in items:
-            begun.append(self._begin(function, item))
-            if len(begun) > ahead:
-                yield self._end(begun.popleft())
-        while begun:
-            yield self._end(begun.popleft())
+            started.append(self._start(function, item))
+            if len(started) > ahead:
+                yield self._finish(started.popleft())
+        while started:
+            yield self._finish(started.popleft())
 
-    def begin(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
-        """Begin on one call; what comes back gives its result, and may be called once."""
+    def start(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
+        """Start one call; return a function that returns its result and may be called once."""
         if self._pool is None:
             return partial(function, *arguments)
-        return partial(self._end, self._begin(function, *arguments))
+        return partial(self._finish, self._start(function, *arguments))
 
-    def _begin(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+    def _start(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         assert self._pool is not None
         self._check_process()
-        future = self._pool.submit(_on, self._pool, function, arguments)
+        future = self._pool.submit(_run, self._pool, function, arguments)
         self._pending[future] = function, arguments
         return future
 
     def _check_process(self) -> None:
         if self._forks != _forks:
-            raise RuntimeError("this began before the process was forked, and its threads are in the other: begin anew")
+            raise RuntimeError("the process was forked while this iterator was in use: create it again in the child")
 
-    def _end(self, future: Future[T]) -> T:
+    def _finish(self, future: Future[T]) -> T:
         self._check_process()
         if self._outer is not None:
-            # A thread that waits does what no thread has begun, at first what it waits for.
-            for one in (future, *self._pending):
+            # A waiting thread runs jobs that have not started, first the one it waits for.
+            for job in (future, *self._pending):
                 if future.done():
                     break
-                if one not in self._own and one.cancel():
-                    self._do(one)
-        result = cast(T, self._own.pop(future, future).result())
-        self._pending.pop(future, None)  # which lets go of the result
+                if job not in self._inline and job.cancel():
+                    self._run_inline(job)
+        result = cast(T, self._inline.pop(future, future).result())
+        self._pending.pop(future, None)  # which releases the result
         return result
 
-    def _do(self, future: Future[Any]) -> None:
+    def _run_inline(self, future: Future[Any]) -> None:
         function, arguments = self._pending[future]
-        own: Future[Any] = Future()
-        self._own[future] = own
+        inline: Future[Any] = Future()
+        self._inline[future] = inline
         try:
-            own.set_result(function(*arguments))
+            inline.set_result(function(*arguments))
         except BaseException as error:
-            own.set_exception(error)
+            inline.set_exception(error)
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.abandon()
 
-    def settle(self) -> None:
-        """Wait for what has begun."""
+    def wait(self) -> None:
+        """Wait for all jobs that were submitted."""
         for future in list(self._pending):
-            if self._outer is not None and future not in self._own and future.cancel():
-                self._do(future)
-        wait([future for future in self._pending if future not in self._own])
+            if self._outer is not None and future not in self._inline and future.cancel():
+                self._run_inline(future)
+        wait([future for future in self._pending if future not in self._inline])
 
     def abandon(self) -> None:
-        """Wait for what is still running, and never begin what has not begun; its results are lost."""
-        if self._forks != _forks:  # all of it runs elsewhere
+        """Wait for running jobs and cancel the others; all results are lost."""
+        if self._forks != _forks:  # the jobs belong to the parent process
             self._pending.clear()
             return
-        while pending := list(self._pending):  # one that runs may begin others
+        while pending := list(self._pending):  # a running job may start others
             running = [future for future in pending if not future.cancel()]
-            # A pool lets go of what is cancelled when it comes to it, which it may never do while its threads wait.
+            # A pool drops cancelled jobs only when it reaches them, which it may never do while its threads wait.
             wait(pending if self._outer is None else running)
             for future in pending:
                 self._pending.pop(future, None)
-                self._own.pop(future, None)
+                self._inline.pop(future, None)
 
 
 def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
-    """The rows of a chunk in ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
+    """Split the rows of a chunk into ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
+
     rows = len(chunk)
     jobs = max(1, min(threads, chunk.nbytes // MIN_JOB_BYTES, rows)) if threads > 1 else 1
     for i in range(jobs):

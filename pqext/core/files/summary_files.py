@@ -20,7 +20,7 @@ from zlib import crc32
 from pqext.core.base.buffers import EMPTY, Bytes
 from pqext.core.base.errors import ChangedFileError, CorruptFileError, ParquetError
 from pqext.core.base.limits import Limits
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
@@ -175,7 +175,7 @@ class Summary:
         for name, positions in self.groups.items():
             starts = [self._starts[position] for position in positions if self._rows[position]]
             if len(set(starts)) < len(starts):
-                message = f"a row group of {visible(name)} is there twice"
+                message = f"a row group of {escape_text(name)} is there twice"
         return None if message is None else CorruptFileError(message, path=self.path)
 
     def trusted(self, name: str, place: str) -> SummarisedSource:
@@ -196,7 +196,7 @@ class Summary:
             raise CorruptFileError(f"the column chunk's file {name!r} is no regular file", path=self.path)
         stamp, file = (found.st_size, found.st_mtime_ns), (self.noted or {}).get(name)
         if file is not None and file.size != found.st_size:
-            raise self._changed(f"it has {found.st_size} bytes where {visible(self.path)} notes {file.size}", place)
+            raise self._changed(f"it has {found.st_size} bytes where {escape_text(self.path)} notes {file.size}", place)
         is_sure = found.st_mtime_ns < self._mtime_ns if file is None else file.stamp == stamp and self._tells(file)
         source = self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
         if not is_sure:  # a copy, or written anew
@@ -247,11 +247,11 @@ class Summary:
             except CorruptFileError:
                 found = -1
             if found != file.footer_crc:
-                raise self._changed(f"its footer is another one than {visible(self.path)} notes", place)
+                raise self._changed(f"its footer is another one than {escape_text(self.path)} notes", place)
             return found
         own = read_footer(source, self._limits)
         if own.decryptor is not None or _tell_apart(_RowGroups(self._all, positions), own.metadata.row_groups):
-            raise self._changed(f"its footer says otherwise than {visible(self.path)}", place)
+            raise self._changed(f"its footer says otherwise than {escape_text(self.path)}", place)
         return crc32(own.raw.data)
 
     def _changed(self, what: str, place: str) -> ChangedFileError:
@@ -331,7 +331,7 @@ class SummarisedSource(FootedSource):
             except BaseException:
                 file.close()
                 raise
-            self.usage.fetched(file.bytes_read, file.usage.fetch_seconds)
+            self.usage.add_fetch(file.bytes_read, file.usage.fetch_seconds)
             self.footer = replace(self.footer, known_crc=crc)
             self._file, self.is_opened = file, True
 

@@ -27,10 +27,10 @@ from uuid import UUID
 from zlib import crc32
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_of_file
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_about_file
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import OWN_METADATA, Limits
-from pqext.core.base.text import counted
+from pqext.core.base.text import with_noun
 from pqext.core.encryption.footer import check_plaintext
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, TAIL_BYTES
@@ -295,9 +295,9 @@ def footer_or_checkpoint(
         if options.decryption is not None:
             check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)
         kind = "footer" if saved is torn else "checkpoint"
-        warn_of_file(
+        warn_about_file(
             source.path,
-            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {counted(rows, 'row')}",
+            f"{error.message}; opened by the {kind} at {saved.offset:,}, which has {with_noun(rows, 'row')}",
             RecoveredFileWarning,
         )
         return Footer(saved.metadata, saved.offset, saved.length, saved.raw)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
 from pqext.core.format.metadata import (
     ColumnChunk,
@@ -199,7 +199,7 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     if told is not None:
         return told
     unlike = next((one for one, same in zip(mine[1:], theirs[1:], strict=False) if one != same), mine[0])
-    return f"column {visible(str(unlike.name))!r} is described by other fields of the schema"
+    return f"column {escape_text(str(unlike.name))!r} is described by other fields of the schema"
 
 
 def _shape(schema: Sequence[SchemaElement]) -> tuple[int, int | None]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import ChangedFileError, CorruptFileError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.kernels.local_files import LocalFile, open_files
 
@@ -101,7 +101,7 @@ class Source(ABC):
                     offset=offset,
                 )
             found.append(data)
-        self.usage.fetched(sum(map(len, found)), perf_counter() - started, len(found))
+        self.usage.add_fetch(sum(map(len, found)), perf_counter() - started, len(found))
         return found
 
     def read_many(self, ranges: Sequence[Range], *, keep: bool = False) -> list[Bytes]:
@@ -201,7 +201,7 @@ class Source(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {visible(self.path or 'without a name')}, {self.size} bytes>"
+        return f"<{type(self).__name__} {escape_text(self.path or 'without a name')}, {self.size} bytes>"
 
 
 class Span:
@@ -359,7 +359,7 @@ class PathSource(Source):
         size = sum(map(len, found))
         if size < sum([length for _, length in ranges]):
             return super()._fetch_all(ranges, keep=False)  # which says what is missing, or reads on
-        self.usage.fetched(size, perf_counter() - started, len(found))
+        self.usage.add_fetch(size, perf_counter() - started, len(found))
         return [view(data) for data in found]
 
     def _read(self, offset: int, length: int) -> Bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -101,7 +101,7 @@ class FileEncryption:
             raise ValueError("store_aad_prefix=False needs an aad_prefix")
 
     def __repr__(self) -> str:
-        paths = visible(", ".join(self.column_keys))
+        paths = escape_text(", ".join(self.column_keys))
         return f"FileEncryption({self.algorithm}, plaintext_footer={self.plaintext_footer}, columns=[{paths}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,7 +150,7 @@ class FileDecryption:
 
     def __repr__(self) -> str:
         known = [name for name in ("footer_key", "key_retriever") if getattr(self, name) is not None]
-        return f"FileDecryption({', '.join([*known, *(f'column {visible(path)}' for path in self.column_keys)])})"
+        return f"FileDecryption({', '.join([*known, *(f'column {escape_text(path)}' for path in self.column_keys)])})"
 
 
 def _set(target: Any, name: str, value: Any) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from pqext.core.base.limits import ROW_GROUP_ROWS
-from pqext.core.base.suggestions import OF_OTHERS, did_you_mean, listed, not_a_leaf
+from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, join_names, unknown_leaf_hint
 from pqext.core.format.compression import levels
 from pqext.core.format.extension import paths as extension_places
 from pqext.core.options.encryption import FileDecryption, FileEncryption
@@ -312,16 +312,16 @@ class WriteOptions:
             chosen = getattr(self, name)
             for path in chosen if isinstance(chosen, Mapping) else ():
                 if path not in paths:
-                    raise ValueError(f"{name} names column {path!r}{not_a_leaf(path, paths)}")
+                    raise ValueError(f"{name} names column {path!r}{unknown_leaf_hint(path, paths)}")
         for place in self.extensions:
             if place not in paths and not extension_places.is_place(place):
                 raise ValueError(
-                    f"extensions names {place!r}, which is neither a place nor one of {listed(paths)}"
+                    f"extensions names {place!r}, which is neither a place nor one of {join_names(paths)}"
                     f"{did_you_mean(place, paths)}"
                 )
         for key in self.sort_keys:
             if key.path not in paths:
-                raise ValueError(f"sorting names column {key.path!r}{not_a_leaf(key.path, paths)}")
+                raise ValueError(f"sorting names column {key.path!r}{unknown_leaf_hint(key.path, paths)}")
         if self.compression_level is not None:
             for path in paths:
                 level = self.compression_level
@@ -424,7 +424,7 @@ def _from_keywords(
     known: list[str] = [one.name for one in fields(kind)]
     for name in keywords:
         if name not in known:
-            elsewhere = OF_OTHERS["write" if kind is WriteOptions else "read"].get(name)
+            elsewhere = FOREIGN_OPTIONS["write" if kind is WriteOptions else "read"].get(name)
             if elsewhere is not None:
                 raise TypeError(f"there is no option {name!r}; {elsewhere}")
             meant = did_you_mean(name, [*known, *others])

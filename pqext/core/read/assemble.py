@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.buffers import allocate, filled
+from pqext.core.base.buffers import allocate, trim
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.kernels import levels
 from pqext.core.options.read_write import ReadOptions
@@ -124,7 +124,7 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
     element = assemble(shape.element, columns, options, pairs_type if is_map else kind.value_type)
     _agree(shape, len(element), elements)
     validity = _bitmap(present[:slots]) if not present[:slots].all() else None
-    buffers = [validity, pa.py_buffer(filled(offsets, slots + 1))]
+    buffers = [validity, pa.py_buffer(trim(offsets, slots + 1))]
     if is_map:
         if element.null_count or element.field(0).null_count:
             raise CorruptFileError("a map has a null key", column=shape.node.dotted)

@@ -126,7 +126,7 @@ class ColumnReader:
 
     def close(self) -> None:
         """Nothing of the reader is counted any more; it is not used afterwards."""
-        self._account.settle(0)
+        self._account.resize(0)
 
     def take(self, rows: RowRanges) -> LeafColumn:
         """``rows`` of the row group, which lie behind those taken before; fewer only when the chunk ends.
@@ -183,7 +183,7 @@ class ColumnReader:
 
     def _settle(self, more: int = 0) -> None:
         """Count what is held, and ``more`` bytes."""
-        self._account.settle(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
+        self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
 
     def let_go(self) -> None:
         """What was taken so far is no longer counted as this reader's."""
@@ -234,7 +234,7 @@ class ColumnReader:
 
     def _go_by_page(self, pages: TableDecoder) -> PageDecoder:
         """Go on page by page from where the table stands."""
-        self._account.give_back(pages.dictionary_bytes)
+        self._account.release(pages.dictionary_bytes)
         self._pages = by_page = self._by_page()
         by_page.skip(pages.taken, pages.decoded_rows)
         return by_page
@@ -271,12 +271,12 @@ class ColumnReader:
             pieces += self._missing()
         if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
             # The last of them is not copied, which together may be more than one array holds.
-            self._account.take(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
+            self._account.reserve(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
             result, self._held = join(pieces[:-1]), pieces[-1]
             self._held_bytes = self._held.nbytes
         else:
             if len(pieces) > 1:
-                self._account.take(sum(piece.nbytes for piece in pieces))  # they are copied
+                self._account.reserve(sum(piece.nbytes for piece in pieces))  # they are copied
             whole = join(pieces) if pieces else _empty(self._shape, self._account)
             is_new = len(pieces) != 1 or pieces[0] is not self._held
             result, self._held = self._split(whole, rows)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base import buffers
 from pqext.core.base.budget import Account
-from pqext.core.base.buffers import EMPTY, Bytes, allocate, filled
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, trim
 from pqext.core.base.errors import ArrayLimitError, CorruptFileError
 from pqext.core.format.encodings import rle
 from pqext.core.format.encodings.decoding import Counts, Dictionary
@@ -151,7 +151,7 @@ class LeafColumnBuilder:
     def __init__(
         self, shape: LeafShape, entries: int, account: Account, expected: int = 0, needed: int | None = None
     ) -> None:
-        account.take(decoded_bytes(shape, entries))
+        account.reserve(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
         self._slots = SlotBuilder(
@@ -248,7 +248,7 @@ class LeafColumnBuilder:
         """The column of all pages."""
         repetition, definition = self._repetition, self._definition
         return LeafColumn(
-            None if repetition is None else filled(repetition, self._at),
-            None if definition is None else filled(definition, self._at),
+            None if repetition is None else trim(repetition, self._at),
+            None if definition is None else trim(definition, self._at),
             self._slots.finish(),
         )

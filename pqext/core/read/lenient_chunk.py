@@ -155,9 +155,9 @@ class LenientDecoder(PageDecoder):
             for opened in self._plain:
                 self._check_filled(opened)
         except MemoryLimitError:  # which the values themselves do not exceed
-            self._account.settle(held)
+            self._account.resize(held)
         except CorruptFileError:
-            self._account.settle(before)
+            self._account.resize(before)
             raise
         finally:
             self._plain.clear()
@@ -209,7 +209,7 @@ class LenientDecoder(PageDecoder):
         """Rows in the place of lost ones."""
         node = self._shape.node
         try:
-            self._account.take(decoded_bytes(self._shape, rows))
+            self._account.reserve(decoded_bytes(self._shape, rows))
         except MemoryLimitError:
             # Where something is damaged, such a number is damage too: it costs the row group.
             raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None

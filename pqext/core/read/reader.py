@@ -16,19 +16,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.budget import Account, Budget
-from pqext.core.base.display import as_html
 from pqext.core.base.errors import (
     AnnotationWarning,
     CorruptDataWarning,
     CorruptFileError,
-    ErrorsNamePath,
+    ErrorPathContext,
     ParquetError,
     warn,
-    warn_of_file,
+    warn_about_file,
 )
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.suggestions import Suggesting, answering, not_a_column, not_a_list
-from pqext.core.base.text import counted, visible
+from pqext.core.base.suggestions import SuggestionMixin, column_list_hint, suggest_arguments, unknown_column_message
+from pqext.core.base.text import escape_text, html_summary, with_noun
 from pqext.core.footer.checkpoints import footer_or_checkpoint, open_to_read
 from pqext.core.footer.chunk_offsets import ChunkPlaces
 from pqext.core.footer.jump_table.footer import open_indexed
@@ -63,7 +62,7 @@ __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
 _ARGUMENTS = ("options", "limits", "filesystem", "storage_options")
 
 
-class ParquetFile(Suggesting):
+class ParquetFile(SuggestionMixin):
     """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
 
     A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
@@ -223,7 +222,7 @@ class ParquetFile(Suggesting):
         Raises ``KeyError`` naming a column that the file does not have, or has more than once.
         """
         if isinstance(columns, str):
-            raise TypeError(not_a_list(columns))
+            raise TypeError(column_list_hint(columns))
         if columns is None:
             return self.shapes
         if (known := self._known_columns(columns)) is not None:
@@ -236,7 +235,7 @@ class ParquetFile(Suggesting):
                 node = self.schema.find(column)
                 top = root.child(node.path[0]) if node is not None else None
                 if node is None or top is None:
-                    raise KeyError(not_a_column(column, root.child_names))
+                    raise KeyError(unknown_column_message(column, root.child_names))
                 if not root.is_unique(top.name):
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
@@ -247,7 +246,7 @@ class ParquetFile(Suggesting):
             selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
-    @answering
+    @suggest_arguments
     def read(
         self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None, *,
         rows: Mapping[int, Iterable[range] | None] | None = None,
@@ -268,7 +267,7 @@ class ParquetFile(Suggesting):
             batches = list(self._iterate(shapes, chosen, None, arrow_schema, budget, Account(budget)))
             return pa.Table.from_batches(batches, arrow_schema)
 
-    @answering
+    @suggest_arguments
     def iter_batches(
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
@@ -326,7 +325,7 @@ class ParquetFile(Suggesting):
             if are_shared and self._known is not None and self._key is not None:
                 self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small(shapes)))
         for message in passed_over:
-            warn_of_file(self.path, message, AnnotationWarning)
+            warn_about_file(self.path, message, AnnotationWarning)
         return arrow_schema
 
     def _iterate(
@@ -354,7 +353,7 @@ class ParquetFile(Suggesting):
         """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
 
         Of ``rows`` only, which ascend and lie apart, when they are given. Columns read side by side share a ``budget``;
-        their batches need not end at the same rows (see :func:`pqext.core.base.batches.in_step`). ``encoded``:
+        their batches need not end at the same rows (see :func:`pqext.core.base.batches.align_batches`). ``encoded``:
         strings come as dictionaries where they are stored so.
         """
         bare = shape.bare(top)
@@ -366,7 +365,7 @@ class ParquetFile(Suggesting):
         for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
             yield batch.column(0)
 
-    @answering
+    @suggest_arguments
     def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
         """The first ``rows`` rows of the chosen columns; no more row groups are read than hold them."""
         if operator.index(rows) < 0:
@@ -386,13 +385,13 @@ class ParquetFile(Suggesting):
 
     def __repr__(self) -> str:
         numbers = (self.metadata.num_rows, len(self.schema.root.children), len(self.row_groups))
-        facts = ", ".join(map(counted, numbers, ("row", "column", "row group")))
-        return visible(f"<pqext.ParquetFile {self.path or 'in memory'}: {facts}>")
+        facts = ", ".join(map(with_noun, numbers, ("row", "column", "row group")))
+        return escape_text(f"<pqext.ParquetFile {self.path or 'in memory'}: {facts}>")
 
     def _repr_html_(self) -> str:
         fields = list(self.arrow_schema)
         rows = [(field.name, told_type(self.schema.root.child(field.name), field.type)) for field in fields[:50]]
-        return as_html(repr(self), rows if len(fields) <= 50 else [*rows, ("...", f"{len(fields) - 50:,} more")])
+        return html_summary(repr(self), rows if len(fields) <= 50 else [*rows, ("...", f"{len(fields) - 50:,} more")])
 
     def close(self) -> None:
         """Close the source."""
@@ -404,8 +403,8 @@ class ParquetFile(Suggesting):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _errors_name_path(self) -> ErrorsNamePath:
-        return ErrorsNamePath(self.path)
+    def _errors_name_path(self) -> ErrorPathContext:
+        return ErrorPathContext(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []  # whose text need not be UTF-8

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
-from pqext.core.base.suggestions import around, not_a_leaf
+from pqext.core.base.suggestions import excerpt, unknown_leaf_hint
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
 from pqext.core.footer import chunk_bounds
@@ -413,7 +413,7 @@ class RowGroup:
         node = self.schema.find(path)
         if node is None or not node.is_leaf:
             leaves = [leaf.dotted for leaf in self.schema.leaves]
-            raise KeyError(f"there is no column chunk {around(path)!r}{not_a_leaf(path, leaves)}")
+            raise KeyError(f"there is no column chunk {excerpt(path)!r}{unknown_leaf_hint(path, leaves)}")
         return node
 
     @property

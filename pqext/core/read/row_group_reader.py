@@ -121,7 +121,7 @@ class RowGroupReader:
         readers = self._readers(chosen, whole)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
-        at_once = most if batch_rows is None else min(most, max(self._budget.rows_of(claimed), _FEW_ROWS))
+        at_once = most if batch_rows is None else min(most, max(self._budget.max_rows(claimed), _FEW_ROWS))
         if whole and at_once < most:
             whole, readers = {}, self._without_whole(chosen)
         sizes = {
@@ -143,7 +143,7 @@ class RowGroupReader:
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
                     columns |= {index: self._converted(index, columns[index], part) for index in self._typed}
                     _check_elements(columns)
-                    self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
+                    self._assembling.reserve(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except InvalidValueError as error:
                     leaf = error.leaf
                     if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
@@ -172,7 +172,7 @@ class RowGroupReader:
                     continue
                 if batch_rows is not None and queue:
                     found = sum(column.nbytes for column in columns.values()) // count
-                    at_once = min(most, 2 * at_once, max(self._budget.rows_of(found), 1))
+                    at_once = min(most, 2 * at_once, max(self._budget.max_rows(found), 1))
                 columns, kept = self._without_lost(readers, columns, part)
                 returned += count
                 is_prefix = is_prefix and _end(part) == returned
@@ -205,7 +205,7 @@ class RowGroupReader:
     def _assembled(self, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
         """The row group as one batch, of leaves that were ``found``; None where some are not, or take much memory."""
         rows = self._group.num_rows
-        if len(found) < len(self._leaves) or rows > max(self._budget.rows_of(0), _FEW_ROWS):
+        if len(found) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
             return None
         if self._small.are_shown:
             arrays = [found[leaf.node.leaf_start] for leaf in self._leaves]
@@ -213,9 +213,9 @@ class RowGroupReader:
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         whole = {index: LeafColumn(None, None, array) for index, array in found.items()}
         try:
-            self._assembling.take(sum(assembled_bytes(top, whole) for top in self._shapes))
+            self._assembling.reserve(sum(assembled_bytes(top, whole) for top in self._shapes))
         except MemoryLimitError:
-            self._assembling.settle(0)
+            self._assembling.resize(0)
             return None
         kinds = self._schema.types
         arrays = [assemble(top, whole, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
@@ -269,7 +269,7 @@ class RowGroupReader:
                 error.message = f"row {row} of the row group: {error.message}"
             raise
         if count and self._budget.usage is not None:
-            self._budget.usage.nullified(count)
+            self._budget.usage.add_invalid_values(count)
         return LeafColumn(column.repetition, column.definition, array)
 
     def _plain(self, column: LeafColumn) -> LeafColumn:
@@ -277,7 +277,7 @@ class RowGroupReader:
         size = viewed_bytes(column.array)
         if size > buffers.ARRAY_BYTES:
             raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
-        self._assembling.take(size + 4 * len(column.array))
+        self._assembling.reserve(size + 4 * len(column.array))
         return LeafColumn(column.repetition, column.definition, column.array.cast(normal(column.array.type)))
 
     def _without_lost(
@@ -302,16 +302,16 @@ class RowGroupReader:
     def _hand_over(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
         for reader in readers.values():
             reader.let_go()
-        self._assembling.settle(0)
-        self._gathered.settle(0)
+        self._assembling.resize(0)
+        self._gathered.resize(0)
         if self._kept is not None:
-            self._kept.take(sum(array.get_total_buffer_size() for array in arrays))
+            self._kept.reserve(sum(array.get_total_buffer_size() for array in arrays))
 
     def _reopened(
         self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
     ) -> dict[int, ColumnReader]:
         """The columns opened again, which skip the rows that were returned."""
-        self._assembling.settle(0)
+        self._assembling.resize(0)
         workers.abandon()
         for reader in readers.values():
             reader.close()
@@ -319,7 +319,7 @@ class RowGroupReader:
 
     def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
         """All columns, none of them decoded whole."""
-        self._gathered.settle(0)
+        self._gathered.resize(0)
         return self._readers(chosen, ())
 
     def _readers(self, chosen: _Rows | None, whole: Collection[int]) -> dict[int, ColumnReader]:

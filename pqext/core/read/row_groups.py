@@ -9,11 +9,10 @@ from itertools import islice
 from typing import overload
 
 from pqext.core.base.budget import Budget
-from pqext.core.base.display import as_html
 from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.base.lru import LRU
-from pqext.core.base.suggestions import listed
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import join_names
+from pqext.core.base.text import escape_text, html_summary
 from pqext.core.footer.chunk_offsets import ChunkPlaces
 from pqext.core.format import metadata as structures
 from pqext.core.format.thrift import LazyStructs
@@ -126,8 +125,8 @@ class PageIndex(Mapping[str, IndexedPages]):
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
-        return visible(f"<PageIndex of row group {self._group.index}: {listed(self) or 'no columns'}>")
+        return escape_text(f"<PageIndex of row group {self._group.index}: {join_names(self) or 'no columns'}>")
 
     def _repr_html_(self) -> str:
         rows = [(path, f"{len(self[path]):,} pages") for path in islice(self, 50) if path in self]
-        return as_html(f"Page index of row group {self._group.index}", rows)
+        return html_summary(f"Page index of row group {self._group.index}", rows)

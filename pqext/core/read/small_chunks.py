@@ -178,7 +178,7 @@ class SmallLeaves:
         try:
             return self._decode(fetched, account)
         except ParquetError:
-            account.settle(held)
+            account.resize(held)
             return {}
 
     def _decode(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
@@ -202,11 +202,11 @@ class SmallLeaves:
                 continue
             owed += len(values) + rows * 5
             if owed > _COUNTED:
-                account.take(owed)
+                account.reserve(owed)
                 owed = 0
             found[one.asked[0]] = array
-        account.take(owed)
-        account.decoded(pages)
+        account.reserve(owed)
+        account.count_pages(pages)
         return found
 
 

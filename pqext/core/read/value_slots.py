@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base import buffers
 from pqext.core.base.budget import Account
-from pqext.core.base.buffers import EMPTY, Bytes, allocate, filled
+from pqext.core.base.buffers import EMPTY, Bytes, allocate, trim
 from pqext.core.base.errors import CorruptFileError, ExpansionError, UnsupportedError
 from pqext.core.format.encodings.decoding import Counts, Decoder, Dictionary
 from pqext.core.format.encodings.table import decoder as find_decoder
@@ -248,14 +248,14 @@ class SlotBuilder:
         self._fixed = EMPTY
         self._indexed: IndexedSlots | None = None
         self._encoded = encoded and self._width is None
-        self._take = account.take
+        self._take = account.reserve
         self._is_lookup = False
         self._dictionary: pa.Array | None = None
         if self._encoded:
-            self._indexed = IndexedSlots(account.take)
-        self._views = ViewSlots(leaf_type, capacity, account.take) if viewed and self._width is None else None
+            self._indexed = IndexedSlots(account.reserve)
+        self._views = ViewSlots(leaf_type, capacity, account.reserve) if viewed and self._width is None else None
         if self._width is None and self._views is None:
-            take = self._claim if lean else account.take
+            take = self._claim if lean else account.reserve
             self._builder = ByteArrayBuilder(take, buffers.ARRAY_BYTES, allocate, expected, capacity)
         elif self._width is not None:
             self._fixed = allocate(capacity * self._width)
@@ -321,4 +321,4 @@ class SlotBuilder:
             array = leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
             return in_order(array, self._dictionary) if self._encoded else array
         assert self._width is not None
-        return leaf.from_fixed(self._type, self._slots, validity, filled(self._fixed, self._slots * self._width))
+        return leaf.from_fixed(self._type, self._slots, validity, trim(self._fixed, self._slots * self._width))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pqext.core.base.errors import ParquetError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import LogicalType, Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema import shape
@@ -48,12 +48,12 @@ def _columns(names: Sequence[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(visible(name)) for name in names[:_SHOWN]) + more
+    return ", ".join(repr(escape_text(name)) for name in names[:_SHOWN]) + more
 
 
 def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
     """How a column differs, or the first of its parts that does."""
-    column = f"column {visible(mine.node.dotted)!r}"
+    column = f"column {escape_text(mine.node.dotted)!r}"
     if _kind(mine) != _kind(theirs):
         found, wanted = _words(theirs), _words(mine)
         if found == wanted:  # Arrow has one type for both
@@ -85,7 +85,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
         names = [[child.node.name for child in one.children] for one in (mine, theirs)]
         if names[0] != names[1]:
-            name = visible(mine.node.dotted)
+            name = escape_text(mine.node.dotted)
             return f"column {name!r} has the fields {_listed(names[1])} instead of {_listed(names[0])}"
         pairs = zip(mine.children, theirs.children, strict=True)
         return next((found for pair in pairs if (found := _unlike(*pair, alike)) is not None), None)
@@ -94,7 +94,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
             pairs = zip(mine.element.children, theirs.element.children, strict=False)
             return next((found for pair in pairs if (found := _unlike(*pair, alike)) is not None), None)
         if not alike and mine.element.node.path != theirs.element.node.path:
-            found, wanted = visible(theirs.element.node.dotted), visible(mine.element.node.dotted)
+            found, wanted = escape_text(theirs.element.node.dotted), escape_text(mine.element.node.dotted)
             return f"column {wanted!r} is called {found!r}"
         return _unlike(mine.element, theirs.element, alike)
     return None
@@ -127,7 +127,7 @@ def _words(one: Shape) -> str:
         arrow = str(one.field(ReadOptions()).type)
     except ParquetError:
         arrow = "one that cannot be read"
-    return visible(told_type(one.node, arrow))[:200]
+    return escape_text(told_type(one.node, arrow))[:200]
 
 
 def _levels(one: ListShape) -> tuple[int, int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_of_file
+from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_file
 from pqext.core.format.metadata import FieldRepetitionType, KeyValue, LogicalType
 from pqext.core.schema.annotations import DescribesFile, for_property
 from pqext.core.schema.nodes import Schema, SchemaNode
@@ -28,9 +28,9 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) ->
                 adopted = handler.adopted(pair.value, lambda name: _column(schema, name), properties)
                 given |= adopted.types
                 for message in adopted.contradictions:
-                    warn_of_file(path, message, AnnotationWarning)
+                    warn_about_file(path, message, AnnotationWarning)
             except ParquetError as error:
-                warn_of_file(path, f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
+                warn_about_file(path, f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
     return _with_types(schema, given) if given else schema
 
 

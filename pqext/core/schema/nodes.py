@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
 from pqext.core.schema.types import logical
 from pqext.core.schema.types.geometries import crs_label
@@ -169,10 +169,10 @@ def _render(node: SchemaNode, depth: int) -> Iterator[str]:
     repetition = node.repetition.name.lower()
     if node.physical_type is not None:
         length = f"({node.type_length})" if node.physical_type == Type.FIXED_LEN_BYTE_ARRAY else ""
-        yield f"{pad}{repetition} {node.physical_type.name}{length} {visible(node.name)}{annotation}"
+        yield f"{pad}{repetition} {node.physical_type.name}{length} {escape_text(node.name)}{annotation}"
         return
     label = f"{pad}{repetition} group" if depth else "message"
-    yield f"{label} {visible(node.name)}{annotation if depth else ''} {{"
+    yield f"{label} {escape_text(node.name)}{annotation if depth else ''} {{"
     for child in node.children:
         yield from _render(child, depth + 1)
     yield pad + "}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.footer.checkpoints import Checkpoints
 from pqext.core.footer.merge import FooterMerge
 from pqext.core.footer.rewrite import plain_footer
@@ -216,7 +216,7 @@ def _other_types(mine: str | None, theirs: str | None) -> str | None:
         return None  # readers pass over it
     for old, new in pairs:
         if old.name == new.name and list(_unsaid(old.type)) != list(_unsaid(new.type)):
-            return f"column {visible(new.name)!r} is {new.type} instead of {old.type}"
+            return f"column {escape_text(new.name)!r} is {new.type} instead of {old.type}"
     return None
 
 

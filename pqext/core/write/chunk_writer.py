@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import Bytes, size_of
 from pqext.core.base.errors import LimitError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.encryption.modules import ORDINAL_MAX
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.format.encodings.table import encoder
@@ -74,7 +74,7 @@ def encode_chunk(
         physical = leaf.to_physical(column.values, recipe.leaf_type)
     except leaf.NotUtf8Error as error:
         row = column.row_of_value(error.position)
-        raise ValueError(f"column {visible(recipe.dotted)!r}, row {row} of the row group: {error}") from None
+        raise ValueError(f"column {escape_text(recipe.dotted)!r}, row {row} of the row group: {error}") from None
     size = size_of(physical, len(physical))
     indexed = _dictionary(column, physical, size, recipe) if recipe.dictionary else None
     name = recipe.encoding

@@ -69,8 +69,8 @@ def begin(
             held = list(chain.from_iterable(taken_apart))
             sorting.check(known.options.sort_keys, known.sorting, held, ordinal, known.options.float_order)
             chunks = workers.map(encode_chunk, *zip(*calls(held, 0), strict=True))
-        elif workers.are_threads or page_starts is not None or any(encryptors):
-            chunks = workers.map_parts(split, encode_chunk, known.plan, known.shapes, table.columns)
+        elif workers.is_parallel or page_starts is not None or any(encryptors):
+            chunks = workers.map_split(split, encode_chunk, known.plan, known.shapes, table.columns)
         else:
             chunks = _in_place(known, table, split)
     except BaseException:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import LimitError
-from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.format.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import Annotation, Notes, Storage, StoresAlike, for_field, for_logical, with_choices
@@ -251,7 +251,9 @@ def _no_column(option: str | None, path: object, known: Iterable[str]) -> ValueE
     known = list(known)
     meant = did_you_mean(path, known) if isinstance(path, str) else ""
     there = f"{meant} The columns are " if meant else "; the columns are "
-    return ValueError(f"option {option!r} names column {path!r}, which the schema does not have{there}{listed(known)}")
+    return ValueError(
+        f"option {option!r} names column {path!r}, which the schema does not have{there}{join_names(known)}"
+    )
 
 
 def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:

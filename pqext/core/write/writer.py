@@ -11,8 +11,8 @@ from uuid import UUID
 import pyarrow as pa
 
 from pqext.core.base.errors import warn
-from pqext.core.base.suggestions import Suggesting, answering
-from pqext.core.base.threads import in_turn
+from pqext.core.base.suggestions import SuggestionMixin, suggest_arguments
+from pqext.core.base.threads import synchronized
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.footer.checkpoints import Checkpoints, with_row_groups
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pqext.core.write.append import AppendedFile
 
 
-class ParquetWriter(Suggesting):
+class ParquetWriter(SuggestionMixin):
     """Writes tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.read_write.WriteOptions`; ``filesystem`` and
@@ -88,7 +88,7 @@ class ParquetWriter(Suggesting):
         self._encryptor: FileEncryptor | None = None
         self._begun: BegunRowGroup | None = None
         self._closed = False
-        self._turn = threading.RLock()
+        self._method_lock = threading.RLock()
         self._ignores_tables = ignore_table_format
         every = as_checkpoint(self.options.checkpoint)
         self._checkpoints = None if every is None else Checkpoints(every)
@@ -119,8 +119,8 @@ class ParquetWriter(Suggesting):
         check = None if self._ignores_tables else check_new_file
         return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append, check=check)
 
-    @answering
-    @in_turn
+    @suggest_arguments
+    @synchronized
     def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, whose columns must be those of the schema.
 
@@ -164,7 +164,7 @@ class ParquetWriter(Suggesting):
                 self._flush()
             start += len(taken)
 
-    @in_turn
+    @synchronized
     def write_ordered(self, table: pa.Table) -> None:
         """Append the rows of ``table``, all of them in the order of the column that orders the rows, if there is one.
 
@@ -188,12 +188,12 @@ class ParquetWriter(Suggesting):
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
 
-    @answering
+    @suggest_arguments
     def write_batch(self, batch: Any) -> None:
         """Append the rows of ``batch``: a RecordBatch, or anything else that :meth:`write_table` takes."""
         self.write_table(batch)
 
-    @in_turn
+    @synchronized
     def end_row_group(self) -> None:
         """Write the rows so far as a row group, whatever its size; those that come next begin another."""
         self._check_open()
@@ -201,7 +201,7 @@ class ParquetWriter(Suggesting):
             self._flush()
         self._finish_row_group()
 
-    @in_turn
+    @synchronized
     def close(self) -> None:
         """Write what is pending and the footer; the file is whole afterwards."""
         if self._closed:
@@ -229,14 +229,14 @@ class ParquetWriter(Suggesting):
         if told is not None:
             warn(told, UserWarning)
 
-    @in_turn
+    @synchronized
     def abort(self) -> None:
         """Give up; nothing is left, neither at a path nor beside it."""
         if not self._closed:
             self._stop()
             self._sink.abort()
 
-    @in_turn
+    @synchronized
     def _give_up(self, error: BaseException) -> None:
         """Abort because of ``error``; where there is a checkpoint, what can be read is left."""
         if self._closed or not self._sink.is_kept:
@@ -322,7 +322,7 @@ class ParquetWriter(Suggesting):
             )
             before, self._begun = self._begun, begun
             self._finish(before)
-            if not begun.workers.are_threads:  # nothing is done before it is asked for
+            if not begun.workers.is_parallel:  # nothing is done before it is asked for
                 self._finish_row_group()
         except BaseException as error:
             self._give_up(error)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negated, number_type, result_type
 from pqext.dataset.expressions import (
     Arithmetic,
@@ -208,7 +208,7 @@ def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
     if types.is_boolean(type) or types.is_signed_integer(type) or types.is_float32(type) or types.is_float64(type):
         return type
     if types.is_struct(type):
-        to = visible(operand.type)
+        to = escape_text(operand.type)
         raise TypeError(
             f"{operand}: {operand.operand} does not hold plain values; cast a value inside a VARIANT by its path: "
             f"{operand.operand}:$::{to} or .variant('$', '{to}')"

@@ -8,7 +8,7 @@ from operator import attrgetter
 from time import perf_counter
 from typing import Any, TypeVar
 
-from pqext.core.base.display import as_html
+from pqext.core.base.text import html_summary
 from pqext.core.base.usage import Usage
 from pqext.core.io.source import Source
 from pqext.core.read.reader import ParquetFile
@@ -63,7 +63,7 @@ class Metrics:
         return f"<pqext.Metrics {'; '.join(f'{name}: {text}' for name, text in self._facts())}>"
 
     def _repr_html_(self) -> str:
-        return as_html("pqext.Metrics", self._facts())
+        return html_summary("pqext.Metrics", self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
         numbers = {one.name: getattr(self, one.name) for one in fields(self)}

@@ -96,17 +96,17 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
             while True:
                 for run in islice(waiting, width - len(active)):
                     steps = _Steps(run, width)
-                    active.append((steps, workers.begin(steps.step)))
+                    active.append((steps, workers.start(steps.step)))
                 if not active:
                     return
                 steps, ready = active.popleft()
                 found, has_more = ready()
                 if has_more:
-                    active.appendleft((steps, workers.begin(steps.step)))
+                    active.appendleft((steps, workers.start(steps.step)))
                 while found:
                     yield found.popleft()
                 if steps.needs_more:
-                    workers.settle()
+                    workers.wait()
                     yield from steps.alone()
         finally:
             for steps, _ in active:

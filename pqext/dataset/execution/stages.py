@@ -410,7 +410,7 @@ def _mask(
     if stage.filter is None:
         return pa.repeat(True, batch.num_rows)
     known = fields if stage.asked else None
-    with usage.filtering(batch.num_rows if is_first else 0):
+    with usage.time_filter(batch.num_rows if is_first else 0):
         return evaluate(stage.filter, batch, known, prepared)
 
 

@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.core.format.predicate import Value
 from pqext.core.schema.annotations import for_logical
 from pqext.core.schema.nodes import SchemaNode
@@ -68,7 +68,7 @@ def canonical(value: Any) -> Literal:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{around(repr(value))} contains a lone surrogate and is not valid text") from None
+            raise ValueError(f"{excerpt(repr(value))} contains a lone surrogate and is not valid text") from None
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
@@ -435,4 +435,4 @@ def _describe(literal: Literal) -> str:
         return f"{scalar_text(literal)} ({literal.type})"
     if isinstance(literal, datetime):
         return f"{literal.isoformat()} (datetime {'in UTC' if literal.tzinfo else 'without timezone'})"
-    return f"{around(repr(literal))} ({type(literal).__name__})"
+    return f"{excerpt(repr(literal))} ({type(literal).__name__})"

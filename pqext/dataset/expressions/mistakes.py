@@ -10,8 +10,8 @@ from enum import Enum
 from math import isfinite
 from typing import Any
 
-from pqext.core.base.suggestions import all_but, nearest
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import closest_name, exclusion_hint
+from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Value
 from pqext.core.schema.nodes import SchemaNode
 from pqext.dataset.expressions.conditions import Operand
@@ -58,35 +58,35 @@ def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) 
     """Format the error that ``node`` lacks field ``name`` of a condition; the root also has the columns ``also``."""
     whole = ".".join(column.path)
     if not node.path and len(column.path) > 1 and node.child(whole) is not None:
-        shown, written = visible(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
-        told = f"no column {visible(name)!r} with fields; write {written.format(shown)} for the column"
+        shown, written = escape_text(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
+        told = f"no column {escape_text(name)!r} with fields; write {written.format(shown)} for the column"
         return f"{told} {shown!r}{column.place or ''}"
     if not column.place and (told := in_place_of(whole)):
-        return f"no column {visible(whole)!r}: {told}"
+        return f"no column {escape_text(whole)!r}: {told}"
     return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
 
 
 def in_place_of(text: str) -> str:
     """Suggest Python for command-line text passed as a column name; empty for a plain name."""
-    if kept := all_but(text):
-        return visible(kept)
+    if kept := exclusion_hint(text):
+        return escape_text(kept)
     computed = _computed(text)
-    return computed and f"SQL text is for filters and the command line; here write {visible(computed)}"
+    return computed and f"SQL text is for filters and the command line; here write {escape_text(computed)}"
 
 
 def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
     """Format the error that a result column's dotted path does not exist."""
     if told := in_place_of(column):
-        return f"no column {visible(column)!r}: {told}"
+        return f"no column {escape_text(column)!r}: {told}"
     node = root
     for depth, name in enumerate(names := column.split(".")):
         child = node.child(name)
         if child is None:
             break
         if child.logical_name == "VARIANT" and names[depth + 1 :]:
-            return f"no column {visible(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
+            return f"no column {escape_text(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
         node = child
-    return _missing(visible(column), node, name, also, Notation.NAME)
+    return _missing(escape_text(column), node, name, also, Notation.NAME)
 
 
 _NAMED = re.compile(r"(?P<value>.+?)(?:\s+as\s+(?P<name>\w+))?", re.S | re.I)
@@ -144,12 +144,12 @@ def in_python(value: Operand) -> str:
 
 def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], written: Notation) -> str:
     if node.is_leaf:
-        return f"no column {column!r}: {visible(node.dotted)!r} is a plain column without fields"
+        return f"no column {column!r}: {escape_text(node.dotted)!r} is a plain column without fields"
     names = [child.name for child in node.children]
     if not node.path:
         names += [one for one in also if one not in names]
-    near = nearest(name, names)
-    shown = [visible(".".join((*node.path, one))) for one in ([near] if near else names)]
+    near = closest_name(name, names)
+    shown = [escape_text(".".join((*node.path, one))) for one in ([near] if near else names)]
     if near:
         return f"no column {column!r}; did you mean {shown[0]!r}?"
     hint = f"there are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
@@ -161,16 +161,16 @@ def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], writ
 
 def ask_for(node: SchemaNode, written: Notation, path: Sequence[str] = ("name",)) -> str:
     """Suggest how to address values inside ``node``; empty if they cannot be addressed."""
-    name = visible(node.dotted)
+    name = escape_text(node.dotted)
     if node.logical_name == "VARIANT":
-        inside = visible(".".join(path))
+        inside = escape_text(".".join(path))
         sql, python = f"{name}:$.{inside}", f"col({name!r}).variant('$.{inside}', 'string')"
         form = {Notation.SQL: sql, Notation.PYTHON: python}.get(written, f"{python}, on the command line {sql}")
         return f"; a value inside a VARIANT is {form}"
     if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
         return f"; ask with {_SPATIAL[written is Notation.SQL]} or another spatial condition"
     if not node.is_leaf and not node.logical_name and node.children:
-        child = visible(node.children[0].dotted)
+        child = escape_text(node.children[0].dotted)
         return f"; compare a field of it, {child if written is Notation.SQL else f'col({child!r})'}"
     return ""
 

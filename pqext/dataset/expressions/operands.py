@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
-from pqext.core.base.suggestions import Suggesting, around
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import SuggestionMixin, excerpt
+from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import literals
 from pqext.dataset.expressions.conditions import (
@@ -40,7 +40,7 @@ ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
 ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
-class Value(Suggesting, Questions):
+class Value(SuggestionMixin, Questions):
     """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
     Comparisons create expressions, arithmetic creates values. A value that cannot be computed is null and never an
@@ -123,7 +123,7 @@ class Value(Suggesting, Questions):
         def __getitem__(self, key: object) -> NoReturn:
             column = next(iter(bases(self)), self)
             name = repr(str(operand_column(column))) if isinstance(column, Base) else "'a'"
-            inside = around(key, 0, 60) if isinstance(key, str) else "b"
+            inside = excerpt(key, 0, 60) if isinstance(key, str) else "b"
             path = f"$[{key:d}]" if isinstance(key, int) and 0 <= key < 1 << 31 else f"$.{inside}"
             raise TypeError(
                 f"columns take no brackets: a field of a struct is col({name}).field({inside!r}), "
@@ -200,7 +200,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
         return Spatial(self, operation, geometry, distance)
 
     def __str__(self) -> str:
-        return visible(".".join(self.path))
+        return escape_text(".".join(self.path))
 
     def _key(self) -> tuple[Any, ...]:
         return ("column", self.path)
@@ -245,11 +245,11 @@ class VariantField(Value):
     def _of_type(self, type: str | None, literal: Any) -> VariantField:
         if type is None:
             written = f"col({str(self.column)!r}).variant({self.path!r}, {type_to_write(literal)!r})"
-            raise TypeError(f"write the type of {visible(self.path)}, as in {visible(written)}")
+            raise TypeError(f"write the type of {escape_text(self.path)}, as in {escape_text(written)}")
         return self.column.variant(self.path, type)
 
     def __str__(self) -> str:
-        return f"{self.column}[{visible(self.path)}: {visible(self.type)}]"
+        return f"{self.column}[{escape_text(self.path)}: {escape_text(self.type)}]"
 
     def _key(self) -> tuple[Any, ...]:
         return ("variant", self.column.path, self.path, self.type, self.timezone)
@@ -324,7 +324,7 @@ class Cast(Value):
         if not isinstance(self.type, str):
             raise TypeError("a type is given by its name")
         if describe(target_type(self.type)) is None:
-            raise ValueError(f"a column casts to single values, not to {visible(self.type)}")
+            raise ValueError(f"a column casts to single values, not to {escape_text(self.type)}")
         _check_depth(self)
 
     @property
@@ -332,7 +332,7 @@ class Cast(Value):
         return 1 + self.operand.depth
 
     def __str__(self) -> str:
-        return f"cast({self.operand} as {visible(self.type)})"
+        return f"cast({self.operand} as {escape_text(self.type)})"
 
     def _key(self) -> tuple[Any, ...]:
         return ("cast", self.operand._key(), self.type, self.timezone)
@@ -373,7 +373,7 @@ class Named:
             raise TypeError(f"a column of the result is computed of columns, not {type(self.value).__name__}")
 
     def __str__(self) -> str:
-        return f"{self.value} as {visible(self.name)}"
+        return f"{self.value} as {escape_text(self.name)}"
 
 
 def col(path: str | Sequence[str]) -> Column:

@@ -17,7 +17,7 @@ from pqext.core.base.errors import CorruptDataWarning, CorruptFileError, Parquet
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.base.pickling import PickledByFields
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.base.workers import Workers
 from pqext.core.io.source import PathSource
 from pqext.core.io.sources.store import Location
@@ -199,7 +199,7 @@ class FileSet(PickledByFields):
         return not isinstance(file, ParquetFile)
 
     def _named(self, rows: Sequence[int]) -> str:
-        names = ", ".join(visible(source_name(self.sources[row])) for row in rows[:_NAMED])
+        names = ", ".join(escape_text(source_name(self.sources[row])) for row in rows[:_NAMED])
         return names + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pqext.core.base.suggestions import nearest
+from pqext.core.base.suggestions import closest_name
 from pqext.core.io.sources.locations import Location, is_place, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents
 from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
@@ -127,7 +127,7 @@ def _near(path: str) -> str:
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
-            near = nearest(name, islice((one.name for one in entries), _MOST_NAMES), _ALIKE)
+            near = closest_name(name, islice((one.name for one in entries), _MOST_NAMES), _ALIKE)
     except OSError:
         return ""
     return "" if near is None else f"; did you mean {os.path.join(folder, near)!r}?"

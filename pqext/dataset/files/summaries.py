@@ -17,7 +17,7 @@ from typing import Any
 from pqext.core.base.errors import CorruptDataWarning, ParquetError, warn
 from pqext.core.base.limits import Limits
 from pqext.core.base.pickling import PickledByFields
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.base.usage import Usage
 from pqext.core.files.summary import METADATA
 from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
@@ -101,8 +101,8 @@ class Summaries(PickledByFields):
         lines = []
         for path, (used, changed) in [*self._used.items()]:
             others = f", and not {_files(changed)} changed since" if changed else ""
-            lines.append(f"plans {_files(used)} from {visible(path)}{others}")
-        return lines + [f"leaves {visible(path)} aside: {reason}" for path, reason in [*self._refused.items()]]
+            lines.append(f"plans {_files(used)} from {escape_text(path)}{others}")
+        return lines + [f"leaves {escape_text(path)} aside: {reason}" for path, reason in [*self._refused.items()]]
 
     def _read(self, path: str, folder: str) -> None:
         try:

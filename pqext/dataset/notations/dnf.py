@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, Expression, Not, Value, all_of, any_of, col
 from pqext.dataset.expressions.operators import Questions, as_condition
@@ -42,7 +42,7 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
         items = ", ".join(str(item) if isinstance(item, Expression) else repr(item) for item in filters)
         raise ValueError(
             "a filter is a list of tuples such as ('id', '>', 1) or of expressions, or a list of these lists, "
-            f"not [{around(items, limit=100)}]"
+            f"not [{excerpt(items, limit=100)}]"
         )
     return any_of([all_of([_condition(item) for item in conjunction]) for conjunction in filters])
 

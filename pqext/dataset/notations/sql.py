@@ -19,8 +19,8 @@ from typing import Any, TypeAlias, cast
 import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
 
-from pqext.core.base.suggestions import around
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import excerpt
+from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import (
     Arithmetic,
@@ -273,7 +273,7 @@ class _Reader:
             raise self._refusal(node, "a column is expected here")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
         quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
-        hint = f"; quote text with single quotes: '{visible(path[0])}'" if quoted else ""
+        hint = f"; quote text with single quotes: '{escape_text(path[0])}'" if quoted else ""
         place = None if start is None else hint + literals.shown(self.text, start)
         is_quoted = any(part.args.get("quoted") for part in parts)
         return Column(path, place, 0 if is_quoted else len(path))
@@ -430,7 +430,7 @@ class _Reader:
 
     def _failure(self, offset: int, why: str) -> _PlacedError:
         comma = "" if why.endswith("?") else ","
-        return _PlacedError(f"{around(why)}{comma} at character {offset + 1}{literals.shown(self.text, offset)}")
+        return _PlacedError(f"{excerpt(why)}{comma} at character {offset + 1}{literals.shown(self.text, offset)}")
 
 
 _KNOWN = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type
 from pqext.dataset.expressions import (
     ArithmeticOperator,
@@ -41,7 +41,7 @@ def wkt(text: str) -> Any:
     try:
         return shapely.from_wkt(text)
     except shapely.errors.GEOSException as error:
-        raise ValueError(f"{around(text)!r} is not valid WKT: {around(str(error))}") from None
+        raise ValueError(f"{excerpt(text)!r} is not valid WKT: {excerpt(str(error))}") from None
 
 
 def _wkb(value: Any) -> bytes:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import Token, TokenType, exp
 
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import ArithmeticOperator
 from pqext.dataset.expressions.literals import MAX_EXPONENT, duration_literal, timestamp_literal, timestamp_nanoseconds
@@ -83,7 +83,7 @@ def _finite(value: float, text: str) -> float:
 def shown(text: str, offset: int) -> str:
     """Format the text around a position, with a caret below it."""
     start = max(0, offset - _AROUND)
-    before, after = visible(text[start:offset]), visible(text[offset : offset + _AROUND])
+    before, after = escape_text(text[start:offset]), escape_text(text[offset : offset + _AROUND])
     dots = "..." if start else ""
     return f"\n  {dots}{before}{after}\n  {' ' * len(dots + before)}^"
 
@@ -115,7 +115,7 @@ def type_of_cast(type: exp.DataType) -> str:
     if name in _TYPES and not type.expressions:
         return str(type_name(_TYPES[name]))
     with sql_types():
-        return str(type_name(_nested(type) if type.args.get("nested") else visible(type.sql()).lower()))
+        return str(type_name(_nested(type) if type.args.get("nested") else escape_text(type.sql()).lower()))
 
 
 def _nested(type: exp.DataType) -> str:
@@ -127,7 +127,7 @@ def _nested(type: exp.DataType) -> str:
         elif isinstance(part, exp.DataType):
             parts.append(type_of_cast(part))
         else:
-            raise ValueError(f"{visible(part.sql())} is not the type of a field; write struct<a: bigint>")
+            raise ValueError(f"{escape_text(part.sql())} is not the type of a field; write struct<a: bigint>")
     return f"{str(type.this.value).lower()}<{', '.join(parts)}>"
 
 
@@ -149,7 +149,7 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
         return _finite(float(value), str(value))
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
-    raise ValueError(f"{value!r} is not a literal of type {visible(type.sql()).lower()}")
+    raise ValueError(f"{value!r} is not a literal of type {escape_text(type.sql()).lower()}")
 
 
 def _decimal(value: Any, type: exp.DataType) -> Decimal:
@@ -269,7 +269,7 @@ def parse_duration(text: str) -> timedelta | pa.Scalar:
     while at < len(whole):
         part = _PART.match(whole, at) if len(whole) <= _MOST else None
         if part is None:
-            raise ValueError(f"{visible(whole[:_MOST])!r} is not a duration; write interval '1 day 2 hours'")
+            raise ValueError(f"{escape_text(whole[:_MOST])!r} is not a duration; write interval '1 day 2 hours'")
         found += _clock(part) if part["number"] is None else Fraction(part["number"]) * _nanoseconds(part["unit"])
         at = part.end()
     if not whole or found.denominator != 1:
@@ -288,5 +288,7 @@ def _nanoseconds(unit: str) -> int:
         if one in _UNITS:
             return _UNITS[one]
         if one in _NO_LENGTH:
-            raise ValueError(f"a duration has no {visible(unit)}, whose length is not fixed: write days")
-    raise ValueError(f"{visible(unit)!r} is not a unit of time; units are weeks, days, hours, minutes, seconds, ms, us")
+            raise ValueError(f"a duration has no {escape_text(unit)}, whose length is not fixed: write days")
+    raise ValueError(
+        f"{escape_text(unit)!r} is not a unit of time; units are weeks, days, hours, minutes, seconds, ms, us"
+    )

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlglot import ParseError, exp
 
-from pqext.core.base.suggestions import around, did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import did_you_mean, excerpt
+from pqext.core.base.text import escape_text
 from pqext.dataset.notations.sql_functions import FUNCTIONS
 from pqext.dataset.notations.sql_literals import offset_told, start_of
 
@@ -93,9 +93,9 @@ def no_function(name: str) -> str:
     """Format the error that function ``name`` does not exist, with a suggestion."""
     if name in _OF_ROWS:
         return f"{name} is of many rows, and a filter or a column is worked out row by row: {_OF_ROWS[name]}"
-    message = f"no function {visible(name)!r}"
+    message = f"no function {escape_text(name)!r}"
     return f"{message}; {_INSTEAD[name]}" if name in _INSTEAD else message + did_you_mean(name, FUNCTIONS)
 
 
 def _quoted(word: str) -> str:
-    return repr(visible(around(word, 0, _MOST)))
+    return repr(escape_text(excerpt(word, 0, _MOST)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import RowGroupPlan, Stage
@@ -41,14 +41,14 @@ def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_
     found = [file.schema.find(name) for name in stage.columns or ()]
     for name, node in zip(stage.columns or (), found, strict=True):
         if node is None:
-            raise _other(f"it reads a column {visible(name)!r}, which the file does not have")
+            raise _other(f"it reads a column {escape_text(name)!r}, which the file does not have")
     tops = None if stage.columns is None else {node.path[0] for node in found if node is not None}
     for name in (*stage.kept, *stage.compared):
         if file.schema.root.position(name) is None if tops is None else name not in tops:
-            raise _other(f"a stage without column {visible(name)!r} keeps or compares it")
+            raise _other(f"a stage without column {escape_text(name)!r} keeps or compares it")
     for name, _ in stage.leaves:
         if all(column.name != name for column in computed):
-            raise _other(f"it computes a column {visible(name)!r}, which is not asked for")
+            raise _other(f"it computes a column {escape_text(name)!r}, which is not asked for")
     asked = () if stage.filter is None else operands(stage.filter)
     if any(place >= len(asked) for place, _ in stage.asked):
         raise _other("a stage asks for more than its filter does")

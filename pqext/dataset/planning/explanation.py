@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.plan import LIMIT, REACHED, RowGroupPlan, Stage, Task
 
@@ -76,9 +76,9 @@ def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
     lines = []
     for task in tasks[:shown]:
         if task.refusal is not None:
-            lines.append(f"{visible(task.path)} skipped: {task.refusal}")
+            lines.append(f"{escape_text(task.path)} skipped: {task.refusal}")
             continue
-        lines.append(f"{visible(task.path)}: " + summary([task]))
+        lines.append(f"{escape_text(task.path)}: " + summary([task]))
         told = [line for line in map(_group_lines, task.row_groups) if line]
         lines += [line for group in told[:shown] for line in group]
         if shown is not None and len(told) > shown:
@@ -172,7 +172,7 @@ def stage_columns(stage: Stage) -> list[str]:
 
 def _stage_text(number: int, stage: Stage) -> str:
     names = stage_columns(stage)
-    shown = ", ".join(map(visible, names[:_SHOWN_COLUMNS]))
+    shown = ", ".join(map(escape_text, names[:_SHOWN_COLUMNS]))
     shown += f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
     size = count(stage.num_bytes, "byte")
     if number == 0:

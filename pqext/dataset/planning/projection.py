@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.base.batches import in_step
+from pqext.core.base.batches import align_batches
 from pqext.core.base.budget import Budget
-from pqext.core.base.suggestions import not_a_list
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import column_list_hint
+from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema import shape
 from pqext.core.schema.facts import RowGroupFacts
@@ -95,7 +95,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
     """``columns`` of a scan: names, columns, variant fields, and values with a name; or a mapping of names to these."""
     if isinstance(columns, str):
-        raise TypeError(not_a_list(columns))
+        raise TypeError(column_list_hint(columns))
     if isinstance(columns, Mapping):
         columns = [
             (name, value) if not isinstance(value, str) else name if value == name else (name, col(value))
@@ -128,7 +128,7 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
 
 def twice(name: str) -> str:
     """That the result would have two columns of a name."""
-    shown = visible(name)
+    shown = escape_text(name)
     return f"column {shown!r} is asked for twice: name one of them, as in \"{shown} as other\" or .alias('other')"
 
 
@@ -167,7 +167,7 @@ def read_leaves(
         file.iter_stored(shape.of(leaf), group.index, batch_rows, rows, budget, encoded=place in compared)
         for place, leaf in nodes.items()
     ]
-    for batch, *arrays in in_step([batches, *streams]):
+    for batch, *arrays in align_batches([batches, *streams]):
         found = dict(zip(nodes, arrays, strict=True))
         values = {}
         for key, (field, leaf) in leaves.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.suggestions import listed
+from pqext.core.base.suggestions import join_names
 from pqext.core.schema.data_frames import PANDAS_FAULTS, convert_table, remember
 from pqext.dataset.presentation.columns import Formats, entries, is_geometry, is_variant, plain_layout
 
@@ -48,7 +48,7 @@ def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
 
     names = table.column_names
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"a polars frame has no duplicate columns: {listed(duplicates)}; use to_table()")
+        raise ValueError(f"a polars frame has no duplicate columns: {join_names(duplicates)}; use to_table()")
     made = _objects(table, formats)
     shown = formats.arrow().table(_without(table, made))
     faults = (polars.exceptions.PolarsError, polars.exceptions.PanicException)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from pqext.core.base.lru import LRU
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format import predicate as core
 from pqext.core.format.metadata import Type
 from pqext.core.schema import shape
@@ -265,7 +265,7 @@ def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode
         column = column.exact(node)
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
-            inside = f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}"
+            inside = f"column {column} lies inside {escape_text(node.dotted)}, a {node.logical_name}"
             told = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
             raise TypeError(inside + told + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
@@ -297,7 +297,7 @@ def lookup(schema: Schema, column: str, also: Iterable[str] = ()) -> SchemaNode:
 
 def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
     if not parent.is_unique(child.name):
-        raise ValueError(f"column {visible(child.dotted)} is ambiguous: the file has several of this name")
+        raise ValueError(f"column {escape_text(child.dotted)} is ambiguous: the file has several of this name")
 
 
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.schema.types.arrow_compute import cast_exactly, dictionary_decoded
 from pqext.geo.crs import DEFAULT, equal
 from pqext.geo.types import GeospatialType, type_of
@@ -122,7 +122,8 @@ def _check(wanted: Iterable[pa.Field], stored: Iterable[pa.Field], path: str | N
         first, second = type_of(own), type_of(field)
         if first is not None and second is not None and not _is_same(first, second):
             raise ValueError(
-                f"column {visible('.'.join(names))!r} has {_described(first)} in {path}, but {_described(second)} in "
+                f"column {escape_text('.'.join(names))!r} has {_described(first)} in {path}, but "
+                f"{_described(second)} in "
                 "schema=; read it as stored, then reproject it with pqext.geo.transform"
             )
         if pa.types.is_nested(own.type) and pa.types.is_nested(field.type):
@@ -134,7 +135,7 @@ def _is_same(first: GeospatialType, second: GeospatialType) -> bool:
 
 
 def _described(type: GeospatialType) -> str:
-    return f"CRS {visible(type.crs or DEFAULT)} and {type.edges} edges"
+    return f"CRS {escape_text(type.crs or DEFAULT)} and {type.edges} edges"
 
 
 def _children(type: pa.DataType) -> list[pa.Field]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import Type
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.evaluation.comparison import check_related
@@ -184,7 +184,7 @@ def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
     for name in path:
         found = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
         if len(found) > 1:
-            raise ValueError(f"column {visible('.'.join(path))} is ambiguous: the file has several of this name")
+            raise ValueError(f"column {escape_text('.'.join(path))} is ambiguous: the file has several of this name")
         if not found:
             return None
         fields = fields.field(found[0]).type

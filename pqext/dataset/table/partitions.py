@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 import pyarrow as pa
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.types.arrow_compute import cast_exactly
 from pqext.dataset.evaluation.evaluate import evaluate, value_of
@@ -120,7 +120,7 @@ class Partitions:
         found = [_narrowed(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return found
-        name = visible(self.paths)  # which no folder names
+        name = escape_text(self.paths)  # which no folder names
         texts = [one.refusal and one.refusal.replace(f"by its folders {name} is", f"{name} is") for one in found]
         return [replace(one, refusal=text) for one, text in zip(found, texts, strict=True)]
 
@@ -132,7 +132,8 @@ class Partitions:
             if not pa.types.is_string(values.schema.field(name).type):
                 raise
             raise TypeError(
-                f"{error}; folders name {visible(name)} as text: partition_types={{{name!r}: 'int64'}} reads numbers"
+                f"{error}; folders name {escape_text(name)} as text: partition_types={{{name!r}: 'int64'}} reads "
+                "numbers"
             ) from None
 
     def including(self, paths: str | None, rows: str | None) -> Partitions:
@@ -245,14 +246,14 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
         types = every | {name: type for name, type in types.items() if name != _OTHERS}
     for name, type in types.items():
         if name not in partitions.names:
-            named = ", ".join(map(visible, partitions.names)) or "no column"
-            raise ValueError(f"partition_types: no folder names column {visible(name)!r}; folders name {named}")
+            named = ", ".join(map(escape_text, partitions.names)) or "no column"
+            raise ValueError(f"partition_types: no folder names column {escape_text(name)!r}; folders name {named}")
         try:
             arrow_type = target_type(type)
         except ValueError as error:
-            raise ValueError(f"partition_types: column {visible(name)!r}: {error}") from None
+            raise ValueError(f"partition_types: column {escape_text(name)!r}: {error}") from None
         if pa.types.is_nested(arrow_type):
-            raise ValueError(f"partition_types: column {visible(name)!r} takes a type of single values, not {type}")
+            raise ValueError(f"partition_types: column {escape_text(name)!r} takes a type of single values, not {type}")
         fields.append((name, arrow_type))
     return pa.schema(fields)
 
@@ -297,7 +298,7 @@ def _decoded(text: str, source: Any) -> str:
         return unquote_to_bytes(os.fsencode(text)).decode()
     except UnicodeError:
         raise UnsupportedError(
-            f"the name of folder {visible(text)} is not UTF-8, in {visible(source_name(source))}: "
+            f"the name of folder {escape_text(text)} is not UTF-8, in {escape_text(source_name(source))}: "
             "pass partitioning=None to read without it",
             feature="partition values that are not UTF-8",
         ) from None
@@ -336,7 +337,7 @@ def _typed(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
     try:
         return cast_exactly(pa.array(texts, pa.string()), field.type)
     except pa.ArrowException as error:
-        column = visible(field.name)
+        column = escape_text(field.name)
         raise ValueError(f"the folders of column {column!r} cannot be read as {field.type}: {error}") from None
 
 
@@ -373,7 +374,7 @@ def _narrowed(
     name = next(path[0] for path in paths(expression) if path[0] in values.schema.names)
     value = values.column(name)[row].as_py()
     shown = "null" if value is None else literal_text(value)
-    return Narrowed(None, f"{expression} is true of no row: by its folders {visible(name)} is {shown}")
+    return Narrowed(None, f"{expression} is true of no row: by its folders {escape_text(name)} is {shown}")
 
 
 def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filtered
 from pqext.core.schema.nodes import Schema, SchemaNode
@@ -251,7 +251,7 @@ def _leaves(expression: Expression) -> list[Expression]:
 def _lacking(filter: Expression, file: ParquetFile) -> str:
     """The columns of a filter that a file lacks, for people to read."""
     found = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
-    return ", ".join(visible(repr(name)) for name in found)
+    return ", ".join(escape_text(repr(name)) for name in found)
 
 
 def _has(file: ParquetFile, name: str) -> bool:

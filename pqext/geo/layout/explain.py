@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
+from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.schema.nodes import SchemaNode
@@ -85,9 +86,10 @@ class Layout:
     suggestions: tuple[str, ...]
 
     def __str__(self) -> str:
-        from pqext.core.base.text import size, visible
+        from pqext.core.base.text import format_size
 
-        lines = [f"{visible(self.path)}, column {visible(self.column)}: {self.rows:,} rows, {size(self.bytes)}"]
+        subject = f"{escape_text(self.path)}, column {escape_text(self.column)}"
+        lines = [f"{subject}: {self.rows:,} rows, {format_size(self.bytes)}"]
         if self.extent is not None:
             box = self.extent
             wraps = " (wraps around)" if box.wraps else ""
@@ -98,7 +100,7 @@ class Layout:
             for name, part in (("row groups", self.row_groups), ("pages", self.pages)):
                 lines.append(
                     f"    {part.read:,.1f} of {part.count:,} {name}, {part.rows_read:,.0f} rows, "
-                    f"{size(round(part.bytes_read))} of this column"
+                    f"{format_size(round(part.bytes_read))} of this column"
                 )
             for name, part in (("row groups", self.row_groups), ("pages", self.pages)):
                 lines.append(

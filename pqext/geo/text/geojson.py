@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from pqext.core.base.errors import GeometryError, LimitError
-from pqext.core.base.suggestions import around
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import excerpt
+from pqext.core.base.text import escape_text
 from pqext.core.io.sources.streams import damage, open_stream
 from pqext.core.schema.arrow_check import check_table
 from pqext.geo import crs as crs_
@@ -131,7 +131,7 @@ def _crs(members: list[bytes]) -> str | None:
         raise GeometryError(f"the crs cannot be read: {error}", rule="geo.geojson.crs") from None
     crs = found.pop() if found else None
     if found or crs_.is_geographic(crs) is None:
-        known = "several systems" if found else f"no system that is known: {around(crs or '')!r}"
+        known = "several systems" if found else f"no system that is known: {excerpt(crs or '')!r}"
         raise GeometryError(f"the crs names {known}", rule="geo.geojson.crs")
     return crs
 
@@ -258,7 +258,9 @@ def _values(array: pa.Array, name: str) -> list[Any]:
     try:
         values: list[Any] = array.to_pylist(**nested)
     except OverflowError as error:
-        raise ValueError(f"column {visible(name)!r} holds a {array.type} beyond the years 1 to 9999: {error}") from None
+        raise ValueError(
+            f"column {escape_text(name)!r} holds a {array.type} beyond the years 1 to 9999: {error}"
+        ) from None
     return values if any(test(array.type) for test in _PLAIN) else [_json_value(value) for value in values]
 
 

@@ -14,7 +14,7 @@ from warnings import catch_warnings, simplefilter
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import listed
+from pqext.core.base.suggestions import join_names
 from pqext.core.footer.checkpoints import ask_schema
 from pqext.core.footer.encoding_statistics import DATA_PAGES, are_as_counted
 from pqext.core.format.metadata import (
@@ -74,7 +74,7 @@ def doubt(source: Source, metadata: FileMetaData, groups: Sequence[ClaimedGroup]
         if number != first and first in contradicted:
             contradicted.setdefault(number, contradicted[first])
     for number, names in contradicted.items():
-        complete[number].evidence = f"footer, but values of {listed(names)} contradict it"
+        complete[number].evidence = f"footer, but values of {join_names(names)} contradict it"
         complete[number].assigned = "contradicted"
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pqext.core.base.limits import Limits
-from pqext.core.base.text import counted, visible
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.read.damage import told_rows
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.claims.claims import Assigned, ClaimedGroup, Claims
@@ -66,8 +66,8 @@ class Loss:
         if self.start is not None and self.stop is not None:
             place.append(f"bytes {self.start} to {self.stop}")
         if self.rows is not None:
-            place.append(counted(self.rows, "row"))
-        return visible(f"{', '.join(place) or 'file'}: {self.reason}")
+            place.append(with_noun(self.rows, "row"))
+        return escape_text(f"{', '.join(place) or 'file'}: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Recovery:
         for way, (certain, why) in ways.items():
             count = sum(one == way for one in found)
             if count:
-                where = f" in {counted(count, 'row group')}" if count < len(found) else ""
+                where = f" in {with_noun(count, 'row group')}" if count < len(found) else ""
                 lines.append(f"{certain}{where}: {why}")
         return lines
 
@@ -145,24 +145,24 @@ class Recovery:
 
     def __str__(self) -> str:
         lines = [
-            f"file       {visible(self.path) if self.path else 'in memory'}, {self.size:,} bytes",
+            f"file       {escape_text(self.path) if self.path else 'in memory'}, {self.size:,} bytes",
             f"layout     {self.evidence}",
             f"schema     {'from ' * self.schema_from.startswith('the ')}{self.schema_from}",
-            *(f"found      {visible(footer)}" for footer in self.footers),
-            f"recovered  {counted(self.rows, 'row')} in {counted(len(self.row_groups), 'row group')}"
+            *(f"found      {escape_text(footer)}" for footer in self.footers),
+            f"recovered  {with_noun(self.rows, 'row')} in {with_noun(len(self.row_groups), 'row group')}"
             if self.written
             else "recovered  nothing: no file was written",
         ]
         if self.written:
             unsure = sum(not group.checksums for group in self.row_groups)
             certain = "certain: every page that is kept has a checksum that fits"
-            guess = f"not certain in {counted(unsure, 'row group')}: pages without checksums were only decoded"
+            guess = f"not certain in {with_noun(unsure, 'row group')}: pages without checksums were only decoded"
             lines.append(f"bytes      {guess if unsure else certain}")
-            lines += [f"columns    {visible(line)}" for line in self._assigned()]
-        lines += [f"note       {visible(note)}" for note in self.notes]
+            lines += [f"columns    {escape_text(line)}" for line in self._assigned()]
+        lines += [f"note       {escape_text(note)}" for note in self.notes]
         if self.dropped_columns:
-            lines.append(f"left out   {visible(', '.join(self.dropped_columns))}")
-        lines += [f"nulls      {visible(line)}" for line in self._nulls()]
+            lines.append(f"left out   {escape_text(', '.join(self.dropped_columns))}")
+        lines += [f"nulls      {escape_text(line)}" for line in self._nulls()]
         lines += [f"lost       {loss}" for loss in self.losses]
         return "\n".join(lines)
 
@@ -188,7 +188,7 @@ def misstated(verdicts: Sequence[Verdict]) -> list[str]:
         for name, reason in one.misstated.items() if one.rows_left else ():
             found.setdefault(name, []).append(reason)
     return [
-        f"column {name}: {reasons[0]}; {counted(len(reasons), 'row group')} written anew, with the same values"
+        f"column {name}: {reasons[0]}; {with_noun(len(reasons), 'row group')} written anew, with the same values"
         for name, reasons in found.items()
     ]
 

@@ -18,7 +18,7 @@ from pqext.core.base.buffers import Bytes
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
-from pqext.core.base.text import counted
+from pqext.core.base.text import with_noun
 from pqext.core.footer.checkpoints import ask_schema, find_checkpoints, is_of_a_value
 from pqext.core.footer.flatbuffers.framing import FLAT_MAGIC, FLATBUFFERS, TAIL_BYTES, check, parse, size_of
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
@@ -76,8 +76,8 @@ class FoundFooter:
     def __str__(self) -> str:
         groups_of = self.metadata.row_groups
         rows = sum(peeked(groups_of, at).num_rows for at in range(len(groups_of)))
-        groups = counted(len(self.metadata.row_groups), "row group")
-        return f"{self.name}, {self.length:,} bytes at {self.offset:,}: {groups}, {counted(rows, 'row')}"
+        groups = with_noun(len(self.metadata.row_groups), "row group")
+        return f"{self.name}, {self.length:,} bytes at {self.offset:,}: {groups}, {with_noun(rows, 'row')}"
 
     @property
     def name(self) -> str:

@@ -159,7 +159,7 @@ class _Walk:
         self._limits = limits
         self._effort = Effort(stop)
         self._window = 0, 0, EMPTY
-        self._pages = limits.memory_of(stop) // _PAGE_MEMORY
+        self._pages = limits.memory_for(stop) // _PAGE_MEMORY
         """How many more pages may be held."""
 
     def segments(self, start: int) -> Iterator[Segment]:

@@ -105,7 +105,7 @@ def read_parts(
         for path, about, table, part_size in workers.map_ahead(reading, parts, threads):
             read.append((path, about, table))
             held, size = held + table.nbytes, size + part_size
-            if held > (allowed := limits.memory_of(size)):
+            if held > (allowed := limits.memory_for(size)):
                 message = f"the store takes {held:,} bytes in memory, limits allow {allowed:,}: read fewer columns"
                 raise LimitError(message, path=path)
     whole = store.merged([(path, about) for path, about, _ in read])

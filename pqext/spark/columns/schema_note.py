@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.spark.base.types import EXTENSION_METADATA, EXTENSION_NAME, MARK, is_marked_struct
 from pqext.spark.columns.collations import canonical_collation
 from pqext.spark.columns.months import MARK as INTERVAL
@@ -117,7 +117,8 @@ def as_noted(field: T.StructField, noted: NotedField | None) -> T.StructField:
         return field
     if noted.foreign:
         raise UnsupportedError(
-            f"the user-defined type {visible(noted.foreign[0])} is not known; leave the column out with columns=, or "
+            f"the user-defined type {escape_text(noted.foreign[0])} is not known; leave the column out with "
+            "columns=, or "
             "read it with spark.read.parquet", feature="user-defined types", column=field.name,
         )
     metadata = {**(noted.field.metadata or {}), **(field.metadata or {})}

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import VariantError
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.spark.columns.names import quoted
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import Untyped
@@ -128,9 +128,9 @@ def _choices(field: T.StructField, path: str) -> dict[str, Shredding]:
     try:
         choices = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise _error(path, f"{around(text)!r} is no JSON: {error}") from None
+        raise _error(path, f"{excerpt(text)!r} is no JSON: {error}") from None
     if not isinstance(text, str) or not isinstance(choices, dict) or not all(map(_is_below, choices)):
-        raise _error(path, f"{around(str(text))!r} is no JSON object from paths, which begin with $, to choices")
+        raise _error(path, f"{excerpt(str(text))!r} is no JSON object from paths, which begin with $, to choices")
     try:
         return {below: shredding(choice) for below, choice in choices.items()}
     except (ValueError, TypeError) as error:

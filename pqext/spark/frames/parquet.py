@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
-from pqext.core.base.suggestions import answering_with
+from pqext.core.base.suggestions import suggest_arguments_of
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of, visitors
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.notations.dnf import as_expression
@@ -69,7 +69,7 @@ _TIME_TYPE = "spark.sql.timeType.enabled"
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
 
 
-@answering_with("spark")
+@suggest_arguments_of("spark")
 def read(
     spark: SparkSession,
     path: str | Sequence[str],
@@ -319,7 +319,7 @@ def _is_on_connect(one: DataFrame | SparkSession) -> bool:
     return type(one).__module__.startswith("pyspark.sql.connect")
 
 
-@answering_with("spark")
+@suggest_arguments_of("spark")
 def explain_read(
     path: str | Sequence[str] | DataFrame,
     columns: Sequence[Any] | Mapping[str, Any] | None = None,

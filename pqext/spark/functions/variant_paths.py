@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import VariantError
-from pqext.core.base.suggestions import around
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import excerpt
+from pqext.core.base.text import escape_text
 from pqext.spark.base.arrays import conform
 from pqext.spark.base.timezones import active_timezone, task_timezone
 from pqext.spark.base.types import exchange_type, parse_type, variant_target
@@ -146,7 +146,8 @@ def _cast_error(error: VariantError, values: pa.Array, path: str, type: T.DataTy
         return error
     value = variant.to_json(variant.get(normal_variant(values.slice(error.row, 1)), path, "variant"))[0]
     return VariantError(
-        f"the value {around(visible(str(value)), limit=100)} at {path} does not cast to {type.simpleString().upper()}; "
+        f"the value {excerpt(escape_text(str(value)), limit=100)} at {path} does not cast to "
+        f"{type.simpleString().upper()}; "
         "try_variant_get gives null for it",
         row=error.row,
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from pqext.core.base.suggestions import around
-from pqext.core.base.text import counted, visible
+from pqext.core.base.suggestions import excerpt
+from pqext.core.base.text import escape_text, with_noun
 from pqext.core.options.read_write import WriteOptions
 from pqext.dataset.writing.ingest_notes import Digest, Note, Noted
 from pqext.dataset.writing.targets import Target
@@ -62,7 +62,7 @@ class EarlierJobs:
         if changed and on_changed_arguments == "raise":
             part, noted = changed[0]
             raise ValueError(
-                f"{counted(len(changed), 'input file')}, {visible(part.name)} first, "
+                f"{with_noun(len(changed), 'input file')}, {escape_text(part.name)} first, "
                 f"{'was' if len(changed) == 1 else 'were'} ingested into {self.target.path} with "
                 f"other arguments ({_difference(noted, arguments)}): pass the same arguments to skip "
                 'these files, mode="overwrite" to replace all rows, again=True to add their rows a second time, or '
@@ -157,7 +157,7 @@ def _difference(noted: Noted, arguments: Mapping[str, str]) -> str:
 
 
 def _shown(arguments: Mapping[str, str], name: str) -> str:
-    return visible(around(arguments[name], 0, _SHOWN)) if name in arguments else "the default"
+    return escape_text(excerpt(arguments[name], 0, _SHOWN)) if name in arguments else "the default"
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.io.sources.csv_text import CsvText, Ended, encoding_name, is_bad_text, repeated, told_once, with_names
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import open_stream
@@ -157,7 +157,7 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
             with opened as batches:
                 twice = repeated(name for name in end.names if name in names)
                 if twice is not None and form.header is None:
-                    raise CorruptFileError(f"two columns are called {visible(twice)!r}", path=path)
+                    raise CorruptFileError(f"two columns are called {escape_text(twice)!r}", path=path)
                 held: pa.RecordBatch | None = None  # the last one is not given before all is known to be rows
                 while (batch := _next(batches)) is not None:
                     if held is not None:

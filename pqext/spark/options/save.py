@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 
 from pyspark.sql.types import StructType
 
-from pqext.core.base.suggestions import OF_OTHERS, around, did_you_mean
+from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean, excerpt
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
 from pqext.core.options.read_write import WriteOptions
 from pqext.dataset.writing.dataset import PartitionOverwrite as PartitionOverwrite
@@ -122,13 +122,13 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             continue
         if name not in known:
             every = sorted([*known, *_OF_SAVES])
-            ours = OF_OTHERS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
+            ours = FOREIGN_OPTIONS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
         parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
         if name == "compression" and isinstance(parsed[name], str):
             parsed[name] = codec_of(parsed[name])
         if name == "shredding" and not isinstance(parsed[name], dict):
-            raise ValueError(f'option shredding is JSON text, as in {{"column": "infer"}}, not {around(text)!r}')
+            raise ValueError(f'option shredding is JSON text, as in {{"column": "infer"}}, not {excerpt(text)!r}')
     if parsed.get("durable"):
         raise ValueError("option durable is for a file that one process writes: those of tasks wait for the commit")
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:

@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.aggregates import told
 from pqext.dataset.expressions import Column as Stored
@@ -193,7 +193,7 @@ def _is_pair(asked: Any) -> bool:
 
 
 def _told(field: T.StructField) -> str:
-    return visible(f"column {field.name!r} of type {field.dataType.simpleString()}")
+    return escape_text(f"column {field.name!r} of type {field.dataType.simpleString()}")
 
 
 def _part(number: int, what: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import Column, Spatial, VariantField
 from pqext.dataset.planning.projection import Computed
 from pqext.spark.base.files import is_remote
@@ -87,7 +87,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "files in stores are read by pqext"
     odd = [file for file in query.files if not remote and _is_odd(file)]
     if odd:
-        yield f"{visible(odd[0])} has a name that Spark takes for a pattern or leaves out as hidden"
+        yield f"{escape_text(odd[0])} has a name that Spark takes for a pattern or leaves out as hidden"
     if query.metrics_path is not None:
         yield "metrics_path asks what tasks of pqext have read"
     if query.memory_bytes is not None:
@@ -104,7 +104,7 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "boxes and conditions on geometries are evaluated by pqext"
     for one in query.columns or ():
         if isinstance(one, Computed) and not isinstance(one.field, Column | VariantField):
-            yield f"column {visible(one.name)} is computed by pqext"
+            yield f"column {escape_text(one.name)} is computed by pqext"
     for field in fields_of(query).values():
         if len(field.column.path) != 1:
             yield f"{field} is within a VARIANT that is itself within a column"
@@ -122,8 +122,8 @@ def _folder_obstacles(query: Query) -> Iterator[str]:
     for file in query.files:
         folders = os.path.relpath(os.path.dirname(file), root).split(os.sep)
         if [part.partition("=")[0] for part in folders] != names or not all("=" in part for part in folders):
-            yield f"the folders of {visible(file)} are not {'/'.join(f'{name}=...' for name in names)}"
+            yield f"the folders of {escape_text(file)} are not {'/'.join(f'{name}=...' for name in names)}"
             return
         if "%" in _ASCII_ESCAPE.sub("", "".join(folders)):
-            yield f"the folders of {visible(file)} have escapes that Spark does not take for UTF-8"
+            yield f"the folders of {escape_text(file)} have escapes that Spark does not take for UTF-8"
             return

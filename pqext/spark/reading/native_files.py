@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.format.metadata import Type
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile
@@ -187,18 +187,20 @@ def _look_at_file(file: ParquetFile, found: FilesFound) -> None:
     legacy = [leaf for leaf in file.schema.leaves if leaf.calendar is not None and leaf.leaf_type.member != "DATE"]
     if legacy and all(group.file_property(ZONE) is None for group in file.row_groups[:1]):
         found.obstacles.append(
-            f"{visible(file.path or '')} has instants in Spark's legacy calendar and does not state its writer's time "
+            f"{escape_text(file.path or '')} has instants in Spark's legacy calendar and does not state its writer's "
+            "time "
             "zone, for which Spark takes that of its driver"
         )
 
 
 def _check_column(file: ParquetFile, node: SchemaNode, found: FilesFound) -> None:
-    name, place = node.path[0], visible(file.path or "")
+    name, place = node.path[0], escape_text(file.path or "")
     refused = found.refused.setdefault(name, {})
     if sum(one.lower() == name.lower() for one in file.schema.root.child_names) > 1:
-        refused.setdefault("", f"another column of {place} is called {visible(name)!r} but for the case of its letters")
+        text = f"another column of {place} is called {escape_text(name)!r} but for the case of its letters"
+        refused.setdefault("", text)
     for path, text in _refused(node):
-        refused.setdefault(path, f"column {visible(path)} is {text}")
+        refused.setdefault(path, f"column {escape_text(path)} is {text}")
     for leaf in node.leaves():
         dotted = leaf.dotted
         if _is_inexact(leaf):
@@ -209,7 +211,7 @@ def _check_column(file: ParquetFile, node: SchemaNode, found: FilesFound) -> Non
             chunk = group.chunk(leaf)
             why = _refused_chunk(chunk)
             if why is not None:
-                refused[dotted] = f"column {visible(dotted)} of {place} is {why}"
+                refused[dotted] = f"column {escape_text(dotted)} of {place} is {why}"
                 break
 
 

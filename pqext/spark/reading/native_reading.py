@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, VariantField, visitors
 from pqext.dataset.planning.projection import Computed
@@ -111,12 +111,12 @@ class NativeRead:
         texts = [*self.found.obstacles]
         for name, form in self.forms.items():
             if form == "folder" and name in self.found.stored:
-                texts.append(f"column {visible(name)} is in the files as well as in their folders")
+                texts.append(f"column {escape_text(name)} is in the files as well as in their folders")
             texts += self.found.refusals(name, self._compared(name) if form == "leaf" else None)
         if not self.forms:
             texts.append("no column is read")
         for column in self.target:
-            texts += [f"column {visible(column.name)} has type {text}" for text in _foreign(column.dataType)]
+            texts += [f"column {escape_text(column.name)} has type {text}" for text in _foreign(column.dataType)]
         for one in self.query.columns or ():
             if isinstance(one, Computed) and isinstance(one.field, VariantField):
                 wanted = self.target[one.name].dataType
@@ -138,7 +138,7 @@ class NativeRead:
         ]
         whole = set(_stored_names(self.query, self.target))
         texts += [
-            f"column {visible(name)} is wanted whole, and footers do not tell whether Spark knows all its values"
+            f"column {escape_text(name)} is wanted whole, and footers do not tell whether Spark knows all its values"
             for name, form in self.forms.items()
             if form == "whole" and name in whole and name in self.found.unproven
         ]
@@ -157,7 +157,7 @@ class NativeRead:
         if not self._is_pushed:
             texts.append(f"no row groups are skipped within files: {lost}")
         elif shielded := self._shielded:
-            texts.append(f"no row groups are skipped within files by {', '.join(map(visible, shielded))}: {lost}")
+            texts.append(f"no row groups are skipped within files by {', '.join(map(escape_text, shielded))}: {lost}")
         return texts
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.skipping import EVIDENCE
@@ -127,10 +127,10 @@ class ReadPlan:
         lines = [str(self)]
         if self.tasks:
             others = f" and {len(self.tasks) - 1} more" if len(self.tasks) > 1 else ""
-            lines.append(f"  files: {self.files} of {len(self.tasks)}, {visible(self.tasks[0].path)}{others}")
-        lines.append(f"  columns: {', '.join(map(visible, self.columns))}")
+            lines.append(f"  files: {self.files} of {len(self.tasks)}, {escape_text(self.tasks[0].path)}{others}")
+        lines.append(f"  columns: {', '.join(map(escape_text, self.columns))}")
         if self.filter is not None:
-            lines.append(f"  filter: {visible(self.filter)}")
+            lines.append(f"  filter: {escape_text(self.filter)}")
         return "\n".join(lines)
 
 

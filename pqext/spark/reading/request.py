@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 
 from pqext.core.base.limits import Limits
-from pqext.core.base.suggestions import OF_OTHERS, did_you_mean
+from pqext.core.base.suggestions import FOREIGN_OPTIONS, did_you_mean
 from pqext.core.io.sources.locations import Location, locate
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.dataset.expressions import Column, Expression, IsNotNull, IsNull, all_of, col, visitors
@@ -110,7 +110,7 @@ class Query:
             if is_of_saves(name):
                 continue  # a view of SQL has options for both
             if name not in known:
-                elsewhere = OF_OTHERS["spark"].get(name)
+                elsewhere = FOREIGN_OPTIONS["spark"].get(name)
                 meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
                 meant = meant if elsewhere is None else f"; {elsewhere}"
                 raise ValueError(f"unknown option {name!r}{meant}")

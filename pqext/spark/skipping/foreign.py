@@ -23,7 +23,7 @@ from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.sources import source_name
 from pqext.skipping.indexes.index import Index
@@ -214,7 +214,7 @@ def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
     for name in path:
         names = type.names if isinstance(type, T.StructType) else []
         if name not in names:
-            raise ValueError(f"no column {visible('.'.join(path))!r}{did_you_mean(name, names)}")
+            raise ValueError(f"no column {escape_text('.'.join(path))!r}{did_you_mean(name, names)}")
         assert isinstance(type, T.StructType)
         type = type[name].dataType
     return type

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import LimitError, VariantError
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.variant.access.path import ManyPath, format_path
 from pqext.variant.access.targets import VARIANT, describe, kernel_type
 from pqext.variant.kernels.get import Cells, PathSteps
@@ -53,7 +53,7 @@ class Task:
             row, below, type = self.failed
             type = target if type == without_views(target) else type
             name = "VARIANT" if is_variant_type(type) else type
-            place = around(format_path(self.path), limit=300) + below
+            place = excerpt(format_path(self.path), limit=300) + below
             raise VariantError(f"the value at {place} {CAST_FAILED} {name}", row=self.first_row + row)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 
 Path = tuple[str | int, ...]
 
@@ -174,4 +174,4 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
 
 
 def _error(text: str, at: int, reason: str) -> ValueError:
-    return ValueError(f"path {around(text, at)!r}, position {at}: {reason}")
+    return ValueError(f"path {excerpt(text, at)!r}, position {at}: {reason}")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.errors import LimitError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 from pqext.core.schema.arrow_check import check_table
 from pqext.core.schema.data_frames import with_arrow_types
 from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
@@ -193,7 +193,7 @@ def _plain(column: pa.Array, path: str) -> pa.Array:
 def _check_names(names: list[str], path: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(f"{_named(path)}: two fields are named {visible(repeated[0])!r}")
+        raise ValueError(f"{_named(path)}: two fields are named {escape_text(repeated[0])!r}")
 
 
 def _utf8(name: str) -> bytes:
@@ -201,7 +201,7 @@ def _utf8(name: str) -> bytes:
 
 
 def _named(path: str) -> str:
-    return f"column {visible(path)}" if path else "the array"
+    return f"column {escape_text(path)}" if path else "the array"
 
 
 def _is_text(type: pa.DataType) -> bool:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import ParquetError
-from pqext.core.base.suggestions import Suggesting
+from pqext.core.base.suggestions import SuggestionMixin
 from pqext.core.base.workers import Workers, thread_count
 from pqext.core.io.sources.store import Location
 from pqext.core.io.sources.streams import CODECS, damage, open_stream
@@ -93,7 +93,7 @@ def _in_lines(text: bytes, at: int, code: int, name: bytes | None) -> Found:
     return text.count(b"\n", 0, at) + 1, at - (text.rfind(b"\n", 0, at) + 1), code, name
 
 
-class JsonReader(Suggesting):
+class JsonReader(SuggestionMixin):
     """Record batches of one variant column, from :func:`read_json`.
 
     Iterate over it, or call :meth:`read_all`; each iteration reads the files from their start. File objects can be

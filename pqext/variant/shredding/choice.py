@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.variant.shredding.infer import inferred
 from pqext.variant.shredding.infer_options import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
@@ -56,14 +56,14 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
         try:
             spec = json.loads(spec)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"shredding options {around(spec)!r} are no JSON: {error}") from None
+            raise ValueError(f"shredding options {excerpt(spec)!r} are no JSON: {error}") from None
     if not isinstance(spec, Mapping):
         spec = {"schema": spec}
     for name in spec:
         if name not in OPTIONS:
             meant = did_you_mean(name, OPTIONS) if isinstance(name, str) else ""
             there = f"{meant or '; a schema is DDL text, as in a INT'}; the options are {', '.join(OPTIONS)}"
-            raise ValueError(f"{around(repr(name))} is no shredding option{there}")
+            raise ValueError(f"{excerpt(repr(name))} is no shredding option{there}")
     coerce = check_coerce(spec.get("coerce", default))
     schema = spec.get("schema", "infer")
     arguments = {name: spec[name] for name in _INFERENCE if name in spec}

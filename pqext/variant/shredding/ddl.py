@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 
 MAX_DEPTH = 100
 MAX_ARGUMENTS = 2
@@ -63,7 +63,7 @@ def parse_ddl(
 
 def ddl_error(text: str, position: int, reason: str, what: str = "shredding schema") -> ValueError:
     """What is wrong at a position of the DDL ``text``, which is quoted, or the part of it around the position."""
-    return ValueError(f"{what} {around(text, position)!r}, position {position}: {reason}")
+    return ValueError(f"{what} {excerpt(text, position)!r}, position {position}: {reason}")
 
 
 class _Parser:
@@ -199,4 +199,4 @@ def _ends(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _found(token: _Token) -> str:
-    return repr("the end" if token.kind == "end" else around(token.text, limit=60))
+    return repr("the end" if token.kind == "end" else excerpt(token.text, limit=60))

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from pqext.core.base.suggestions import did_you_mean, listed
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema import shape
 from pqext.core.schema.nodes import SchemaNode
@@ -26,7 +26,7 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
         variants = [node.dotted for node in _below(file.schema.root) if node.logical_name == "VARIANT"]
         if column is None:
             if len(variants) != 1:
-                there = f"VARIANT columns {listed(variants)}: name one of them" if variants else "no VARIANT column"
+                there = f"VARIANT columns {join_names(variants)}: name one of them" if variants else "no VARIANT column"
                 raise ValueError(f"the file has {there}")
             column = variants[0]
         node = file.schema.find(column)

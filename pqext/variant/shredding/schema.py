@@ -15,8 +15,8 @@ from typing import Any, Union
 import pyarrow as pa
 
 from pqext.core.base.errors import VariantError
-from pqext.core.base.suggestions import around, did_you_mean
-from pqext.core.base.text import visible
+from pqext.core.base.suggestions import did_you_mean, excerpt
+from pqext.core.base.text import escape_text
 from pqext.core.schema.types.marks import UUID_MARK
 from pqext.variant.shredding.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
@@ -34,7 +34,7 @@ class _Node:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"<shredding schema {around(visible(str(self)), 0, _SHOWN)}>"
+        return f"<shredding schema {excerpt(escape_text(str(self)), 0, _SHOWN)}>"
 
     def explain(self: ShreddingSchema) -> str:  # type: ignore[misc]
         """The schema as an indented tree, one node a line, with the reason for each choice where there is one."""
@@ -42,7 +42,7 @@ class _Node:
         for depth, name, node in walk(self):
             kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
             label = f"{quote_name(name)}: {kind}" if depth else f"$: {kind}"
-            lines.append("  " * depth + visible(label + (f"  -- {node.note}" if node.note else "")))
+            lines.append("  " * depth + escape_text(label + (f"  -- {node.note}" if node.note else "")))
         return "\n".join(lines)
 
 
@@ -95,7 +95,7 @@ class Object(_Node):
         for name, _ in self.fields:
             _check_name(name)
             if name in seen:
-                raise ValueError(f"field {around(name)!r} stands twice in one object of the shredding schema")
+                raise ValueError(f"field {excerpt(name)!r} stands twice in one object of the shredding schema")
             seen.add(name)
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def _check_name(name: str) -> None:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError(f"field name {around(name)!r} has no form in UTF-8") from None
+        raise ValueError(f"field name {excerpt(name)!r} has no form in UTF-8") from None
 
 
 def shredding_schema(spec: Any) -> ShreddingSchema:
@@ -353,7 +353,7 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper not in _LEAF_TYPES:
         meant = did_you_mean(name, type_names())
         there = f"{meant} The types are" if meant else "; the types are"
-        raise ValueError(f"{around(name)} is not a type of the variant encoding{there} {types_told()}")
+        raise ValueError(f"{excerpt(name)} is not a type of the variant encoding{there} {types_told()}")
     if arguments:
         raise ValueError(f"{name} takes no arguments")
     return _LEAF_TYPES[upper]
@@ -410,7 +410,7 @@ def _from_ddl(parsed: DdlType, text: str) -> ShreddingSchema:
         unknown = "is not a type" in str(error)
         more = ", STRUCT<name: type, ...>, ARRAY<type> and VARIANT" if unknown else ""
         if unknown and text.strip().upper() == parsed.name:
-            more += f" (a field is written with its type, like '{around(text.strip(), limit=60)} STRING')"
+            more += f" (a field is written with its type, like '{excerpt(text.strip(), limit=60)} STRING')"
         raise ddl_error(text, parsed.position, f"{error}{more}") from None
 
 
@@ -438,5 +438,5 @@ def _from_spark(form: Any, depth: int) -> ShreddingSchema:
         if form["type"] == "array":
             return Array(_from_spark(form["elementType"], depth + 1))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"Spark type {around(repr(form))} is not what jsonValue() gives: {error!r}") from None
-    raise ValueError(f"Spark type {around(repr(form))} cannot be shredded")
+        raise ValueError(f"Spark type {excerpt(repr(form))} is not what jsonValue() gives: {error!r}") from None
+    raise ValueError(f"Spark type {excerpt(repr(form))} cannot be shredded")

@@ -11,7 +11,7 @@ import numpy as np
 from isal.isal_zlib import crc32
 
 from pqext.core.base.buffers import Bytes
-from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_of_file
+from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError, warn_about_file
 from pqext.core.base.limits import Limits
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.footer.flatbuffers.framing import TAIL_BYTES, Beside, beside, check, check_limit, size_of
@@ -138,6 +138,6 @@ def _opened(
 def _tell(path: str | None, message: str) -> None:
     from pqext.core.indexes.reading import DamagedIndexWarning
 
-    warn_of_file(path, message, DamagedIndexWarning)
+    warn_about_file(path, message, DamagedIndexWarning)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from isal.isal_zlib import crc32
 
-from pqext.core.base.errors import CorruptFileError, ParquetError, warn_of_file
+from pqext.core.base.errors import CorruptFileError, ParquetError, warn_about_file
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.jump_table.jump_table import (
@@ -295,4 +295,4 @@ def tell(path: str | None, error: ParquetError) -> None:
     """Warn that a jump table is passed over."""
     from pqext.core.indexes.reading import DamagedIndexWarning
 
-    warn_of_file(path, f"the footer's jump table is passed over: {error}", DamagedIndexWarning)
+    warn_about_file(path, f"the footer's jump table is passed over: {error}", DamagedIndexWarning)

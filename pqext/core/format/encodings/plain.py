@@ -43,15 +43,15 @@ def read_dictionary(
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
         if account is not None:
-            account.take(count * width)
+            account.reserve(count * width)
         values = allocate(count * width)
         fixed(PageRun([page], [count]), physical, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
     if account is not None:
-        account.take(count * 4)
-    builder = ByteArrayBuilder(None if account is None else account.take)
+        account.reserve(count * 4)
+    builder = ByteArrayBuilder(None if account is None else account.reserve)
     builder.append_plain(PageRun([page], [count]), EMPTY, np.array([count]))
     builder.pad()
     offsets, data, _ = builder.finish()
@@ -71,7 +71,7 @@ def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, acc
         return len(page) - count * width
     held = account.held
     found = read_dictionary(page, count, physical, None, account)
-    account.settle(held)
+    account.resize(held)
     assert found.offsets is not None
     return len(page) - 4 * count - int(found.offsets[count])
 

@@ -103,7 +103,7 @@ class ArrowFile(RemoteSource):
 
     def __init__(self, store: ArrowStore, path: str, name: str, file: pa.NativeFile) -> None:
         super().__init__(store, path, name, file.size(), store.version(path, file))
-        self.usage.fetched(0, 0.0)
+        self.usage.add_fetch(0, 0.0)
         self._file = file
 
     def _request(self, offset: int, length: int, failed: int) -> Any:
@@ -116,7 +116,7 @@ class ArrowFile(RemoteSource):
             with self._store.filesystem.open_input_file(self._path) as file:
                 return self._store.version(self._path, file), file.size()
 
-        self.usage.fetched(0, 0.0)
+        self.usage.add_fetch(0, 0.0)
         version, size = persistent(self._store, self.path or "", "the version of the file", attempt)
         if size != self.size or str(version) != str(self.version):
             raise self.changed(f"{version} with {size} bytes")

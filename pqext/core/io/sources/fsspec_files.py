@@ -43,7 +43,7 @@ class FsspecStore(Store):
         if info.get("size") is None:
             raise UnsupportedError("the size of the file is not told", feature="files of unknown size", path=name)
         file = FsspecFile(self, path, name, int(info["size"]), version_of(info))
-        file.usage.fetched(0, 0.0)
+        file.usage.add_fetch(0, 0.0)
         return file
 
     def info(self, path: str) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class FsspecFile(RemoteSource):
             return self._store.filesystem.cat_file(self._path, start=offset, end=offset + length)
 
     def _look(self) -> None:
-        self.usage.fetched(0, 0.0)
+        self.usage.add_fetch(0, 0.0)
         info = persistent(
             self._store, self.path or "", "the version of the file", lambda _: self._store.info(self._path)
         )

@@ -91,7 +91,7 @@ class ObjectStore(Store):
         if meta is None:
             meta = persistent(self, name, "the size of the file", size, opening=True)
         file = ObjectFile(self, path, name, meta["size"], version_of(meta))
-        file.usage.fetched(0 if tail is None else len(tail), 0.0)
+        file.usage.add_fetch(0 if tail is None else len(tail), 0.0)
         if tail is not None:
             file.take_tail(start, tail)
         return file

@@ -14,7 +14,7 @@ from typing import Any
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import ChangedFileError, SourceError
-from pqext.core.base.suggestions import around
+from pqext.core.base.suggestions import excerpt
 from pqext.core.io.source import Range, Source
 from pqext.core.io.sources.cache import CACHE, KeptBytes
 from pqext.core.io.sources.faults import AnswerError, cause_of, fault_of
@@ -150,8 +150,8 @@ class RemoteSource(Source):
         """The error for a file that was replaced."""
         CACHE.forget((self._store.number, self._path))
         return ChangedFileError(
-            f"the file was replaced while it was read: it was {around(str(self.version))} with {self.size} bytes "
-            f"and is now {around(str(now))}: read it again",
+            f"the file was replaced while it was read: it was {excerpt(str(self.version))} with {self.size} bytes "
+            f"and is now {excerpt(str(now))}: read it again",
             path=self.path,
         )
 
@@ -238,7 +238,7 @@ class RemoteSource(Source):
             try:
                 data = view(self._request(offset, length, failed))
             finally:
-                self.usage.fetched(len(data), time.perf_counter() - start)
+                self.usage.add_fetch(len(data), time.perf_counter() - start)
             if len(data) != length:
                 raise AnswerError(f"the answer has {len(data)} bytes", again=len(data) < length)
             self._store.link.note(length, time.perf_counter() - start)

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.local_paths import split_uri
-from pqext.core.base.suggestions import around, did_you_mean
+from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.core.io.sources.secrets import scrubbed, secrets_of, shown
 from pqext.core.io.sources.store import Location, Store, remembered
 
@@ -78,7 +78,7 @@ def _local_path(uri: str) -> str:
     found = split_uri(uri)
     parts = found._replace(path=f"{found.path}?{found.query}") if found.query else found  # files have no options
     if parts.netloc not in ("", "localhost"):
-        raise ValueError(f"{around(shown(uri))!r} names another machine: a path after file:// has three slashes, file:///...")
+        raise ValueError(f"{excerpt(shown(uri))!r} names another machine: a path after file:// has three slashes, file:///...")
     path = unquote(parts.path)
     return path[1:] if re.match(r"/[A-Za-z]:", path) else path
 
@@ -123,7 +123,7 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
             raise ValueError(f"{scheme}:// has no storage option {unknown[1]!r}") from None
         if name == "HadoopFileSystem" and re.search("libhdfs|libjvm", str(error)):
             raise UnsupportedError(_HADOOP, feature=f"{scheme}://", path=shown(uri)) from None
-        raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
+        raise ValueError(f"{excerpt(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
 
     def opened() -> Store:
         if name == "AzureFileSystem" and not {"account_key", "sas_token"} & _arguments(name, options).keys():
@@ -271,7 +271,7 @@ def _on_web(uri: str, options: Options) -> Location:
         if find_spec("fsspec") is not None and find_spec("aiohttp") is not None:
             return _in_fsspec(uri, "https", options)
         raise UnsupportedError(
-            f"{around(shown(uri))!r} needs obstore: pip install 'pqext[remote]'", feature="https://", path=shown(uri)
+            f"{excerpt(shown(uri))!r} needs obstore: pip install 'pqext[remote]'", feature="https://", path=shown(uri)
         )
     from pqext.core.io.sources.object_files import ObjectStore
 
@@ -279,7 +279,7 @@ def _on_web(uri: str, options: Options) -> Location:
         raise ValueError(f"there is no storage option {name!r}{did_you_mean(name, sorted(_CLIENT))}")
     parts = urlsplit(uri)
     if not parts.hostname:
-        raise ValueError(f"{around(shown(uri))!r} names no host")
+        raise ValueError(f"{excerpt(shown(uri))!r} names no host")
     client = {"allow_http": parts.scheme.lower() == "http", **options}
     headers = options.get("default_headers", {})
     if not isinstance(headers, Mapping):
@@ -307,13 +307,13 @@ def _web_store(
         return HTTPStore.from_url(base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
     except Exception as error:
         given = f" with the storage options {', '.join(options)}" if options else ""
-        raise ValueError(f"{around(shown(uri))!r} cannot be opened{given}: {scrubbed(error, hidden)}") from None
+        raise ValueError(f"{excerpt(shown(uri))!r} cannot be opened{given}: {scrubbed(error, hidden)}") from None
 
 
 def _in_fsspec(uri: str, scheme: str, options: Options) -> Location:
     if find_spec("fsspec") is None:
         raise UnsupportedError(
-            f"{around(shown(uri))!r} is no local file; fsspec opens many other places: pip install 'pqext[remote]', "
+            f"{excerpt(shown(uri))!r} is no local file; fsspec opens many other places: pip install 'pqext[remote]', "
             "or give an open binary file",
             feature="remote files", path=shown(uri),
         )
@@ -326,7 +326,7 @@ def _in_fsspec(uri: str, scheme: str, options: Options) -> Location:
     if scheme not in names:
         meant = did_you_mean(scheme, sorted(names | _OF_ARROW.keys()))
         raise UnsupportedError(
-            f"{around(shown(uri))!r} is no local file, and neither pyarrow nor fsspec knows {scheme}://{meant}",
+            f"{excerpt(shown(uri))!r} is no local file, and neither pyarrow nor fsspec knows {scheme}://{meant}",
             feature="remote files", path=shown(uri),
         )
     given = secrets_of(options)
@@ -334,11 +334,11 @@ def _in_fsspec(uri: str, scheme: str, options: Options) -> Location:
         filesystem, path = url_to_fs(uri, **options)
     except ImportError as error:
         raise UnsupportedError(
-            f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}", feature=f"{scheme}://",
+            f"{excerpt(shown(uri))!r} cannot be opened: {scrubbed(error, given)}", feature=f"{scheme}://",
             path=shown(uri),
         ) from None
     except Exception as error:
-        raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
+        raise ValueError(f"{excerpt(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
     return Location(remembered(filesystem, lambda: FsspecStore(filesystem, given)), path, shown(uri))
 
 

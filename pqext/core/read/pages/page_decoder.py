@@ -129,12 +129,12 @@ class PageDecoder:
         try:
             self._verify(raw)
             before = self._account.held
-            self._account.take(raw.header.uncompressed_page_size)
+            self._account.reserve(raw.header.uncompressed_page_size)
             count, values = page.open_dictionary(raw, self._metadata.codec)
             self._dictionary = plain.read_dictionary(
                 values, count, self._type.physical, self._type.width, self._account
             )
-            self._account.give_back(raw.header.uncompressed_page_size)
+            self._account.release(raw.header.uncompressed_page_size)
             self.dictionary_bytes = self._account.held - before
         except CorruptFileError as error:
             error.locate(offset=raw.offset)
@@ -156,10 +156,10 @@ class PageDecoder:
             error.is_final = len(run) == 1
             raise
         except ParquetError:
-            self._account.settle(before)
+            self._account.resize(before)
             raise
         page_groups.check_rows(run, column.repetition, believes_header=self._believes_header)
-        self._account.decoded(len(run))
+        self._account.count_pages(len(run))
         return column
 
     def _decode_groups(self, run: list[RawPage], needed: int | None) -> LeafColumn:
@@ -169,9 +169,9 @@ class PageDecoder:
         for group in page_groups.of(run):
             scratch = page_groups.scratch_bytes(group, self._type.width)
             try:
-                self._account.take(scratch)
+                self._account.reserve(scratch)
                 builder.append(self._open(group), self._dictionary, first=first)
-                self._account.give_back(scratch)
+                self._account.release(scratch)
             except MemoryLimitError:
                 raise
             except ParquetError as error:

@@ -99,10 +99,10 @@ class TableDecoder:
             error.is_final = stop == 1
             raise
         except BaseException:
-            self._account.settle(held)
+            self._account.resize(held)
             raise
         self._take(stop)
-        self._account.decoded(stop)
+        self._account.count_pages(stop)
         self.decoded_rows += column.rows
         return column
 
@@ -122,7 +122,7 @@ class TableDecoder:
         try:
             return self._decode_at(ends[:stop].tolist(), places[:count] - self.decoded_rows), count
         except BaseException:
-            self._account.settle(held_bytes)
+            self._account.resize(held_bytes)
             raise
 
     def _go_to(self, place: int) -> NDArray[np.int64]:
@@ -153,7 +153,7 @@ class TableDecoder:
         table, node = self._table, self._shape.node
         encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
         scratch = scratch_of(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
-        self._account.take(scratch)
+        self._account.reserve(scratch)
         if self._checksums and not table.verify(0, stop, isal_zlib.crc32):
             raise Declined
         opened = table.open(0, stop, node.max_repetition_level, node.max_definition_level, self._unpack)
@@ -170,8 +170,8 @@ class TableDecoder:
         builder = LeafColumnBuilder(self._shape, len(places) if repetition is None else count, self._account)
         builder.append_at(OpenedPages(encoding, *opened), self._dictionary, places, repetition)
         column = builder.finish()
-        self._account.give_back(scratch)
-        self._account.decoded(stop)
+        self._account.release(scratch)
+        self._account.count_pages(stop)
         return column
 
     def pass_page(self, rows: int) -> int | None:
@@ -242,7 +242,7 @@ class TableDecoder:
         try:
             self._dictionary = self._open_dictionary()
         except BaseException:
-            self._account.settle(before)
+            self._account.resize(before)
             raise
         self.dictionary_bytes = self._account.held - before
         self._table.drop(1)
@@ -251,13 +251,13 @@ class TableDecoder:
         if self._checksums and not self._table.verify(0, 1, isal_zlib.crc32):
             raise Declined
         size = self._table.unpacked(0, 1)
-        self._account.take(size)
+        self._account.reserve(size)
         opened = self._table.dictionary(self._unpack)
         if opened is None:
             raise Declined
         kind = self._shape.node.leaf_type
         dictionary = plain.read_dictionary(opened[1], opened[0], kind.physical, kind.width, self._account)
-        self._account.give_back(size)
+        self._account.release(size)
         return dictionary
 
     def _decode(self, stop: int, needed: int | None) -> LeafColumn:
@@ -270,14 +270,14 @@ class TableDecoder:
             end = table.group(at, stop, GROUP_BYTES)
             encoding, entries = table.encoding(at), table.count(at, end)
             scratch = scratch_of(table.unpacked(at, end), entries, encoding, width)
-            self._account.take(scratch)
+            self._account.reserve(scratch)
             if self._checksums and not table.verify(at, end, isal_zlib.crc32):
                 raise Declined
             opened = table.open(at, end, node.max_repetition_level, node.max_definition_level, self._unpack)
             if opened is None:
                 raise Declined
             builder.append(OpenedPages(encoding, *opened), self._dictionary, first=first)
-            self._account.give_back(scratch)
+            self._account.release(scratch)
             first = first and not entries
             at = end
         column = builder.finish()

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_of_file
+from pqext.core.base.errors import AnnotationWarning, ParquetError, warn_about_file
 from pqext.core.format.metadata import KeyValue, Type
 from pqext.core.schema.annotations import EXTENSION_NAME, serves_extension
 from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse
@@ -130,7 +130,7 @@ class StoredSchema:
     def _tell(self, message: str) -> None:
         if message not in self._told:
             self._told.add(message)
-            warn_of_file(self._path, message, AnnotationWarning)
+            warn_about_file(self._path, message, AnnotationWarning)
 
 
 class Contradiction(Exception):

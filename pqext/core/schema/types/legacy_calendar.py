@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.base.text import visible
+from pqext.core.base.text import escape_text
 
 VERSION, ZONE = "org.apache.spark.version", "org.apache.spark.timeZone"
 DATES, INT96 = "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"
@@ -122,7 +122,7 @@ def offsets_of(zone: str) -> _Offsets:
         seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
         if seconds > _GREATEST_OFFSET:
             raise UnsupportedError(
-                f"the time zone {visible(zone)!r} of a file in Spark's legacy calendar is unknown; "
+                f"the time zone {escape_text(zone)!r} of a file in Spark's legacy calendar is unknown; "
                 'pass legacy_timezone="..."', feature="legacy calendar",
             )
         known = (-seconds if sign == "-" else seconds), [0]
