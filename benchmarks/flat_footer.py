@@ -23,7 +23,7 @@ import pqext
 from pqext.core.footer.flatbuffers.framing import tables_of
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.thrift import encode
-from pqext.core.kernels.flat_verify import verify
+from pqext.core.kernels.flatbuffers.verify import verify
 
 
 def least(function: Callable[[], Any], repeat: int) -> float:

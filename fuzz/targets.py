@@ -25,8 +25,8 @@ from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.encodings.table import decoder
 from pqext.core.format.metadata import BloomFilterHeader, ColumnIndex, OffsetIndex, PageHeader, Type
 from pqext.core.format.thrift import decode, encode
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.schema.nodes import SchemaNode
 
 KEY = b"0123456789012345"

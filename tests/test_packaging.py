@@ -45,7 +45,7 @@ SHORT_MODULES = {
     "pqext/core/base/version.py": "it loads the metadata of packages, which is slow, on first use",
     "pqext/core/format/encodings/bit_packed.py": "each encoding has a module",
     "pqext/core/io/sources/pending_stores.py": "it chooses between two modules that do not import each other",
-    "pqext/core/kernels/run_ends.pyx": "each kernel is a unit of compilation",
+    "pqext/core/kernels/decode/hybrid_runs.pyx": "each kernel is a unit of compilation",
     "pqext/core/schema/types/file_reference.py": "each logical type with rules of its own has a module",
     "pqext/core/schema/types/geometries.py": IN_LAYERS,
     "pqext/dataset/not_a_table.py": "a base class, apart from the methods that scans do have",

@@ -21,7 +21,7 @@ from pqext.core.format.metadata import BloomFilterHeader, ColumnMetaData, PageHe
 from pqext.core.format.metadata import ColumnChunk as StoredChunk
 from pqext.core.format.thrift import EXTENSION_IDS, decode
 from pqext.core.io.source import Source
-from pqext.core.kernels.thrift import scan_fields
+from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.read.reader import ParquetFile
 from pqext.core.read.row_group import ColumnChunk
 from pqext.core.read.second_copy import SECOND_COPY, of_chunk

@@ -159,7 +159,7 @@ def test_other_arrow_types_under_the_same_schema_are_refused(tmp_path: Path) -> 
     path = tmp_path / "t.parquet"
     pqext.write_table(pa.table({"d": pa.array([1], pa.duration("s"))}), path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"'d' is duration\[ms\] instead of duration\[s\], which Parquet stores alike"):
+    with pytest.raises(ValueError, match=r"'d' is duration\[ms\] instead of duration\[s\]; cast the column"):
         pqext.ParquetWriter(path, pa.schema([("d", pa.duration("ms"))]), append=True)
     assert path.read_bytes() == before
 
@@ -332,7 +332,7 @@ def test_pages_that_are_read_by_their_writers_name_get_no_other(tmp_path: Path) 
     pqext.write_table(pa.table({"s": ["abc", "abd"]}), path, encodings={"s": "delta_byte_array"}, dictionary=False)
     pqext.rewrite_footer(path, lambda metadata: setattr(metadata, "created_by", "parquet-mr version 1.7.0"))
     before = path.read_bytes()
-    with pytest.raises(pqext.UnsupportedError, match="write that file anew first"):
+    with pytest.raises(pqext.UnsupportedError, match="rewrite that file first"):
         pqext.write_table(pa.table({"s": ["q"]}), path, append=True)
     assert path.read_bytes() == before
 

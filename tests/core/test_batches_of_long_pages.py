@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.encodings import levels as level_kernel
 
 
 def test_batches_of_a_long_page_of_lists_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:

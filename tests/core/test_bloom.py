@@ -43,7 +43,7 @@ from pqext.core.format.thrift import encode
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.io.source import MemorySource
-from pqext.core.kernels import xxh64
+from pqext.core.kernels.hash import xxh64
 from pqext.core.schema.types.logical import LeafType
 from reference import split_block
 from reference.compact import Reader

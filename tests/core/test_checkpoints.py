@@ -216,7 +216,7 @@ def test_files_with_keys_and_in_stores_have_none() -> None:
     keys = pqext.encryption.FileEncryption(footer_key=b"0" * 16)
     with pytest.raises(ValueError, match="would show what is encrypted"):
         written(encryption=keys)
-    with pytest.raises(ValueError, match="a store shows no file before it is whole"):
+    with pytest.raises(ValueError, match="object stores do not show unfinished files"):
         pqext.write_table(TABLE, "memory://a.parquet", checkpoint=1)
 
 

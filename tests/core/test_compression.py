@@ -28,7 +28,7 @@ from pqext.core.base import buffers
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.format import compression
 from pqext.core.format.metadata import CompressionCodec, Type
-from pqext.core.kernels.block_sizes import lz4_size, lzo_size
+from pqext.core.kernels.decode.block_sizes import lz4_size, lzo_size
 from reference import lz4 as twin
 from reference.effort import share
 from reference.pace import SLOWER

@@ -369,7 +369,7 @@ def test_a_footer_that_contradicts_itself_is_damage_of_its_file(change: Any, tmp
 
 
 def test_bytes_need_a_destination() -> None:
-    with pytest.raises(TypeError, match="give dest"):
+    with pytest.raises(TypeError, match="dest is required"):
         pqext.rewrite_footer(by_pqext(numbers(0)), lambda metadata: None)
 
 

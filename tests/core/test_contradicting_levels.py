@@ -57,7 +57,7 @@ def test_an_entry_that_goes_on_with_a_list_is_an_element_of_it(
         assert table.num_rows == sum(repetition == 0 for repetition, _ in levels)
         return
     for read in (lambda: pqext.read_table(data), lambda: list(pqext.open(data).iter_batches(1))):
-        with pytest.raises(CorruptFileError, match="a list goes on with an entry that is no element of it"):
+        with pytest.raises(CorruptFileError, match="invalid levels: a continued list has no element"):
             read()
     with pytest.warns(pqext.CorruptDataWarning):
         assert pqext.read_table(data, on_corrupt="skip").num_rows == 0
@@ -82,5 +82,5 @@ def test_chosen_rows_of_such_a_page_are_refused_too() -> None:
             return batch["l"].to_pylist()
 
     assert row(sound, 54) == [[4, 5]]
-    with pytest.raises(CorruptFileError, match="a list goes on with an entry that is no element of it"):
+    with pytest.raises(CorruptFileError, match="invalid levels: a continued list has no element"):
         row(damaged, 54)

@@ -17,7 +17,7 @@ from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.metadata import DataPageHeaderV2, KeyValue
 from pqext.core.format.thrift import decode
-from pqext.core.kernels import run_ends
+from pqext.core.kernels.decode import hybrid_runs
 from pqext.core.read.leaf_runs import span_of
 from pqext.core.read.pages.page import check_levels, raw_pages
 from reference import hybrid
@@ -156,13 +156,13 @@ def test_runs_fill_their_bytes_or_do_not(width: int) -> None:
     values = [0, 1] * 8 + [1] * 20
     packed, runs = hybrid.encode_packed(values[:16], width), hybrid.encode_runs([(1, 20), (0, 3)], width)
     for data, count in ((packed, 16), (packed, 9), (runs, 23), (runs, 22), (packed + runs, 39)):
-        assert run_ends.fill(data, width, count)
-        assert not run_ends.fill(data + b"\0", width, count)
-        assert not run_ends.fill(data[:-1], width, count)
-        assert not run_ends.fill(data, width, count + 8)
-    assert run_ends.fill(b"", width, 0)
-    assert not run_ends.fill(b"\2", width, 0)
-    assert not run_ends.fill(b"\0\0", width, 1)
+        assert hybrid_runs.has_exact_length(data, width, count)
+        assert not hybrid_runs.has_exact_length(data + b"\0", width, count)
+        assert not hybrid_runs.has_exact_length(data[:-1], width, count)
+        assert not hybrid_runs.has_exact_length(data, width, count + 8)
+    assert hybrid_runs.has_exact_length(b"", width, 0)
+    assert not hybrid_runs.has_exact_length(b"\2", width, 0)
+    assert not hybrid_runs.has_exact_length(b"\0\0", width, 1)
 
 
 @pytest.mark.parametrize("rows", [10, 5000])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.core.kernels.decimals import narrow, quotients, widen_integers
+from pqext.core.kernels.encodings.decimals import narrow, quotients, widen_integers
 from pqext.core.schema.types.logical import max_precision
 from reference.decimals import stored
 

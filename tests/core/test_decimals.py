@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.base.errors import AnnotationWarning, CorruptFileError
 from pqext.core.format.metadata import ConvertedType, DecimalType, LogicalType, Type
-from pqext.core.kernels.decimals import widen
+from pqext.core.kernels.encodings.decimals import widen
 from pqext.core.schema.types.logical import max_precision
 from reference.decimals import stored
 from reference.effort import share

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.base.buffers import size_of
-from pqext.core.kernels.distinct import index_array
+from pqext.core.kernels.hash.distinct import index_array
 from pqext.core.write import dictionary_builder
 from reference import page_headers
 

@@ -23,10 +23,10 @@ from pqext.core.format.encodings import (
     rle,
 )
 from pqext.core.format.metadata import Type
-from pqext.core.kernels import alp as alp_kernel
-from pqext.core.kernels import delta as delta_kernel
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings import alp as alp_kernel
+from pqext.core.kernels.encodings import delta as delta_kernel
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 from reference import alp, delta, fixed_layouts, hybrid
 
 DTYPES = {32: np.int32, 64: np.int64}

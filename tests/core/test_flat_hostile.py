@@ -17,7 +17,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.flatbuffers.framing import alone, framed, parse
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
 from pqext.core.format.compression import compress
-from pqext.core.kernels.flat_verify import verify
+from pqext.core.kernels.flatbuffers.verify import verify
 from pqext.core.options.footer import FooterForm
 from reference import flat_footer as slowly
 from reference.effort import share, some

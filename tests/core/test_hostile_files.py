@@ -22,7 +22,7 @@ from pqext.core.format.compression import compress
 from pqext.core.format.encodings import dictionary, plain
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.metadata import CompressionCodec, FileMetaData, KeyValue, Type
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings.page_run import PageRun
 from reference.effort import some
 
 TABLE = pa.table(

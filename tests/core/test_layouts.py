@@ -13,7 +13,7 @@ from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import Limits
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.format.thrift import LazyStructs, decode, encode
-from pqext.core.kernels.thrift import scan_fields
+from pqext.core.kernels.thrift.reader import scan_fields
 
 
 def chunk(layout: int, chance: random.Random) -> bytes:

@@ -9,7 +9,7 @@ _CYCLE = """
 import gc
 import numpy as np
 from pqext.core.base.buffers import allocate
-from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
 
 gc.disable()
 ends, indices = np.array([0, 3, 6], np.int32), np.array([0, 1, 0], np.int32)

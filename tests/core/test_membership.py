@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pqext.core.kernels import membership
+from pqext.core.kernels.hash import membership
 from pqext.dataset.evaluation import evaluate
 from reference.effort import share
 

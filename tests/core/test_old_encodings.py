@@ -18,7 +18,7 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings import dictionary
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.metadata import ConvertedType, Encoding, Type
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings.page_run import PageRun
 from reference import page_headers
 
 

@@ -37,7 +37,7 @@ from pqext.core.format.metadata import (
     TypeDefinedOrder,
 )
 from pqext.core.format.predicate import Bounds
-from pqext.core.kernels import page_statistics
+from pqext.core.kernels.encode import page_statistics
 from pqext.core.schema import orders, statistics
 from pqext.core.schema.types import leaf as leaves
 from pqext.core.schema.types.logical import LeafType

@@ -15,8 +15,8 @@ import pqext
 from pqext.core.base.limits import Limits
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.io.source import MemorySource, Span
-from pqext.core.kernels.chunk_places import small_places
-from pqext.core.kernels.page_table import PageTable
+from pqext.core.kernels.decode.page_table import PageTable
+from pqext.core.kernels.thrift.column_chunks import small_chunk_ranges
 from pqext.core.read.pages.page import raw_pages
 from reference.effort import share
 
@@ -105,7 +105,8 @@ def test_small_places_are_those_of_the_structures(write: Any) -> None:
         size = len(out.getvalue())
 
         def places(asked: Any = asked, values: int = len(TABLE), *limits: int) -> Any:
-            return list(zip(*small_places(index, asked, values, *(limits or (1 << 40, 1 << 40, size))), strict=True))
+            ranges = small_chunk_ranges(index, asked, values, *(limits or (1 << 40, 1 << 40, size)))
+            return list(zip(*ranges, strict=True))
 
         found = {position: (codec, *where) for position, codec, where in places()}
         flat = {}

@@ -88,8 +88,8 @@ def test_a_column_chunk_is_found_by_its_path() -> None:
     assert group.chunk("at.x").node is group.chunk(1).node
     assert group.chunk("id").bounds().maximum == 2
     for path, message in (
-        ("at.y", r"no column chunk 'at.y'; did you mean 'at.x'\? The columns are id, at.x"),
-        ("id.x", r"no column chunk 'id\.x'"),
+        ("at.y", r"unknown column chunk 'at.y'; did you mean 'at.x'\? The columns are id, at.x"),
+        ("id.x", r"unknown column chunk 'id\.x'"),
         ("at", "'at', which is a group: name a column within it, at.x"),
     ):
         with pytest.raises(KeyError, match=message):

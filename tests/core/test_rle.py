@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.rle import decode_flags
-from pqext.core.kernels import rle, rle_encode
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings import rle, rle_encode
+from pqext.core.kernels.encodings.page_run import PageRun
 from reference import hybrid
 
 

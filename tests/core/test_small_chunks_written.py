@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.kernels.small_chunk_encode import SmallChunk, SmallLeaf
+from pqext.core.kernels.encode.small_chunk import SmallChunk, SmallLeaf
 from pqext.core.write import row_group_writer
 from pqext.core.write.chunk_writer import encode_chunk
 from pqext.core.write.write_plan import Prepared

@@ -224,7 +224,7 @@ def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> N
         ([folder / "a.parquet", folder / "other.parquet"], ValueError, "the schema of .*other.parquet differs"),
         ([tmp_path / "outside.parquet"], ValueError, "does not lie in"),
         ([folder / "_metadata"], pqext.UnsupportedError, "lies in another file"),
-        ([], ValueError, "there are no files"),
+        ([], ValueError, "no files to concatenate"),
         (str(folder / "a.parquet"), TypeError, "paths is a list"),
     ]
     for paths, error, message in cases:

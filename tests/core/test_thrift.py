@@ -35,7 +35,7 @@ from pqext.core.format.metadata import (
     VariantType,
 )
 from pqext.core.format.thrift import Field, LazyStructs, Struct, Union, decode, encode, field
-from pqext.core.kernels.thrift import scan_fields
+from pqext.core.kernels.thrift.reader import scan_fields
 from reference import compact, thrift_package
 from reference.pace import SLOWER
 

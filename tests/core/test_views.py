@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.kernels.page_run import PageRun
-from pqext.core.kernels.views import view_plain, view_values
+from pqext.core.kernels.decode.views import view_plain, view_values
+from pqext.core.kernels.encodings.page_run import PageRun
 from reference.effort import share
 from reference.views import plain_views, view
 

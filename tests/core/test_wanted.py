@@ -20,8 +20,9 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.metadata import Encoding
-from pqext.core.kernels import rle, wanted
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.decode import selected_values
+from pqext.core.kernels.encodings import rle
+from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.read.column import ColumnReader
 from pqext.core.read.pages.table_decoder import Declined, TableDecoder
 from pqext.core.read.pages.value_selection import select
@@ -47,8 +48,8 @@ def test_values_of_a_fixed_width_are_found_by_their_offset(pages: list[list[int]
             parts = [one.view(np.uint8).reshape(-1, width) for one in stored]
             raw = [(part.T if split else part).tobytes() for part in parts]
             out = np.empty(len(chosen) * width, np.uint8)
-            wanted.fixed_at(PageRun([np.frombuffer(one, np.uint8) for one in raw], [len(p) for p in pages]), width,
-                            split, chosen, out)  # fmt: skip
+            run = PageRun([np.frombuffer(page, np.uint8) for page in raw], [len(p) for p in pages])
+            selected_values.select_fixed(run, width, split, chosen, out)
             assert (out.view(kind) == whole.astype(kind)[chosen]).all()
 
 
@@ -63,7 +64,7 @@ def test_byte_arrays_are_found_by_the_lengths_before_them(pages: list[list[bytes
         return b"".join(len(value).to_bytes(4, "little") + value for value in values)
 
     run = PageRun([np.frombuffer(plain(page), np.uint8) for page in pages], [len(page) for page in pages])
-    assert bytes(wanted.byte_arrays_at(run, chosen)) == plain([whole[at] for at in chosen])
+    assert bytes(selected_values.select_byte_arrays(run, chosen)) == plain([whole[at] for at in chosen])
 
 
 @given(
@@ -98,14 +99,16 @@ def test_levels_and_flags_tell_where_values_are(levels: list[int], data: st.Data
     count = len(chosen)
     present, places = np.empty(count, np.uint8), np.empty(count, np.int64)
     flags = np.array([level == 3 for level in levels], np.uint8)
-    found = wanted.flags_at(flags, chosen, present, places)
+    found = selected_values.select_flags(flags, chosen, present, places)
     values = {at: number for number, at in enumerate(np.flatnonzero(flags).tolist())}
     assert present.tolist() == [levels[at] == 3 for at in chosen]
     assert places[:found].tolist() == [values[at] for at in chosen.tolist() if at in values]
     kept = np.empty(count, np.int16)
     cut = data.draw(st.integers(0, len(levels)))
     counts, held = np.array([cut, len(levels) - cut]), np.empty(2, np.int64)
-    slots, found = wanted.levels_at(np.array(levels, np.int16), counts, chosen, 2, 3, kept, present, places, held)
+    slots, found = selected_values.select_levels(
+        np.array(levels, np.int16), counts, chosen, 2, 3, kept, present, places, held
+    )
     assert kept.tolist() == [levels[at] for at in chosen]
     assert present[:slots].tolist() == [levels[at] == 3 for at in chosen if levels[at] >= 2]
     assert places[:found].tolist() == [values[at] for at in chosen.tolist() if at in values]
@@ -121,7 +124,7 @@ def test_rows_of_lists_are_found_by_their_levels(rows: list[list[int]], data: st
     total = len(levels)
     outputs = np.empty(total, np.int16), np.empty(total, np.int16), np.empty(total, np.uint8), np.empty(total, np.int64)
     held = np.empty(1, np.int64)
-    kept, slots, found = wanted.entries_at(
+    kept, slots, found = selected_values.select_entries(
         np.array(repetition, np.int16), np.array(levels, np.int16), np.array([total]), places_of(flags), 2, 3,
         *outputs, held,
     )  # fmt: skip
@@ -145,12 +148,12 @@ def test_places_of_a_mask_are_those_of_its_bits(flags: list[bool], data: st.Data
         return
     out = np.empty(len(expected), np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)
-    wanted.rows_of_mask(bits, mask.offset, len(mask), 7, out)
+    selected_values.mask_positions(bits, mask.offset, len(mask), 7, out)
     assert out.tolist() == expected
     with pytest.raises(ValueError, match="another number"):
-        wanted.rows_of_mask(bits, mask.offset, len(mask), 7, np.empty(len(expected) + 1, np.int64))
+        selected_values.mask_positions(bits, mask.offset, len(mask), 7, np.empty(len(expected) + 1, np.int64))
     with pytest.raises(ValueError, match="leave"):
-        wanted.rows_of_mask(bits, 0, 8 * len(bits) + 1, 7, out)
+        selected_values.mask_positions(bits, 0, 8 * len(bits) + 1, 7, out)
 
 
 def test_places_that_do_not_ascend_or_leave_the_pages_are_refused() -> None:
@@ -159,19 +162,19 @@ def test_places_that_do_not_ascend_or_leave_the_pages_are_refused() -> None:
     for places in ([1, 1], [2, 1], [0, 4], [-1, 0]):
         chosen = np.array(places, np.int64)
         with pytest.raises(ValueError, match="ascend"):
-            wanted.fixed_at(page, 8, False, chosen, out)
+            selected_values.select_fixed(page, 8, False, chosen, out)
         with pytest.raises(ValueError, match="ascend"):
-            wanted.byte_arrays_at(page, chosen)
+            selected_values.select_byte_arrays(page, chosen)
         with pytest.raises(ValueError, match="ascend"):
             rle.indices_at(PageRun([np.array([0], np.uint8)], [4]), 1, chosen, np.empty(2, np.int32))
         with pytest.raises(ValueError, match="ascend"):
-            wanted.flags_at(np.ones(4, np.uint8), chosen, np.empty(2, np.uint8), np.empty(2, np.int64))
+            selected_values.select_flags(np.ones(4, np.uint8), chosen, np.empty(2, np.uint8), np.empty(2, np.int64))
         with pytest.raises(ValueError, match="ascend"):
-            wanted.levels_at(np.ones(4, np.int16), np.array([4]), chosen, 0, 1, np.empty(2, np.int16),
+            selected_values.select_levels(np.ones(4, np.int16), np.array([4]), chosen, 0, 1, np.empty(2, np.int16),
                              np.empty(2, np.uint8), np.empty(2, np.int64), np.empty(1, np.int64))  # fmt: skip
         levels = np.zeros(4, np.int16)
         with pytest.raises(ValueError, match="ascend"):
-            wanted.entries_at(levels, levels, np.array([4]), chosen, 0, 1, levels.copy(), levels.copy(),
+            selected_values.select_entries(levels, levels, np.array([4]), chosen, 0, 1, levels.copy(), levels.copy(),
                               np.empty(4, np.uint8), np.empty(4, np.int64), np.empty(1, np.int64))  # fmt: skip
 
 

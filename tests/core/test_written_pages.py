@@ -36,10 +36,11 @@ from pqext.core.format.metadata import (
     Type,
 )
 from pqext.core.format.thrift import decode, encode
-from pqext.core.kernels import index_encode, rle_encode
-from pqext.core.kernels import levels as levels_kernel
-from pqext.core.kernels.page_cuts import PageCuts, cut
-from pqext.core.kernels.page_encode import Levels, PageValues, encode_pages
+from pqext.core.kernels.encode.page_boundaries import PageBoundaries, split_pages
+from pqext.core.kernels.encode.pages import Levels, PageValues, encode_pages
+from pqext.core.kernels.encodings import levels as levels_kernel
+from pqext.core.kernels.encodings import rle_encode
+from pqext.core.kernels.thrift import page_index as page_index_kernel
 from pqext.core.schema import statistics
 from pqext.core.schema.orders import to_write
 from pqext.core.schema.types.logical import LeafType
@@ -71,8 +72,8 @@ class Chunk:
             found.append((last - row, len(part), part.count(2)))
         return found
 
-    def cut(self) -> PageCuts:
-        return cut(
+    def cut(self) -> PageBoundaries:
+        return split_pages(
             self.rows, self.page_rows, None, len(self.repetition), np.array(self.repetition, np.int16),
             np.array(self.definition, np.int16), 2, self.values,
         )
@@ -112,9 +113,9 @@ def test_levels_that_contradict_their_rows_are_refused(changes: dict[str, Any], 
         "rows": 2, "page_rows": 1, "edges": None, "entries": 2, "repetition": np.array([0, 0], np.int16),
         "definition": np.array([2, 2], np.int16), "highest": 2, "values": 2,
     }
-    cut(**given)
+    split_pages(**given)
     with pytest.raises(ValueError, match=message):
-        cut(**(given | changes))
+        split_pages(**(given | changes))
 
 
 @given(st.integers(0, 7), st.integers(0, 300), st.integers(7, 4095))
@@ -157,7 +158,7 @@ def test_all_pages_at_once_are_those_written_one_by_one(
 ) -> None:
     if flat:
         chunk = Chunk(chunk.rows, chunk.page_rows, [0] * chunk.rows, [2] * chunk.rows)
-        cuts = [cut(chunk.rows, chunk.page_rows, None, chunk.rows, None, None, 0, chunk.rows) for _ in range(2)]
+        cuts = [split_pages(chunk.rows, chunk.page_rows, None, chunk.rows, None, None, 0, chunk.rows) for _ in range(2)]
         levels = Levels(0, 0, 0, 0, chunk.rows)
     else:
         cuts = [chunk.cut(), chunk.cut()]
@@ -173,7 +174,7 @@ def test_all_pages_at_once_are_those_written_one_by_one(
     assert b"".join(map(bytes, found.pieces)) == b"".join(map(bytes, expected.pieces))
     for name in ("size", "uncompressed", "dictionary_size", "by_index"):
         assert getattr(found, name) == getattr(expected, name), name
-    assert index_encode.offset_index(cuts[0], 4, False) == index_encode.offset_index(cuts[1], 4, False)
+    assert page_index_kernel.offset_index(cuts[0], 4, False) == page_index_kernel.offset_index(cuts[1], 4, False)
 
 
 @given(chunks())
@@ -222,7 +223,7 @@ def test_indexes_of_page_tables_are_the_structures_serialised(
     sizes = [rows for rows, *_ in pages]
     starts = [sum(sizes[:page]) for page in range(len(pages))]
     definition = np.repeat([present for _, present, *_ in pages], sizes).astype(np.int16)
-    cuts = cut(
+    cuts = split_pages(
         sum(sizes), 1, np.array(starts, np.int64) if pages else None, sum(sizes), None, definition, 1,
         int(definition.sum()),
     )
@@ -234,9 +235,9 @@ def test_indexes_of_page_tables_are_the_structures_serialised(
             for page, (_, _, place, *_) in enumerate(pages)
         ]
     )
-    assert index_encode.offset_index(cuts, base, False) == encode(expected)
+    assert page_index_kernel.offset_index(cuts, base, False) == encode(expected)
     histogram = np.array([[count, 1] for *_, count in pages], np.int64).reshape(-1, 2) if counted else None
-    found = index_encode.column_index(
+    found = page_index_kernel.column_index(
         cuts, [low for *_, low, _, _ in pages], [high for *_, high, _ in pages], order, histogram, histogram,
         [count for *_, count in pages] if nans else None,
     )
@@ -264,7 +265,7 @@ def test_chunks_get_the_places_of_their_indexes(indexes: list[tuple[bytes | None
     chunks = [ColumnChunk(file_offset=0, meta_data=about) for _ in indexes]
     closed = [encode(chunk)[:-1] for chunk in chunks]
     columns, offsets = [one for one, _ in indexes], [one for _, one in indexes]
-    raw = index_encode.placed_columns(closed, columns, 1000, offsets, 5000)
+    raw = page_index_kernel.placed_columns(closed, columns, 1000, offsets, 5000)
     at = [1000, 5000]
     for chunk, (column, offset) in zip(chunks, indexes, strict=True):
         if column is not None:
@@ -319,7 +320,7 @@ def test_bounds_of_tables_of_pages_are_those_of_pages(kind: str, page: int, star
     dense = pa.array([one for one in values if one is not None], arrow)
     physical = pa.concat_arrays([pa.array([dense[0].as_py()] * start, arrow), dense])[start:] if len(dense) else dense
     order = to_write(leaf)
-    cuts = cut(len(values), page, None, len(values), None, flags, 1, len(dense))
+    cuts = split_pages(len(values), page, None, len(values), None, flags, 1, len(dense))
     found = statistics.of_cuts(order, statistics.form_of(order), physical, cuts)
     expected = statistics.of_pages(order, physical, cuts.starts("values"))
     assert statistics.form_of(order) is not None

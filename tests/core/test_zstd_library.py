@@ -19,7 +19,7 @@ import pqext
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format import compression, zstd_library
 from pqext.core.format.metadata import CompressionCodec
-from pqext.core.kernels.zstd import Context
+from pqext.core.kernels.decode.zstd import Context
 from reference.effort import share
 
 ZSTD = CompressionCodec.ZSTD

@@ -23,7 +23,7 @@ from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode, encode
 from pqext.core.io.source import PathSource
-from pqext.core.kernels.summary import files_of, rows_in
+from pqext.core.kernels.thrift.footer_lists import count_rows, read_row_group_files
 
 Change = Callable[[FileMetaData], None]
 
@@ -515,14 +515,14 @@ def test_row_groups_are_counted_as_their_structures_say(counts: list[int]) -> No
     index = getattr(stored.row_groups, "untouched", None)
     assert index is not None
     is_plain = all(rows >= 0 for rows in counts) and sum(counts) < 1 << 63
-    assert rows_in(index) == (sum(group.num_rows for group in stored.row_groups) if is_plain else None)
+    assert count_rows(index) == (sum(group.num_rows for group in stored.row_groups) if is_plain else None)
 
 
 def test_files_of_row_groups_are_those_of_their_chunks(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
         index = getattr(file.metadata.row_groups, "untouched", None)
         assert index is not None
-        found = files_of(index)
+        found = read_row_group_files(index)
         assert found is not None
         names, counts, starts = found
         chunks = [group.columns[0] for group in file.metadata.row_groups]
@@ -532,7 +532,7 @@ def test_files_of_row_groups_are_those_of_their_chunks(folder: Path) -> None:
     with pqext.open(folder / "y=0" / "0.parquet") as file:
         index = getattr(file.metadata.row_groups, "untouched", None)
         assert index is not None
-        assert files_of(index) is None
+        assert read_row_group_files(index) is None
 
 
 @pytest.mark.parametrize("step", range(1, 60, 7))

@@ -444,7 +444,7 @@ class TestDamage:
     )
     def test_damaged_boxes_warn_and_lose_no_row(self, change: Any) -> None:
         damaged = with_payload(self.FILE, frame(change(payload(self.FILE)), PAGE_BOXES))
-        with pytest.warns(DamagedIndexWarning, match="passed over page boxes"):
+        with pytest.warns(DamagedIndexWarning, match="ignored page boxes"):
             assert matching(damaged, self.QUERY) is None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedIndexWarning)

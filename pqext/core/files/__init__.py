@@ -1,1 +1,1 @@
-"""Files made from files without decoding a page, and column chunks that lie in other files."""
+"""Combine files without decoding pages: concatenation, summary files, and checks of file sets."""

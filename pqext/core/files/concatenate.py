@@ -1,8 +1,8 @@
-"""Files joined into one, their row groups byte for byte: no page is decoded.
+"""Concatenate files by copying their row groups byte for byte, without decoding pages.
 
-Each file's bytes between the magic number and its page index are copied in one piece, so that every offset in its
-metadata moves by the same distance. Page indexes are gathered before the footer; offset indexes hold offsets
-themselves and are written anew. Spec: "File format" (layout), "Page Index" (layout).
+The bytes of each file between the magic number and its page index are copied in one range, so that every offset in its
+metadata moves by the same distance. Page indexes are collected and written before the footer; offset indexes contain
+offsets and are serialised again. Spec: "File format" (layout), "Page Index" (layout).
 """
 
 from __future__ import annotations
@@ -40,19 +40,18 @@ def concatenate(
     extensions: Unknown = "refuse",
     limits: Limits = DEFAULT_LIMITS,
 ) -> int:
-    """Join Parquet files of one schema into ``dest``, a path or a binary file object; returns its rows.
+    """Concatenate Parquet files of one schema into ``dest``, a path or a binary file object; returns its rows.
 
-    The schemas must be equal but for the name of the root. Pages, statistics, page indexes, Bloom filters and
-    sorting columns are kept. Where a file understands a column's bounds by another order than the first file does,
-    its bounds of that column are left out. Of ``key_value_metadata``, ``"merge"`` keeps all pairs, under the value
-    of the first file that has the key, ``"first"`` the first file's, ``"equal"`` requires all to be the same, and a
-    mapping replaces them. ``extensions`` says what becomes of extensions and of fields that this version does not
-    know, which might hold offsets that no longer fit: ``"refuse"`` raises, ``"drop"`` leaves them out, ``"keep"``
-    writes those of the row groups, and the first file's in the footer, as they are. Boxes of pages
-    (:mod:`pqext.geo.page_boxes`) are known, and kept in any case.
+    The schemas must be equal apart from the name of the root. Pages, statistics, page indexes, Bloom filters and
+    sorting columns are preserved. If a file orders a column's bounds differently from the first file, its bounds of
+    that column are dropped. ``key_value_metadata``: ``"merge"`` keeps all pairs, with the value of the first file that
+    has the key, ``"first"`` keeps the first file's, ``"equal"`` requires equal pairs, and a mapping replaces them.
+    ``extensions`` applies to extensions and to unknown fields, which may contain offsets that become wrong:
+    ``"refuse"`` raises, ``"drop"`` removes them, ``"keep"`` copies those of the row groups, and the first file's in the
+    footer, unchanged. Boxes of pages (:mod:`pqext.geo.page_boxes`) are known, and always preserved.
 
-    Raises ``ValueError`` when the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
-    with chunks in other files, and ``CorruptFileError`` for damaged footers; nothing is left at a path then.
+    Raises ``ValueError`` if the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
+    with chunks in other files, and ``CorruptFileError`` for corrupt footers; no file then remains at ``dest``.
     """
     if extensions not in get_args(Unknown):
         raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")
@@ -83,7 +82,7 @@ def concatenate(
 
 @dataclass
 class _Indexes:
-    """A chunk's page index to be written before the footer."""
+    """A chunk's page index, to be written before the footer."""
 
     chunk: ColumnChunk
     column: bytes | None
@@ -172,11 +171,11 @@ def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
 
 
 def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
-    """Where the bytes to be copied end: before the page index, when nothing else comes behind its begin."""
+    """The end of the bytes to copy: the start of the page index, unless other structures follow it."""
     indexes, data = [footer.offset], [len(MAGIC)]
     for chunk in chunks:
         about = _metadata(chunk)
-        # Some writers put 0 where there is no page.
+        # Some writers store 0 if there is no page.
         starts = [at for at in (about.data_page_offset, about.dictionary_page_offset) if at]
         begin, length = min(starts, default=len(MAGIC)), about.total_compressed_size
         if begin < len(MAGIC) or length < 0 or begin + length > footer.offset:
@@ -190,7 +189,7 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 
 
 def _moved(offset: int, shift: int, end: int) -> int:
-    """``offset``, which must lie before ``end``, in the new file; a negative one points nowhere and stays so."""
+    """``offset``, which must be before ``end``, in the new file; a negative one is unset and stays unchanged."""
     if offset > end:
         raise CorruptFileError(f"the offset {offset} leaves the data of its file, which end at {end}")
     return offset + shift if offset > 0 else offset
@@ -205,7 +204,7 @@ def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
 
 
 def _unknown(struct: Struct) -> bool:
-    """Does the structure hold what might be an offset? A union's member that is not known is its only value."""
+    """Whether the structure has unknown content, possibly offsets. An unknown union member is its only value."""
     return extensions_of(struct) is not None if type(struct).is_union else _parts(struct)[1]
 
 
@@ -219,7 +218,7 @@ def _forget(struct: Struct) -> None:
 
 
 def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
-    """What in a chunk's extension stays true when the chunk is moved; and is there anything else?"""
+    """The parts of a chunk's extension that stay valid when the chunk is moved, and whether it has others."""
     stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
     try:
         found = None if stored is None else extension_parts(stored)
@@ -232,7 +231,7 @@ def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
 
 
 def _all(struct: Struct) -> Iterator[Struct]:
-    """The structure and all below it."""
+    """The structure and all structures in it."""
     remaining = [struct]
     while remaining:
         struct = remaining.pop()
@@ -245,7 +244,7 @@ def _all(struct: Struct) -> Iterator[Struct]:
 
 @cache
 def _nested_fields(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
-    """The fields that hold structures, and whether these are in a list."""
+    """The fields that contain structures, and whether each is a list."""
     return tuple(
         (field.name, field.is_list)
         for field in kind.fields

@@ -1,4 +1,4 @@
-"""Are these the files that they should be? A set of files checked against the AAD prefixes it must have.
+"""Verify a set of files by their AAD prefixes.
 
 Spec: "Parquet Modular Encryption", section 4.4.1.
 """
@@ -23,12 +23,12 @@ def verify_file_set(
 ) -> dict[bytes, Any]:
     """Check that ``sources`` are exactly the files whose AAD prefixes are ``prefixes``, each once.
 
-    Returns the source of each prefix. ``sources`` are whatever :func:`pqext.open` takes, in any order; a table of
-    N partitions is complete when ``prefixes`` are all of ``f"employees_23May2018.part{n}" for n in range(N)``. The
-    prefix of each file is proved by its footer, so ``decryption`` must know the footer keys; its own ``aad_prefix``
-    is not used. Files that do not store their prefix are tried with those that no other file has.
+    Returns the source of each prefix. ``sources`` are inputs of :func:`pqext.open`, in any order; a table of N
+    partitions is complete if ``prefixes`` are all of ``f"employees_23May2018.part{n}" for n in range(N)``. The footer
+    of each file proves its prefix, so ``decryption`` must have the footer keys; its own ``aad_prefix`` is not used.
+    Files that do not store their prefix are tried with the prefixes that no other file has.
 
-    Raises ``EncryptionError`` that lists what is missing, what does not belong to the set and what is there twice.
+    Raises ``EncryptionError`` that lists missing, foreign and duplicate files.
     """
     wanted = [to_bytes(prefix, "a prefix") or b"" for prefix in prefixes]
     if len(set(wanted)) != len(wanted) or b"" in wanted:
@@ -38,7 +38,7 @@ def verify_file_set(
     hidden: list[tuple[str, Any]] = []
 
     def proves(source: Any, prefix: bytes | None) -> bytes:
-        """The prefix that the file's footer proves."""
+        """Return the prefix that the file's footer proves."""
         known = dataclasses.replace(decryption, aad_prefix=prefix, plaintext_files_allowed=True)
         with open_source(source) as opened:
             footer = read_footer(opened, limits, known)

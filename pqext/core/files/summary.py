@@ -1,7 +1,7 @@
-"""Summary files: one footer for the row groups of many files, whose chunks name their file by ``file_path``.
+"""Write summary files: one footer for the row groups of many files, whose chunks refer to files by ``file_path``.
 
-``_metadata`` holds the row groups of all files, ``_common_metadata`` the schema alone. Spec: "File format"
-(columns in several files, one metadata file for several) and the format's definition of ``file_path``.
+``_metadata`` lists the row groups of all files, ``_common_metadata`` only the schema. Spec: "File format" (columns in
+several files, one metadata file for several) and the format's definition of ``file_path``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def write_summary(
 ) -> tuple[str, str]:
     """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
 
-    The files must lie in ``folder`` or below it and have one schema; their row groups are listed in the order given,
-    and not read. Size and time of each file and the CRC of its footer are noted, so that a scan of the folder takes
-    from ``_metadata`` what it knows of files that are still the same; not where writers differ, or a file has only a
+    The files must be in ``folder`` or below it and have one schema; their row groups are listed in the given order, and
+    not read. Size and modification time of each file and the CRC of its footer are recorded, so that a scan of the
+    folder uses the metadata of unchanged files from ``_metadata``; not if writers differ, or a file has only a
     FlatBuffers footer. ``key_value_metadata`` is as for :func:`pqext.concatenate`. Extensions and unknown fields of row
-    groups are kept, since the offsets in them stay true of their files; those of the footers are not.
+    groups are preserved, since their offsets stay valid in their files; those of the footers are dropped.
 
-    Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
+    Raises ``ValueError`` if a file is elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.
     """
     if isinstance(paths, (str, bytes)):
@@ -88,7 +88,7 @@ def write_summary(
 
 
 def _named(metadata: FileMetaData, name: str) -> list[RowGroup]:
-    """The row groups of one file, each chunk with the file's name."""
+    """The row groups of one file, with its name in each chunk."""
     groups = list(metadata.row_groups)
     for group in groups:
         group.columns = list(group.columns)

@@ -1,8 +1,8 @@
-"""The files that a summary names, each opened with the metadata that the summary has of it.
+"""The files that a summary refers to, each opened with its metadata from the summary.
 
-An extension of the footer of ``_metadata`` records in JSON, for each file, its size and the time of its last change in
-nanoseconds when its footer was read, the length and CRC-32 of that footer, and its key-value metadata, by its position
-in a list of the different ones. The summary is trusted only for files that have not changed since.
+An extension of the footer of ``_metadata`` records, as JSON, for each file its size and modification time in
+nanoseconds when its footer was read, the length and CRC-32 of that footer, and its key-value metadata, as a position in
+a list of the distinct ones. The summary is trusted only for files that have not changed since.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowG
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.io.external_files import FileResolver, is_plain
 from pqext.core.io.source import PathSource, changed
-from pqext.core.kernels.summary import files_of
-from pqext.core.kernels.thrift import StructIndex
+from pqext.core.kernels.thrift.footer_lists import read_row_group_files
+from pqext.core.kernels.thrift.reader import StructIndex
 
 if TYPE_CHECKING:
     from pqext.core.read.reader import ParquetFile
 
 SUMMARY_NOTE = UUID("6c2f3f5e-6a0b-4b1c-9f0e-3b8a5e1f7d42")
-"""Marks the extension."""
+"""Identifies the extension."""
 _MOST_BYTES = 64 << 20
-"""A longer note is not written."""
+"""Maximum size of the extension."""
 Stamp = tuple[int, int]
-"""Size and time of the last change, in nanoseconds."""
+"""Size and modification time in nanoseconds."""
 _SECOND = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class NotedFile:
-    """A file as it was when its footer was read; ``pairs`` is None where it had no key-value metadata."""
+    """A file as it was when its footer was read; ``pairs`` is None if it had no key-value metadata."""
 
     size: int
     mtime_ns: int
@@ -56,12 +56,12 @@ class NotedFile:
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """Size and time of the last change."""
+        """Size and modification time."""
         return self.size, self.mtime_ns
 
 
 def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
-    """Note ``files``, by their names, in the footer of their summary."""
+    """Record ``files``, by name, in the footer of their summary."""
     places: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
     noted = []
     for name, file in files.items():
@@ -74,7 +74,7 @@ def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
 
 
 def noted(metadata: FileMetaData) -> dict[str, NotedFile] | None:
-    """The files that a summary notes, by their names; None where there is no note, or none that can be understood."""
+    """Return the recorded files of a summary by name; None if there is no valid record."""
     try:
         payload = entry(metadata, SUMMARY_NOTE)
         if payload is None:
@@ -110,18 +110,18 @@ def _integer(value: Any) -> int:
 
 def _place(value: Any) -> int:
     if _integer(value) < 0:
-        raise TypeError("no place in a list")
+        raise TypeError("not a position in the list")
     return int(value)
 
 
 class NotByFileError(Exception):
-    """A summary that does not say of each row group in which one file it lies."""
+    """A summary that does not assign each row group to one file."""
 
 
 class Summary:
-    """The summary at ``path``, in whose ``groups`` the row groups of each file are found by its name.
+    """The summary at ``path``, which looks up the row groups of each file in ``groups`` by file name.
 
-    Raises ``NotByFileError``, ``OSError``, and ``ParquetError`` where it is damaged.
+    Raises ``NotByFileError``, ``OSError``, and ``ParquetError`` if it is corrupt.
     """
 
     def __init__(self, path: str, limits: Limits) -> None:
@@ -135,7 +135,7 @@ class Summary:
             raise NotByFileError("it is encrypted")
         self._all = self.metadata.row_groups
         index = self._all.untouched if isinstance(self._all, LazyStructs) else None
-        found = None if index is None else files_of(index)
+        found = None if index is None else read_row_group_files(index)
         if found is None:
             raise NotByFileError("it has row groups that do not lie in one file each")
         self._rows = found[1]
@@ -156,13 +156,13 @@ class Summary:
 
     @cached_property
     def noted(self) -> dict[str, NotedFile] | None:
-        """The files as the summary notes them; None where it does not, or has other files or rows than it says."""
+        """The recorded files; None if there are none, or if they contradict the summary's files or rows."""
         found = noted(self.metadata)
         is_whole = found is not None and self.groups.keys() <= found.keys()
         return found if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
-        """What cannot be true of any files: rows below zero, rows that are missing, a row group that is there twice."""
+        """An impossible statement of the summary: negative rows, missing rows, or a repeated row group."""
         total = sum(self._rows)
         message = None
         if any(rows < 0 for rows in self._rows):
@@ -179,11 +179,11 @@ class Summary:
         return None if message is None else CorruptFileError(message, path=self.path)
 
     def trusted(self, name: str, place: str) -> SummarisedSource:
-        """The file ``name`` at ``place``, taken for what the summary says.
+        """Return the file ``name`` at ``place`` with its metadata from the summary.
 
-        What the summary notes must be true of it: its size, and its time of change or else its footer's CRC. Without a
-        note, the footer of one that changed when the summary was written or later must say the same. Raises
-        ``CorruptFileError`` where there is no file, and ``ChangedFileError`` for another one.
+        The file must have the recorded size, and the recorded modification time or footer CRC. Without a record, the
+        footer of a file that changed when the summary was written or later must be equivalent. Raises
+        ``CorruptFileError`` if there is no file, and ``ChangedFileError`` for a different one.
         """
         resolver = FileResolver(self.path, "folder")
         try:
@@ -193,18 +193,18 @@ class Summary:
                 f"the column chunk's file {name!r} cannot be opened: {error}", path=self.path
             ) from None
         if not stat.S_ISREG(found.st_mode):
-            raise CorruptFileError(f"the column chunk's file {name!r} is no regular file", path=self.path)
+            raise CorruptFileError(f"the column chunk's file {name!r} is not a regular file", path=self.path)
         stamp, file = (found.st_size, found.st_mtime_ns), (self.noted or {}).get(name)
         if file is not None and file.size != found.st_size:
             raise self._changed(f"it has {found.st_size} bytes where {escape_text(self.path)} notes {file.size}", place)
         is_sure = found.st_mtime_ns < self._mtime_ns if file is None else file.stamp == stamp and self._tells(file)
         source = self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
-        if not is_sure:  # a copy, or written anew
+        if not is_sure:  # a copy, or rewritten
             source.check()
         return source
 
     def unchanged(self, name: str, place: str) -> SummarisedSource | None:
-        """The file ``name`` at ``place``; None where it is not the one that the summary notes."""
+        """Return the file ``name`` at ``place``; None if it differs from the record in the summary."""
         file = (self.noted or {}).get(name)
         try:
             found = os.stat(place)
@@ -217,9 +217,9 @@ class Summary:
         return self._source(name, place, file.stamp, file.pairs, lambda: PathSource(place))
 
     def _tells(self, file: NotedFile) -> bool:
-        """Would a change of ``file`` after it was noted show in its time?
+        """Whether a change of ``file`` after it was recorded would change its modification time.
 
-        Not where times are of whole seconds and the summary is hardly younger.
+        Not if times are in full seconds and the summary is hardly younger.
         """
         return file.mtime_ns % _SECOND != 0 or self._mtime_ns - file.mtime_ns > 2 * _SECOND
 
@@ -239,7 +239,7 @@ class Summary:
         return SummarisedSource(place, name, stamp, footer, open, partial(self._check, place, file, positions))
 
     def _check(self, place: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
-        """The CRC of the file's footer, which must be the one that is noted of it, or that says the same."""
+        """The CRC of the file's footer, which must be the recorded one, or that of an equivalent footer."""
         if file is not None:
             try:
                 start = source.size - TRAILER_BYTES - file.footer_bytes
@@ -255,17 +255,17 @@ class Summary:
         return crc32(own.raw.data)
 
     def _changed(self, what: str, place: str) -> ChangedFileError:
-        advice = "pqext.write_summary makes the summary anew, and a scan of the folder needs none"
+        advice = "pqext.write_summary updates the summary, and a scan of the folder needs none"
         return ChangedFileError(f"{what}: {advice}", path=place)
 
 
 _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
-"""What a summary and a file must both say of a column chunk."""
+"""The fields of a column chunk that must be equal in a summary and a file."""
 _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
 def _tell_apart(told: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
-    """Do a summary and a file not mean the same row groups, or does the former bound values otherwise?"""
+    """Whether a summary and a file list different row groups, or the summary bounds values differently."""
     if len(told) != len(own):
         return True
     pairs = zip(sorted(told, key=_start), sorted(own, key=_start), strict=True)
@@ -293,13 +293,13 @@ def _are_different(one: ColumnChunk, other: ColumnChunk) -> bool:
 
 
 def _says_more(told: object, own: object, name: str) -> bool:
-    """Does a summary say what the file does not? It may leave out what only helps."""
+    """Whether a summary has a field value that the file lacks. It may omit optional ones."""
     value = getattr(told, name, None)
     return value is not None and value != getattr(own, name, None)
 
 
 class SummarisedSource(FootedSource):
-    """A file whose footer a summary tells: it is opened when a byte of it is asked for, if it is still the one."""
+    """A file whose footer comes from a summary; it is opened on the first read, if it is unchanged."""
 
     merge_gap = PathSource.merge_gap
     gathered_bytes = PathSource.gathered_bytes
@@ -319,7 +319,7 @@ class SummarisedSource(FootedSource):
         self._file: PathSource | None = None
 
     def check(self) -> None:
-        """Open the file, which must be the one that the summary tells of. Raises ``ChangedFileError``."""
+        """Open the file, which must be the one that the summary describes. Raises ``ChangedFileError``."""
         with self._lock:
             if self._file is not None:
                 return
@@ -342,15 +342,15 @@ class SummarisedSource(FootedSource):
         return self._file.read(offset, length)
 
     def close(self) -> None:
-        """Close the file, if it was opened."""
+        """Close the file if it was opened."""
         if self._file is not None:
             self._file.close()
 
 
 def footer_crc(file: ParquetFile) -> int:
-    """CRC-32 of the footer of an open file, as it is stored.
+    """Return the CRC-32 of the stored footer of an open file.
 
-    Raises ``ChangedFileError`` where a summary that notes none was read in its place, and says otherwise.
+    Raises ``ChangedFileError`` if the metadata comes from a summary without a record that contradicts the file.
     """
     source = file.source
     if not isinstance(source, SummarisedSource):
@@ -361,7 +361,7 @@ def footer_crc(file: ParquetFile) -> int:
 
 
 class _RowGroups(Sequence[RowGroup]):
-    """Row groups of one file among those of all, each made anew when it is asked for."""
+    """Row groups of one file among those of all files, built on access."""
 
     __slots__ = ("_all", "_positions", "rows")
 
@@ -374,7 +374,7 @@ class _RowGroups(Sequence[RowGroup]):
         return len(self._positions)
 
     def place(self, position: int) -> tuple[StructIndex, int] | None:
-        """Where a row group lies among those of all files, so long as none was decoded."""
+        """Return the list and position of a row group, if none was decoded."""
         return self._all.place(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload

@@ -1,1 +1,1 @@
-"""Footers in every format: read, written, merged and rewritten."""
+"""Read, write, merge and rewrite footers in every format."""

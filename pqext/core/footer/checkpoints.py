@@ -1,18 +1,18 @@
-"""Checkpoints: footers within a file that is being written, by which what is there opens if the writer dies.
+"""Checkpoints: footers inside a file being written, with which its rows can be read if the writer crashes.
 
-A checkpoint is a frame (:mod:`pqext.core.format.extension.framed`) between row groups, whose payload is the footer of
-all row groups so far, compressed, and a tail:
+A checkpoint is a frame (:mod:`pqext.core.format.extension.framed`) between row groups, whose payload is the compressed
+footer of all row groups so far, and a tail:
 
     K bytes  the serialised FileMetaData, compressed with Zstandard
     1 byte   version, 1
     4 bytes  length of the FileMetaData
     8 bytes  offset of this frame in the file
-    8 bytes  offset of the frame before it, 0 for none
-    4 bytes  length of the frame before it
+        8 bytes  offset of the preceding frame, 0 for none
+        4 bytes  length of the preceding frame
     4 bytes  CRC-32 of these 25 bytes
 
-All numbers are little-endian. Each footer is complete in itself; the tail leads to the one before, even where the
-footer is damaged. Rules: ``specs/error-recovery.md``.
+All numbers are little-endian. Each footer is complete in itself; the tail refers to the preceding one, even if the
+footer is corrupt. Rules: ``specs/error-recovery.md``.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from pqext.core.format.thrift import LazyStructs, decode, encode
 from pqext.core.io.local_writers import with_unfinished
 from pqext.core.io.source import Source
 from pqext.core.io.sources.source_factory import open_source
-from pqext.core.kernels.summary import rows_in
-from pqext.core.kernels.thrift import scan_fields
+from pqext.core.kernels.thrift.footer_lists import count_rows
+from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.footer import Checkpoint
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.schema.lazy_tree import from_elements
@@ -57,11 +57,11 @@ _TAIL = struct.Struct("<BIQQII")
 _VERSION = 1
 _LEVEL = 1
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
-"""What the payload of a checkpoint begins with."""
+"""The first bytes of a checkpoint's payload."""
 _MOST_RATIO = 512
-"""Times its size that a checkpoint may unpack to: those of real footers unpack to some 40 at most."""
+"""Maximum compression ratio of a checkpoint; real footers reach about 40."""
 _BETWEEN = 64 << 10
-"""Bytes that writers leave between all that a footer tells of and the footer: copies of metadata, and filters."""
+"""Bytes that writers may leave between the last structure and the footer: copies of metadata, and filters."""
 _WINDOW = 16 << 20
 _EFFORT = 4
 _LEAST_EFFORT = 64 << 20
@@ -70,11 +70,11 @@ _ROW_GROUPS = 4
 
 
 class RecoveredFileWarning(UserWarning):
-    """A file without a whole footer was opened by what is left: rows may be missing at its end."""
+    """A file without a complete footer was opened from a checkpoint: rows may be missing at its end."""
 
 
 class Checkpoints:
-    """The checkpoints of one file that is written."""
+    """The checkpoints of one file being written."""
 
     def __init__(self, every: Checkpoint) -> None:
         self._every = every
@@ -83,7 +83,7 @@ class Checkpoints:
         self._before = (0, 0)
 
     def is_due(self, row_groups: int, offset: int) -> bool:
-        """Is it time for one, when so many row groups and bytes have been written?"""
+        """Whether a checkpoint is due after ``row_groups`` row groups and ``offset`` bytes."""
         every = self._every
         return (
             (every.row_groups is not None and row_groups - self._row_groups >= every.row_groups)
@@ -92,9 +92,9 @@ class Checkpoints:
         )
 
     def made(self, footer: bytes, row_groups: int, offset: int) -> bytes:
-        """The frame of a serialised ``footer`` of so many row groups, to be written at ``offset`` of the file.
+        """Return the frame of a serialised ``footer`` of ``row_groups`` row groups, for ``offset`` of the file.
 
-        Empty where it would be too large for a frame.
+        Empty if the footer is too large for a frame.
         """
         body = bytes(compress(CompressionCodec.ZSTD, footer, _LEVEL))
         self._row_groups, self._time = row_groups, time.monotonic()
@@ -108,7 +108,7 @@ class Checkpoints:
 
 
 def with_row_groups(metadata: FileMetaData, groups: list[bytes]) -> bytes:
-    """The serialised ``metadata``, which has no row groups, with these serialised ones."""
+    """Serialise ``metadata``, which has no row groups, with these serialised row groups."""
     raw = encode(metadata)
     fields, _ = scan_fields(raw, limits=OWN_METADATA)
     value, stop = next((value, stop) for id, _, _, value, stop in fields if id == _ROW_GROUPS)
@@ -128,9 +128,9 @@ class SavedFooter:
 
 
 def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
-    """The checkpoints of a file that are whole and where they say, the last first.
+    """Iterate over the valid checkpoints of a file, the last first.
 
-    Others are passed over. What is read in vain is a few times the size of the file at most.
+    Others are skipped. At most a few times the size of the file is read in vain.
     """
     left = max(_EFFORT * source.size, _LEAST_EFFORT)
     stop = source.size
@@ -140,9 +140,9 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
         at = len(data)
         left -= at
         while left > 0 and (at := data.rfind(CHECKPOINT.bytes, 0, at)) >= 0:
-            at += 15  # the next one ends before this one's last byte
+            at += 15  # the next frame ends before the last byte of this one
             place, length = start + at + 1, 0
-            while place:  # along the chain, as long as it holds
+            while place:  # follow the chain as long as it is valid
                 found, before, length = _ending_at(source, place, limits)
                 left -= length
                 if found is not None:
@@ -158,8 +158,8 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
 
 
 def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
-    """The checkpoint whose frame ends at ``end``, where the one before it ends (0: there is none; None: not told),
-    and how many bytes were looked at."""
+    """The checkpoint whose frame ends at ``end``, the end of the preceding one (0: there is none; None: unknown),
+    and the number of bytes read."""
     least = FRAME_BYTES + _TAIL.size
     if end < least:
         return None, None, 0
@@ -188,7 +188,7 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
 
 
 def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | None:
-    """The footer behind which a checkpoint begins that breaks off: the first bytes of an append."""
+    """The footer followed by an incomplete checkpoint: the first bytes of an append."""
     start = max(source.size - _WINDOW, 0)
     data = source.read(start, source.size - start).tobytes()
     at, left = len(data), _LEAST_EFFORT
@@ -217,15 +217,15 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
 
 
 def ask_schema(schema: Schema) -> None:
-    """Raise what is wrong with any column: ``CorruptFileError`` or ``UnsupportedError``."""
+    """Resolve all columns; raises ``CorruptFileError`` or ``UnsupportedError`` if one is invalid."""
     for leaf in schema.leaves:
         _ = leaf.leaf_type
 
 
 def follows_its_data(source: Source, metadata: FileMetaData, place: int) -> bool:
-    """Does a footer begin at ``place`` where all ends that it tells the place of, or a checkpoint behind that does?
+    """Whether the footer at ``place`` directly follows the structures it refers to, or its own checkpoint does.
 
-    Otherwise bytes are missing before it, or were added, or its writer leaves some between.
+    Otherwise bytes are missing before it, or were inserted, or its writer leaves a gap.
     """
     end = told_end(metadata)
     if place - end < FRAME_BYTES:
@@ -235,10 +235,10 @@ def follows_its_data(source: Source, metadata: FileMetaData, place: int) -> bool
 
 
 def is_of_a_value(source: Source, metadata: FileMetaData, place: int) -> bool:
-    """Is the footer at ``place`` that of a Parquet file within a value?
+    """Whether the footer at ``place`` belongs to a Parquet file that is stored as a value.
 
-    That file begins with its magic number, as far before the footer as all goes that the footer tells the place of, but
-    for what some writers leave between.
+    Such a file begins with its magic number, at the distance before the footer that its last structure implies, apart
+    from gaps that some writers leave.
     """
     begun = place - told_end(metadata)
     first = max(begun - _BETWEEN, 1)
@@ -246,7 +246,7 @@ def is_of_a_value(source: Source, metadata: FileMetaData, place: int) -> bool:
 
 
 def told_end(metadata: FileMetaData) -> int:
-    """Where the last of all ends that a footer tells the place of: where it begins itself in an ordinary file."""
+    """Return the end of the last structure that a footer refers to; an ordinary footer begins there."""
     end = len(MAGIC)
     for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
         for chunk in map(partial(peeked, group.columns), range(len(group.columns))):
@@ -262,7 +262,7 @@ def told_end(metadata: FileMetaData) -> int:
 
 
 def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: ReadOptions) -> Source:
-    """The source; an error for a file that is not there names what a writer that died has left of it, if asked for."""
+    """Open the source; if the file is missing, the error names an unfinished file that a crashed writer left."""
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
@@ -273,7 +273,7 @@ def footer_or_checkpoint(
     source: Source, limits: Limits, options: ReadOptions,
     by_table: Callable[[Source, int, int, Limits, Bytes], Any] | None,
 ) -> Footer:
-    """As :func:`pqext.core.footer.reading.read_footer`; by the last checkpoint without a footer, if options say so."""
+    """Read the footer as :func:`pqext.core.footer.reading.read_footer`, or the last checkpoint if options allow it."""
     try:
         footer = read_footer(source, limits, options.decryption, by_table)
         if options.recover:
@@ -290,7 +290,7 @@ def footer_or_checkpoint(
             raise
         groups = saved.metadata.row_groups
         index = groups.untouched if isinstance(groups, LazyStructs) else None
-        rows = None if index is None else rows_in(index)
+        rows = None if index is None else count_rows(index)
         rows = sum(group.num_rows for group in groups) if rows is None else rows
         if options.decryption is not None:
             check_plaintext(saved.metadata, saved.raw, len(saved.raw), options.decryption, saved.offset, source.path)

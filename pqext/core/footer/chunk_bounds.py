@@ -1,6 +1,6 @@
-"""What planning asks of column chunks, straight from the footer's bytes: no structure is made of them.
+"""Read bounds and sizes of column chunks straight from footer bytes, without building structures.
 
-Most row groups of many files are refused by the bounds of one column.
+Planning prunes most row groups of many files by the bounds of one column.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Collection, Sequence
 
 from pqext.core.format.metadata import ColumnOrder, Statistics
 from pqext.core.format.predicate import Bounds
-from pqext.core.kernels.chunk_places import statistics_of, stored_bytes
-from pqext.core.kernels.thrift import StructIndex
+from pqext.core.kernels.thrift.column_chunks import chunk_bytes, read_statistics
+from pqext.core.kernels.thrift.reader import StructIndex
 from pqext.core.schema import statistics
 from pqext.core.schema.nodes import SchemaNode
 
 Place = tuple[StructIndex, int]
-"""Where a row group's structure lies in a footer."""
+"""A list of row groups in a footer, and a position in it."""
 
 
 def bounds_at(
     place: Place, leaves: int, leaf: SchemaNode, orders: Sequence[ColumnOrder] | None
 ) -> tuple[int, Bounds] | None:
-    """The rows of a group of so many ``leaves``, and what is proven of one; None where anything is unusual."""
-    found = statistics_of(*place, leaves, leaf.stored_place, Statistics.plan)
+    """Return the rows of a row group of ``leaves`` leaves and the bounds of one; None if anything is unusual."""
+    found = read_statistics(*place, leaves, leaf.stored_place, Statistics.plan)
     if found is None:
         return None
     rows, values, stored = found
@@ -31,14 +31,14 @@ def bounds_at(
 
 
 def bytes_at(place: Place, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
-    """The bytes of the pages of ``leaves`` together; None where anything is unusual."""
-    return stored_bytes(*place, leaf_count, [leaf.stored_place for leaf in leaves])
+    """Return the size of the pages of ``leaves`` in total; None if anything is unusual."""
+    return chunk_bytes(*place, leaf_count, [leaf.stored_place for leaf in leaves])
 
 
 def proven(
     leaf: SchemaNode, stored: Statistics | None, values: int, rows: int | None, order: ColumnOrder | None
 ) -> Bounds:
-    """What a chunk's statistics prove: nothing where it has not as many values as its row group has rows."""
+    """Return the bounds in a chunk's statistics; unknown if its value count contradicts its row group."""
     if rows is None or values == rows or (0 <= rows < values and leaf.max_repetition_level > 0):
         return statistics.to_bounds(leaf.leaf_type, stored, values, order)
     return Bounds(has_nan=None)

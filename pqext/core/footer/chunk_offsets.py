@@ -1,4 +1,4 @@
-"""Column chunks that share bytes: the footer is wrong about the place or size of one of them (File Layout)."""
+"""Detect column chunks that overlap, for which the footer has a wrong offset or size (File Layout)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NOWHERE = (-1, -1)
 
 
 class _Laid(NamedTuple):
-    """Where the chunks of a row group begin and end, and where their indexes and filters begin."""
+    """The first and last bytes of the chunks of a row group, and the first byte of their indexes and filters."""
 
     extents: tuple[_Extent, ...] = ()
     sections: frozenset[int] = frozenset()
 
 
 class ChunkPlaces:
-    """Where the chunks of a file lie, as its footer at ``end`` says; those in other files or encrypted ones aside.
+    """The byte ranges of the chunks of a file with its footer at ``end``, except encrypted and external chunks.
 
-    Row groups whose chunks all lie in the same places are one that is named several times: they share nothing.
+    Row groups whose chunks all have the same ranges are one row group listed several times; they do not overlap.
     """
 
     def __init__(self, metadata: FileMetaData, end: int) -> None:
@@ -36,15 +36,16 @@ class ChunkPlaces:
         self._end = end
 
     def taken_by(self, group: int, leaf: int) -> Place | None:
-        """Another chunk that has bytes of this one, which joins neither what lies before it nor what lies behind.
+        """Return another chunk that overlaps this one, if this one adjoins neither the preceding nor the following
+        bytes.
 
-        Where it joins one, the other is out of place, or is said to be longer than it is.
+        If it adjoins either, the other chunk has a wrong offset or size.
         """
         other = self._sharing.get((self._first[group], leaf))
         return None if other is None or self._joins(group, leaf) else other
 
     def shared(self) -> Iterator[tuple[Place, Place]]:
-        """Chunks that share bytes, of each two the one first that is out of place, or else the one that is too long."""
+        """Iterate over pairs of overlapping chunks, the suspect first: misplaced, or else too long."""
         told = set()
         for pair in self._sharing.items():
             first, second = sorted(pair, key=lambda place: (self._joins(*place), self._extent(*place)))
@@ -53,7 +54,7 @@ class ChunkPlaces:
                 yield first, second
 
     def repeated_groups(self) -> dict[int, list[int]]:
-        """Row groups whose chunks all lie where those of an earlier row group do, by the first of them."""
+        """Return the positions of repeated row groups, by the first row group with the same ranges."""
         found: dict[int, list[int]] = {}
         for group, first in enumerate(self._first):
             if first != group and any(extent != _NOWHERE for extent in self._laid[group].extents):
@@ -62,7 +63,7 @@ class ChunkPlaces:
 
     @cached_property
     def repeated_starts(self) -> frozenset[Place]:
-        """Chunks that begin where an earlier chunk of the file begins."""
+        """Chunks that begin at the offset of an earlier chunk of the file."""
         starts: set[int] = set()
         found = []
         for group, laid in enumerate(self._laid):
@@ -73,9 +74,9 @@ class ChunkPlaces:
         return frozenset(found)
 
     def _joins(self, group: int, leaf: int) -> bool:
-        """Does the chunk begin where the one before it ends, or end where begins what lies behind it?
+        """Whether the chunk begins where the preceding one ends, or ends where the following bytes begin.
 
-        Or does it stand between both without a gap? Sizes that count too much make chunks reach into the next ones.
+        Also true between both without a gap. Sizes that are too large make chunks extend into the next ones.
         """
         extents = self._laid[group].extents
         start, stop = extents[leaf]
@@ -99,7 +100,7 @@ class ChunkPlaces:
 
     @cached_property
     def _laid(self) -> list[_Laid]:
-        """All row groups; one with damaged metadata says nothing of places."""
+        """Layouts of all row groups; empty for one with corrupt metadata."""
         found = []
         for number in range(len(self._metadata.row_groups)):
             laid = _Laid()
@@ -110,13 +111,13 @@ class ChunkPlaces:
 
     @cached_property
     def _first(self) -> list[int]:
-        """Of each row group the first one that lies in the same places."""
+        """For each row group the first one with the same ranges."""
         seen: dict[tuple[_Extent, ...], int] = {}
         return [seen.setdefault(laid.extents, number) for number, laid in enumerate(self._laid)]
 
     @cached_property
     def _sharing(self) -> dict[Place, Place]:
-        """Chunks that have bytes of another one, and that one."""
+        """Overlapping chunks, each with the chunk that it overlaps."""
         chunks = sorted(
             (extent, (group, leaf))
             for group, first in enumerate(self._first)
@@ -147,7 +148,7 @@ def _laid_out(group: RowGroup) -> _Laid:
 
 
 def _extent_of(chunk: ColumnChunk) -> _Extent:
-    """Where the chunk begins and ends, which says nothing where it has no values."""
+    """The byte range of a chunk; without information if it has no values."""
     about = chunk.meta_data
     if about is None or chunk.file_path is not None or not about.num_values:
         return _NOWHERE
@@ -156,7 +157,7 @@ def _extent_of(chunk: ColumnChunk) -> _Extent:
 
 
 def start_of(chunk: ColumnMetaData) -> int:
-    """Where the first page of a chunk begins. Writers put 0 where there is no dictionary, or no data page."""
+    """Return the offset of the first page of a chunk. Writers store 0 for a missing dictionary or data page."""
     start = chunk.data_page_offset
     dictionary = chunk.dictionary_page_offset
     return dictionary if dictionary is not None and dictionary > 0 and (dictionary < start or start == 0) else start

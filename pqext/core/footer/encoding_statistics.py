@@ -1,4 +1,4 @@
-"""What the metadata of a column chunk says of the encodings of its data pages, held against the pages."""
+"""Compare the encodings listed in the metadata of a column chunk with those of its data pages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pqext.core.format.metadata import ColumnMetaData, Encoding
 
 DATA_PAGES = (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
 _OF_OTHERS = frozenset(map(int, (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.PLAIN_DICTIONARY)))
-"""Encodings that are listed for levels and dictionaries whatever data pages have."""
+"""Encodings listed for levels and dictionaries, whatever the data pages use."""
 
 
 def are_as_counted(chunk: ColumnMetaData, found: Mapping[int, int]) -> bool:
-    """Do the metadata's list and counts agree with so many data pages ``found`` by their encodings?
+    """Whether the metadata's encodings and page counts agree with the data pages ``found`` for each encoding.
 
-    Counts that contradict the list count for nothing.
+    Counts that contradict the list are ignored.
     """
     said, pages = counted(chunk), _named(found)
     is_counted = not said or said == pages or not _lists(chunk, said)
@@ -24,10 +24,10 @@ def are_as_counted(chunk: ColumnMetaData, found: Mapping[int, int]) -> bool:
 
 
 def uncounted(chunk: ColumnMetaData, found: Mapping[int, int]) -> frozenset[int]:
-    """The encodings of which more data pages are ``found`` than are counted, where the pages are likely to be wrong.
+    """Return encodings with more data pages than the metadata counts, if the pages are probably wrong.
 
-    Not so where the counts are of other pages, or where the list of encodings contradicts the counts and not the pages.
-    Either name of the dictionary encoding stands for both.
+    Empty if the counts belong to other pages, or if the list of encodings contradicts the counts but not the pages.
+    Both names of the dictionary encoding are equivalent.
     """
     said, pages = counted(chunk), _named(found)
     if said.total() != pages.total() or (_lists(chunk, pages) and not _lists(chunk, said)):
@@ -37,12 +37,12 @@ def uncounted(chunk: ColumnMetaData, found: Mapping[int, int]) -> frozenset[int]
 
 
 def one_name(encoding: int) -> int:
-    """RLE_DICTIONARY for the older name of it, which is also given to dictionary pages, although these are PLAIN."""
+    """Map the older name of RLE_DICTIONARY to it; the older name is also used for PLAIN dictionary pages."""
     return int(Encoding.RLE_DICTIONARY) if encoding == Encoding.PLAIN_DICTIONARY else int(encoding)
 
 
 def counted(chunk: ColumnMetaData) -> Counter[int]:
-    """How many data pages of each encoding the metadata counts."""
+    """Return the number of data pages of each encoding in the metadata."""
     found: Counter[int] = Counter()
     for one in chunk.encoding_stats or ():
         if one.page_type in DATA_PAGES:
@@ -58,7 +58,7 @@ def _named(found: Mapping[int, int]) -> Counter[int]:
 
 
 def _lists(chunk: ColumnMetaData, pages: Iterable[int]) -> bool:
-    """Does the metadata list the encodings of ``pages``, and beside them none but those of levels and dictionaries?"""
+    """Whether the metadata lists the encodings of ``pages``, and otherwise only those of levels and dictionaries."""
     listed = {int(one) for one in chunk.encodings}
     every = set(map(one_name, listed))
     others = set(map(one_name, listed - _OF_OTHERS))

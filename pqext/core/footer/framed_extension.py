@@ -16,11 +16,11 @@ from pqext.core.io.sources.source_factory import open_source
 
 
 def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
-    """The payload of the framed extension at the end of a file's footer, read from the end backwards.
+    """Return the payload of the framed extension at the end of a file's footer, read from the end backwards.
 
-    ``source`` is whatever :func:`pqext.open` takes. No Thrift is parsed, and 37 bytes are read when the
-    footer ends in no frame of ``uuid``; the result is then None. Raises ``CorruptFileError`` when the file is
-    no Parquet file or the frame is damaged, and ``LimitError`` for one beyond ``footer_bytes``.
+    ``source`` is any input of :func:`pqext.open`. No Thrift is parsed, and 37 bytes are read if the footer does not end
+    in a frame of ``uuid``; the result is then None. Raises ``CorruptFileError`` if the file is not Parquet or the frame
+    is corrupt, and ``LimitError`` for a frame beyond ``footer_bytes``.
     """
     opened = open_source(source)
     try:
@@ -29,7 +29,7 @@ def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> byt
         if tail[-4:] != MAGIC:
             raise CorruptFileError(f"the file ends in {tail[-4:]!r} instead of {MAGIC!r}", path=opened.path)
         footer_bytes = int.from_bytes(tail[-TRAILER_BYTES:-4], "little")
-        # The stop byte of FileMetaData stands between the extension and the trailer.
+        # The stop byte of FileMetaData is between the extension and the trailer.
         found = tail[: -TRAILER_BYTES - 1]
         whole = min(footer_bytes, opened.size - len(MAGIC) - TRAILER_BYTES) - 1
         if len(found) < FRAME_BYTES or whole < FRAME_BYTES or tail[-TRAILER_BYTES - 1] or found[-16:] != uuid.bytes:

@@ -1,4 +1,4 @@
-"""The footers of several files made one: schemas that agree, key-value metadata and column orders merged."""
+"""Merge the footers of several files: check schemas, and combine key-value metadata and column orders."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 
 Merge = Literal["merge", "first", "equal"]
-"""How key-value metadata becomes one: all pairs, under the value of the first file that has the key; the first
-file's; or the same in all files."""
+"""How key-value metadata is merged: all pairs, with the value of the first file that has the key; the pairs of the
+first file; or equal pairs only."""
 
 
 class FooterMerge:
-    """Gathers the footers of files one after another; ``pairs`` says what becomes of key-value metadata.
+    """Merge the footers of files one after another; ``pairs`` selects how key-value metadata is merged.
 
-    Arrow types that the files note (``ARROW:schema``) are kept where all note the same ones.
-    What tells of columns' rows, such as GeoParquet's boxes, tells of those of all files in the end, or is left out.
+    Stored Arrow types (``ARROW:schema``) are retained if they are equal in all files. Metadata about rows, such as
+    GeoParquet's boxes, is combined for all files or omitted.
     """
 
     def __init__(self, pairs: Merge | Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class FooterMerge:
         self._version = 1
 
     def add(self, metadata: FileMetaData, name: str | None) -> None:
-        """Take in the footer of one file, called ``name``; ``ValueError`` when it does not fit the first."""
+        """Add the footer of the file ``name``; ``ValueError`` if it does not fit the first."""
         metadata.schema = list(metadata.schema)
         metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
         pairs = {pair.key: pair for pair in metadata.key_value_metadata or ()}
@@ -68,7 +68,7 @@ class FooterMerge:
                 raise ValueError(f"the schema of {named} differs from the first one: {difference}")
             if legacy_leaves(metadata) != self._calendars:
                 raise UnsupportedError(
-                    f"dates or instants of {named} are in another calendar or time zone of Spark's than those of the "
+                    f"dates or instants of {named} use another Spark calendar or time zone than those of the "
                     "first file: write it again, with the values that pqext reads",
                     feature="joining files in Spark's legacy calendar",
                 )
@@ -87,10 +87,10 @@ class FooterMerge:
         self._version = max(self._version, metadata.version)
 
     def forget_foreign_bounds(self, metadata: FileMetaData, columns: Sequence[Sequence[ColumnChunk]]) -> bool:
-        """Leave out bounds of one file's ``columns`` that readers of the merged footer would take for others.
+        """Drop bounds of one file's ``columns`` that readers of the merged footer would misinterpret.
 
-        Those of another order, and those of byte arrays by a writer whom readers do not believe these, so long as they
-        know that it was this one. Were there any?
+        These are bounds in another order, and bounds of byte arrays from a writer whose bounds readers distrust, which
+        they recognise only by its name. Returns whether there were any.
         """
         found = self._foreign_orders(metadata)
         doubted = set()
@@ -105,7 +105,7 @@ class FooterMerge:
         return bool(found or doubted)
 
     def _foreign_orders(self, metadata: FileMetaData) -> set[int]:
-        """The columns whose bounds in this file do not mean what the merged footer will say."""
+        """The columns whose bounds in this file have another meaning than the merged footer will declare."""
         target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
         own: list[ColumnOrder | None] = list(metadata.column_orders or ())
         count = max(len(target), len(own))
@@ -114,25 +114,25 @@ class FooterMerge:
         return {i for i in range(count) if target[i] != own[i]}
 
     def finish(self, row_groups: list[RowGroup]) -> FileMetaData:
-        """The merged footer with these row groups.
+        """Return the merged footer with these row groups.
 
-        It names the files' writer when all have the same, pqext otherwise. Raises ``ValueError`` when the files'
-        key-value metadata contradict each other about their columns, and ``UnsupportedError`` when one writer's sizes
-        can only be understood under its own name.
+        It names the files' writer if all have the same, otherwise pqext. Raises ``ValueError`` if the files' key-value
+        metadata about columns contradict each other, and ``UnsupportedError`` if the sizes of one writer can only be
+        understood under its own name.
         """
         first = self._footer
         writers = set(self._writers)
         if self._in_sequence and len(writers) > 1:
             raise UnsupportedError(
                 f"pages of {min(self._in_sequence)!r} in DELTA_BYTE_ARRAY are read rightly only by those who know who "
-                "wrote them: write that file anew first",
+                "wrote them; rewrite that file first",
                 feature="joining DELTA_BYTE_ARRAY of parquet-mr before 1.8 with others",
             )
         for writer in writers if len(writers) > 1 else ():
             if not counts_dictionary_header(writer):
                 raise UnsupportedError(
                     f"files of {writer!r}, which counts bytes in its own way, join only with files of that version: "
-                    "write them anew first",
+                    "rewrite them first",
                     feature="joining files of parquet-mr before 1.2.9 with others",
                 )
         pairs = {pair.key: self._of_all(pair) for pair in self._pairs.values()}
@@ -160,7 +160,7 @@ class FooterMerge:
         return merged
 
     def _of_all(self, pair: KeyValue) -> KeyValue:
-        """``pair`` of some files, as far as it holds for the rows of all."""
+        """``pair`` of some files, as far as it holds for the rows of all files."""
         values = [found.get(pair.key) for found in self._described]
         handler = describer(pair.key) if any(values) else None
         if handler is None:
@@ -170,12 +170,12 @@ class FooterMerge:
     @property
     def _footer(self) -> FileMetaData:
         if self._first is None:
-            raise ValueError("there are no files")
+            raise ValueError("no files to concatenate")
         return self._first
 
 
 def _forget_bounds(chunk: ColumnChunk, *, deprecated: bool = False) -> None:
-    """Leave out what depends on the column's order: minimum, maximum and column index."""
+    """Drop structures that depend on the column's order: minimum, maximum and column index."""
     chunk.column_index_offset = chunk.column_index_length = None
     statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
     if statistics is not None:
@@ -191,7 +191,7 @@ def _has_values(metadata: FileMetaData) -> bool:
 
 
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
-    """What the second file's schema has otherwise; None when both are the same but for the root's name."""
+    """The difference of the second file's schema; None if both are equal apart from the name of the root."""
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None

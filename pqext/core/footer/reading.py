@@ -1,11 +1,11 @@
-"""The end of a file, read: whichever form of footer it has.
+"""Read the end of a file, whichever footer format it has.
 
-Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``, those whose only footer is
-FlatBuffers in ``PAR3``.
+Spec: "File format" (layout) and "Metadata". Files with an encrypted footer end in ``PARE``, files with only a
+FlatBuffers footer in ``PAR3``.
 
-Long footers are cached with their structures, for files that are opened again. An entry is found by the bytes of the
-footer alone, all of which are compared, so that a file that has changed never gets the structures of its past. Of
-remote files these bytes are cached too (:mod:`pqext.core.io.sources.cache`); one number of bytes bounds both.
+Long footers are cached with their structures, for files that are opened again. The cache compares all bytes of the
+footer, so that a changed file never gets outdated structures. The bytes of remote footers are cached too
+(:mod:`pqext.core.io.sources.cache`); one limit applies to both.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
 from pqext.core.io.source import Source
 from pqext.core.io.sources.cache import CACHE, when_cleared
-from pqext.core.kernels.footer_places import same_bytes
+from pqext.core.kernels.thrift.footer_lists import equal_bytes
 from pqext.core.options.encryption import FileDecryption
 
 LEAST_INDEXED = 64 << 10
-"""Bytes of a footer, less than which are read whole even if it has a jump table."""
+"""Size up to which a footer is read completely even if it has a jump table."""
 _CONVERT = "pqext convert makes Parquet of it"
 _MARKS = (
     (b"ARRO", "an Arrow or Feather file, which pyarrow.feather.read_table opens"),
@@ -55,23 +55,23 @@ _kept: LRU[str, _Kept] = LRU(CACHE.limit)
 
 
 def decoded(raw: Bytes, limits: Limits, base: int, path: str | None) -> tuple[FileMetaData, int]:
-    """The footer that begins with ``raw``, and where it ends in it; as :func:`pqext.core.format.thrift.decode`."""
-    if path is None:  # bytes in memory, which are not to be held longer than their owner does
+    """Return the footer that begins with ``raw``, and its end in it; as :func:`pqext.core.format.thrift.decode`."""
+    if path is None:  # bytes in memory must not outlive their owner
         return decode(FileMetaData, raw, limits=limits, base=base)
     about = path, base, limits
     found = _kept.get(path)
-    if found is not None and found.about == about and same_bytes(found.raw, raw):
+    if found is not None and found.about == about and equal_bytes(found.raw, raw):
         return _copy(found.metadata), found.end
     metadata, end = decode(FileMetaData, raw, limits=limits, base=base, path=path)
     if metadata.encryption_algorithm is None:
         _kept.limit = CACHE.limit
-        # The places of structures take about as much as the bytes.
+        # Offsets of structures take about as much memory as the bytes.
         _kept.put(path, _Kept(about, raw, _copy(metadata), end), 2 * len(raw))
     return metadata, end
 
 
 def _copy(metadata: FileMetaData) -> FileMetaData:
-    """Another object that says the same, by the same bytes."""
+    """An independent copy, decoded from the same bytes."""
     made = copy(metadata)
     for name in ("schema", "row_groups", "column_orders"):
         structures = getattr(metadata, name)
@@ -89,12 +89,12 @@ def read_footer(
     source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None,
     by_table: Callable[[Source, int, int, Limits, Bytes], Footer | None] | None = None,
 ) -> Footer:
-    """Read and index the footer of ``source``; row groups and columns are decoded when asked for.
+    """Read and index the footer of ``source``; row groups and columns are decoded on access.
 
-    A long one is read ``by_table``, as far as it is asked for, if it has a jump table, which it then does not show.
+    A long footer with a jump table is read with ``by_table``, as far as it is accessed; it then hides the table.
 
-    Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``EncryptionError`` for an
-    encrypted footer that ``decryption`` does not open and ``LimitError`` beyond ``limits``.
+    Raises ``CorruptFileError`` if the file is not a complete Parquet file, ``EncryptionError`` for an encrypted footer
+    that ``decryption`` cannot decrypt, and ``LimitError`` beyond ``limits``.
     """
     if isinstance(source, FootedSource):
         return source.footer
@@ -167,7 +167,7 @@ def read_footer(
 
 
 def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str | None) -> Footer:
-    """The footer of a file in which nothing is encrypted; ``EncryptionError`` where that may not be."""
+    """Check the footer of a file without encryption; ``EncryptionError`` if that is not allowed."""
     try:
         not_encrypted(decryption)
     except EncryptionError as error:
@@ -177,7 +177,7 @@ def _of_plaintext(footer: Footer, decryption: FileDecryption | None, path: str |
 
 
 def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> None:
-    """Raise ``CorruptFileError`` for other first and last bytes than Parquet's; ``headless``: the first are unknown."""
+    """Raise ``CorruptFileError`` if the magic numbers are not Parquet's; ``headless``: the first is unknown."""
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):
@@ -198,7 +198,7 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
 
 
 def looks_like(head: bytes) -> str:
-    """What follows "it is not a Parquet file" for a file with these first four bytes; nothing where they tell nothing.
+    """Describe the file type by its first four bytes, for messages; empty if it is unknown.
 
     >>> looks_like(b'{"a"')
     '; it looks like JSON: pqext convert makes Parquet of it'

@@ -1,4 +1,4 @@
-"""Footers rewritten without touching a page.
+"""Rewrite footers without modifying pages.
 
 Spec: "File format" (the metadata is apart from the data) and "Extensibility".
 """
@@ -26,28 +26,28 @@ from pqext.core.options.footer import FooterForm, check_form
 from pqext.core.schema.lazy_tree import from_elements
 
 COPIED_BYTES = 8 << 20
-"""Bytes of a file that are in memory at a time while it is copied."""
+"""Bytes in memory at a time while a file is copied."""
 
 
 def rewrite_footer(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None = None, dest: Any = None, *,
     footer: FooterForm = "thrift", limits: Limits = DEFAULT_LIMITS,
 ) -> None:
-    """Give a file another footer; all bytes before the footer stay as they are.
+    """Replace the footer of a file; all bytes before it stay unchanged.
 
-    ``change`` gets the metadata and alters it, or returns another; without, it stays as it is. The result goes to
-    ``dest``, a path or a binary file object, or takes the place of ``source``, a path then, at one stroke. Fields that
-    this version does not know are kept, extensions too (:func:`pqext.core.format.extension.structure.set_extension`
-    adds one). A jump table and a FlatBuffers footer go; other forms of ``footer`` make new ones.
+    ``change`` receives the metadata and modifies it, or returns a replacement; without it, the metadata stays
+    unchanged. The result is written to ``dest``, a path or a binary file object, or atomically replaces ``source``,
+    which must then be a path. Unknown fields and extensions are preserved
+    (:func:`pqext.core.format.extension.structure.set_extension` adds one). Jump tables and FlatBuffers footers are
+    removed; other formats of ``footer`` create new ones.
 
-    Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
-    schema, ``CorruptFileError`` where those of the file do, ``UnsupportedError`` for files with anything encrypted, as
-    the signature or the key would be needed, and ``BlockingIOError`` where a writer appends to ``source``, which is
-    to be replaced.
+    Raises ``ValueError`` or ``TypeError`` if the changed metadata is invalid or its row groups contradict its schema,
+    ``CorruptFileError`` if those of the file do, ``UnsupportedError`` for files with any encryption, which would
+    require the key, and ``BlockingIOError`` if a writer is appending to ``source``, which is to be replaced.
     """
     check_form(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
-        raise TypeError("give dest: only a file named by its path can be rewritten in place")
+        raise TypeError("dest is required; only a file given by its path can be rewritten in place")
     target = source if dest is None else dest
     with kept_from_others(source, target):
         told = _rewritten(source, change, target, footer, limits)
@@ -59,7 +59,7 @@ def _rewritten(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterForm,
     limits: Limits,
 ) -> str | None:
-    """What there is to tell of the second footer."""
+    """Write the result to ``target``; returns a warning about the second footer, if any."""
     opened = open_source(source)
     try:
         found = plain_footer(opened, limits)
@@ -67,14 +67,14 @@ def _rewritten(
         try:
             serialised = _checked(found.metadata if changed is None else changed, limits)
         except ValueError:
-            _refuse_contradictions(opened, limits)  # of the footer as it is
+            _refuse_contradictions(opened, limits)  # in the original footer
             raise
         ending, told = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(target) as sink:
             copy_bytes(opened, 0, found.offset, sink)
             sink.write(ending)
             if opened is not source:
-                opened.close()  # Windows replaces no file that is open
+                opened.close()  # Windows cannot replace an open file
     except ParquetError as error:
         error.locate(path=opened.path)
         raise
@@ -93,16 +93,16 @@ def _refuse_contradictions(source: Source, limits: Limits) -> None:
 
 
 def drop_extensions(metadata: FileMetaData) -> None:
-    """Take away every extension in the metadata; fields that are not known stay."""
+    """Remove every extension from the metadata; unknown fields stay."""
     for place, _ in list(listed(metadata, None)):
         for struct in structures_at(metadata, place):
             set_extension(struct, None, replace=True)
 
 
 def plain_footer(source: Source, limits: Limits) -> Footer:
-    """The footer of a file in which nothing is encrypted; ``UnsupportedError`` for others."""
+    """Read the footer of a file without encryption; ``UnsupportedError`` for others."""
     ending = source.read(max(0, source.size - 4), min(4, source.size)).tobytes()
-    # A signed footer is refused before its signature would ask for a key.
+    # A signed footer is rejected before its signature requires a key.
     footer = read_footer(source, limits) if ending != b"PARE" else None
     if footer is None or footer.metadata.encryption_algorithm is not None:
         raise UnsupportedError(
@@ -113,7 +113,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
 
 
 def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
-    """Append the bytes of ``source`` from ``start`` up to ``stop``."""
+    """Append the bytes of ``source`` from ``start`` to ``stop``."""
     while start < stop:
         length = min(COPIED_BYTES, stop - start)
         sink.write(source.read(start, length).data)
@@ -121,7 +121,7 @@ def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
 
 
 def _checked(metadata: FileMetaData, limits: Limits) -> bytes:
-    """The serialised metadata, which a reader will take."""
+    """The serialised metadata, after checking that it can be read."""
     if not isinstance(metadata, FileMetaData):
         raise TypeError(f"change must return FileMetaData or None, not {type(metadata).__name__}")
     serialised = encode(metadata)

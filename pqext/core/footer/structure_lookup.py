@@ -1,4 +1,4 @@
-"""Structures of a footer that are found one by one, whatever finds them: a jump table or a FlatBuffers footer."""
+"""Structures of a footer that are looked up one by one, in a jump table or a FlatBuffers footer."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.format.metadata import ColumnChunk, FileMetaData
 from pqext.core.format.thrift import LazyStructs, Struct, decode, field
-from pqext.core.kernels.thrift import StructIndex
+from pqext.core.kernels.thrift.reader import StructIndex
 
 WINDOW = 64
-"""Row groups of which the same column is looked up at once."""
+"""Row groups in which a column is looked up together."""
 _T = TypeVar("_T", bound=Struct)
 _L = TypeVar("_L", bound=Struct)
 
 
 class Structures(Protocol):
-    """A footer whose structures are found one by one, or all at once."""
+    """A footer whose structures are looked up one by one, or all together."""
 
     def whole(self) -> FileMetaData:
-        """The whole footer."""
+        """Return the complete footer."""
     def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
-        """What ``find`` finds, or ``instead`` in the whole footer where that is better."""
+        """Return the result of ``find``, or of ``instead`` on the complete footer if that is better."""
 
 
 class _Chunks(Struct):
@@ -33,7 +33,7 @@ class _Chunks(Struct):
 
 
 class ColumnWindows:
-    """The column chunks of a footer, those of one column in several row groups together."""
+    """The column chunks of a footer, loaded for one column in several row groups at a time."""
 
     limits: Limits
     path: str | None
@@ -45,7 +45,7 @@ class ColumnWindows:
 
     @property
     def is_whole(self) -> bool:
-        """Is the whole footer there, or is it better so?"""
+        """Whether the complete footer was read, or should be."""
         raise NotImplementedError
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
@@ -57,43 +57,43 @@ class ColumnWindows:
         return peeked(chunks, at)
 
     def _window_of_chunks(self, column: int, row_group: int) -> tuple[Sequence[ColumnChunk], int]:
-        """The chunks of one column in row groups that lie together, and which of them is asked for."""
+        """The chunks of one column in adjacent row groups, and the position of the requested one."""
         at = row_group % WINDOW
         first = row_group - at
-        columns = self._columns  # which another thread may let go
+        columns = self._columns  # another thread may replace it
         found = columns.get((column, first))
         if found is None:
             found = columns[column, first] = self._chunks(column, first, min(first + WINDOW, self.row_groups))
         return found, at
 
     def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
-        """Where a column chunk lies among others; None where the whole footer was read, or this one is damaged."""
+        """Return a list with the column chunk, and its position; None if the footer was read completely, or corrupt."""
         if self.is_whole:
             return None
         try:
             chunks, at = self._window_of_chunks(column, row_group)
         except ParquetError:
-            return None  # told to those who ask for the chunk itself
+            return None  # raised when the chunk itself is read
         return (chunks._index, at) if isinstance(chunks, LazyStructs) else None
 
     def _listed(self, count: int, parts: Sequence[bytes]) -> Sequence[ColumnChunk]:
-        """So many serialised column chunks, which are checked to be whole."""
+        """``count`` serialised column chunks, checked for completeness."""
         return listed(_Chunks, count, parts, self.limits, self.path).items
 
 
 def listed(kind: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
-    """A structure with nothing but a list of ``count`` serialised ones, which are checked to be whole."""
+    """Build a structure with only a list of ``count`` serialised structures, checked for completeness."""
     data = b"".join((b"\x19\xfc", uleb(count), *parts, b"\x00"))
     found, end = decode(kind, data, limits=limits, path=path)
     if end != len(data):
-        raise CorruptFileError("the places of structures in the footer are others")
+        raise CorruptFileError("the footer's structures are not at the expected offsets")
     return found
 
 
 class IndexedStructs(LazyStructs[_T]):
-    """A list of structures each of which ``find`` finds by the table; ``instead`` is the list in the whole footer.
+    """A list of structures that ``find`` looks up one by one; ``instead`` is the list in the complete footer.
 
-    ``rows`` are those of row groups together, where that is known.
+    ``rows`` is the number of rows of all row groups, if it is known.
     """
 
     __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "_rows", "lookup")
@@ -149,11 +149,11 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def rows(self) -> int | None:
-        """The rows of row groups together, where that is known and none can have been changed."""
+        """The rows of all row groups, if they are known and unmodified."""
         return None if self._decoded else self._rows
 
     def peek(self, position: int) -> _T:
-        """An element that is not kept."""
+        """Return an element without caching it."""
         found = self._decoded.get(position)
         return self._one(position) if found is None else found
 
@@ -163,19 +163,19 @@ class IndexedStructs(LazyStructs[_T]):
 
     @property
     def untouched(self) -> StructIndex | None:
-        """The places of the elements, once the whole footer was read and none was decoded before."""
+        """The index of the elements, if the complete footer was read and none was decoded before."""
         return self._index if self._kept is not None and not self._decoded else None
 
     def near(self, position: int) -> tuple[StructIndex, int] | None:
-        """A list in which the element lies, and where in it, so long as it was not decoded."""
+        """Return a list that contains the element, and its position there, if it was not decoded."""
         return None if self._near is None or position in self._decoded else self._near(position)
 
     def place(self, position: int) -> tuple[StructIndex, int] | None:
-        """Where an element lies, as ``untouched``."""
+        """Return the list and position of an element, as ``untouched`` does."""
         found = self.untouched
         return None if found is None else (found, position)
 
 
 def peeked(structures: Sequence[_T], position: int) -> _T:
-    """An element that is not kept where the list need not."""
+    """Return an element without caching it, if the list allows that."""
     return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]

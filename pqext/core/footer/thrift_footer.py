@@ -1,4 +1,4 @@
-"""The end of a file: FileMetaData, its length and the magic number.
+"""A Thrift footer: FileMetaData, its length and the magic number, at the end of a file.
 
 Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``.
 """
@@ -26,10 +26,10 @@ TRAILER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """A file's metadata, where it stands in the file, and its ``length`` bytes as they were read.
+    """The metadata of a file, its offset in the file, and its ``length`` bytes as they were read.
 
-    ``raw`` holds more than the structure when the footer is signed (28 bytes behind it), and not the structure but
-    what it is encrypted in when the file ends in ``PARE``. ``decryptor`` is set for files with anything encrypted.
+    ``raw`` is longer than the structure if the footer is signed (28 bytes follow it), and is encrypted if the file ends
+    in ``PARE``. ``decryptor`` is set for files with any encryption.
     """
 
     metadata: FileMetaData
@@ -38,20 +38,20 @@ class Footer:
     raw: Bytes
     decryptor: FileDecryptor | None = None
     known_crc: int | None = None
-    """CRC-32 of these bytes, where they were not read."""
+    """CRC-32 of these bytes if they were not read."""
 
     @property
     def form(self) -> FooterForm:
-        """``"flatbuffers"`` for a footer that is no Thrift footer."""
+        """The footer format: ``"flatbuffers"`` if it is not a Thrift footer."""
         return "thrift"
 
     @property
     def whole(self) -> FileMetaData:
-        """The metadata with all that stands in it."""
+        """The complete metadata."""
         return self.metadata
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
-        """The schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
+        """Return the schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``.
 
         Unless ``strict``, columns of the root without a repetition type are required, as in other readers, and groups
         without columns are omitted.
@@ -63,13 +63,13 @@ class Footer:
 
 
 class FootedSource(Source):
-    """A source whose ``footer`` is known from elsewhere."""
+    """A source whose ``footer`` is already known."""
 
     footer: Footer
 
 
 def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> bytes:
-    """The bytes that end a file: ``metadata``, serialised already or not, its length and the ``magic`` number."""
+    """Return the bytes that end a file: ``metadata``, serialised or not, its length and the ``magic`` number."""
     serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
     if len(serialised) >= 1 << 32:
         raise ValueError(f"a footer of {len(serialised)} bytes does not fit its 32-bit length")

@@ -1,4 +1,4 @@
-"""The end of a file in each form of footer."""
+"""Write the end of a file in each footer format."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pqext.core.io.source import Source
 from pqext.core.options.footer import FooterForm
 
 _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
-"""Extensions of the footer that are made from its other fields."""
+"""Extensions of the footer that are derived from its other fields."""
 
 
 def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
-    """The bytes that end a file of this metadata, and a warning for when it is whole: what was left out, and why.
+    """Return the bytes that end a file, and a warning to issue afterwards about an omitted second footer.
 
-    Raises ``ValueError`` for metadata that the form has no place for.
+    Raises ``ValueError`` for metadata that the format cannot represent.
     """
     plain = without_copies(metadata)
     if form == "flatbuffers":
@@ -32,7 +32,7 @@ def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:
-    """The footer, or a copy without what was made from it: nothing of that may outlive a change of the footer."""
+    """Return the footer, or a copy without extensions derived from it, which a change would make outdated."""
     stored = extensions(metadata)
     if stored is None or stored[-16:] not in _MADE_FROM_IT:
         return metadata
@@ -42,7 +42,7 @@ def without_copies(metadata: FileMetaData) -> FileMetaData:
 
 
 def form_of(source: Source) -> FooterForm:
-    """The form of a file's footer, by its last bytes; nothing is checked."""
+    """Return the format of a file's footer, according to its last bytes, without validation."""
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":
         return "flatbuffers"

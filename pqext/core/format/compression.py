@@ -20,7 +20,7 @@ from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.format import zstd_library
 from pqext.core.format.metadata import CompressionCodec
-from pqext.core.kernels.block_sizes import lz4_size, lzo_size
+from pqext.core.kernels.decode.block_sizes import lz4_size, lzo_size
 
 WRITABLE = {
     "uncompressed": CompressionCodec.UNCOMPRESSED,

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform, overload
 
-from pqext.core.kernels.struct_plan import Plan, only_member
-from pqext.core.kernels.thrift import StructIndex, decode
-from pqext.core.kernels.thrift_encode import EXTENSION_IDS, encode
+from pqext.core.kernels.thrift.reader import StructIndex, decode
+from pqext.core.kernels.thrift.struct_plan import Plan, only_member
+from pqext.core.kernels.thrift.writer import EXTENSION_IDS, encode
 
 __all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownField", "decode", "encode", "field"]
 

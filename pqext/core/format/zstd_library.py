@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from pqext.core.base.threads import PerThread
-from pqext.core.kernels.zstd import Context
+from pqext.core.kernels.decode.zstd import Context
 
 _NAMES = ("ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx", "ZSTD_isError")
 _LEAST_VERSION = 10_400

@@ -1,1 +1,1 @@
-"""What is stored of a chunk beside it: page indexes and Bloom filters, written, read and asked."""
+"""Page indexes and Bloom filters: written, read and evaluated."""

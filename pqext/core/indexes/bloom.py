@@ -1,7 +1,7 @@
-"""Split-block Bloom filters: made from a column's values, stored, read and asked.
+"""Split-block Bloom filters: build, store, read and query them.
 
-Implements "Parquet Bloom Filter": XXH64 with seed 0 of a value's PLAIN bytes (BYTE_ARRAY without its length) chooses
-a block of 256 bits and one bit in each of its eight words. A filter answers "not there" or "perhaps".
+Implements "Parquet Bloom Filter": XXH64 with seed 0 of a value's PLAIN bytes (BYTE_ARRAY without its length) selects
+a block of 256 bits and one bit in each of its eight words. A filter answers "absent" or "possibly present".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pqext.core.format.metadata import (
 from pqext.core.format.predicate import Value
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
-from pqext.core.kernels import xxh64
+from pqext.core.kernels.hash import xxh64
 from pqext.core.schema.orders import is_float
 from pqext.core.schema.types.logical import LeafType
 
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 32
 HEADER_BYTES = 64
-"""Enough for a header in any encoding of its small integers, unknown fields aside."""
+"""Enough for a header in any encoding of its small integers, without unknown fields."""
 
 Hashes = NDArray[np.uint64]
 KEPT_BYTES = 16 << 20
-"""Bytes of the filters that a file keeps, unless the last one alone has more."""
+"""Bytes of filters that a file caches, unless the last one alone is larger."""
 
 _Key = tuple[int, int]
 
 
 class SplitBlockFilter:
-    """A filter over the values of one column chunk; ``words`` are its blocks, eight 32-bit words each."""
+    """A filter over the values of one column chunk; ``words`` are its blocks of eight 32-bit words each."""
 
     def __init__(self, leaf: LeafType, words: NDArray[np.uint32]) -> None:
         if len(words) < 8 or len(words) % 8:
@@ -71,30 +71,30 @@ class SplitBlockFilter:
 
     @property
     def bitset(self) -> bytes:
-        """The bits as they are stored."""
+        """The stored bitset."""
         return self._words.astype("<u4", copy=False).tobytes()
 
     def contains_hash(self, hashed: int) -> bool:
-        """Was a value with this XXH64 inserted? ``False`` is a proof, ``True`` is not."""
+        """Whether a value with this XXH64 may have been inserted; False is a proof."""
         return bool(self.contains_hashes(np.array([hashed], np.uint64))[0])
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
-        """Were values with these XXH64 inserted? One 1 or 0 per hash; 0 is a proof, 1 is not."""
+        """Whether values with these XXH64 may have been inserted, 1 or 0 per hash; 0 is a proof."""
         found = np.empty(len(hashes), np.uint8)
         xxh64.contains_hashes(hashes, self._words, found)
         return found
 
     def might_contain(self, value: Value) -> bool:
-        """Can the chunk hold ``value``, given in comparison form? ``False`` is a proof, ``True`` is not.
+        """Whether the chunk may contain ``value``, in its comparison representation; False is a proof.
 
-        What cannot be put into the one form in which the column would store it is answered ``True``.
+        True for values without a unique stored representation.
         """
         stored = plain_forms(self.leaf, value)
         return stored is None or any(self.contains_hash(xxhash.xxh64_intdigest(raw)) for raw in stored)
 
     @property
     def is_empty(self) -> bool:
-        """Was nothing inserted?"""
+        """Whether no value was inserted."""
         return not self._words.any()
 
     def __repr__(self) -> str:
@@ -102,13 +102,13 @@ class SplitBlockFilter:
 
 
 class _UnclearError(Exception):
-    """The forms in which a value may be stored are not known."""
+    """The stored representations of a value are not known."""
 
 
 def plain_forms(leaf: LeafType, value: Value) -> list[bytes] | None:
-    """Every PLAIN form in which a column of ``leaf`` may store a value equal to ``value``.
+    """Return every PLAIN representation in which a column of ``leaf`` may store ``value``.
 
-    Empty when the column cannot hold it, ``None`` when the forms are not known: several byte strings are the same
+    Empty if the column cannot contain it, None if the representations are unknown: several byte strings are equal as
     BYTE_ARRAY decimal, INT96 timestamp, interval or geometry.
     """
     if value != value or isinstance(value, bool) or leaf.physical in (Type.BOOLEAN, Type.INT96):
@@ -133,7 +133,7 @@ _NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
 
 def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
-    """The nearest float, since comparing may round the value first; both zeros for one."""
+    """The nearest float, since comparing may round the value first; both zeros for one of them."""
     if isinstance(value, bytes) or (not isinstance(value, float) and float(value) != value):
         raise _UnclearError
     code = _FLOATS[leaf.width or 8]
@@ -145,9 +145,9 @@ def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
 
 
 def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
-    """The one integer that stands for the value, none when it is finer than the column's unit or too large."""
+    """The integer that represents the value; none if the value is finer than the column's unit or too large."""
     if leaf.physical == Type.BYTE_ARRAY:
-        raise _UnclearError  # zeros may be put in front
+        raise _UnclearError  # leading zeros are allowed
     number, exponent = _exact(value)
     divisor = 1
     if leaf.logical is not None and leaf.logical.DECIMAL is not None:
@@ -180,11 +180,11 @@ def _exact(value: Value) -> tuple[int, int]:
             return (-number if sign else number), exponent
     if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
         return int(value), 0
-    raise _UnclearError  # beyond, many integers may compare equal to one float
+    raise _UnclearError  # larger, many integers may equal one float
 
 
 def hash_values(physical: pa.Array) -> Hashes:
-    """XXH64 of each of a chunk's dense stored values (see ``core.leaf``)."""
+    """Return the XXH64 of each dense stored value (see ``core.leaf``)."""
     count, start = len(physical), physical.offset
     hashes = np.empty(count, np.uint64)
     held = physical.buffers()
@@ -200,10 +200,10 @@ def hash_values(physical: pa.Array) -> Hashes:
 
 
 def false_positives(bits: float) -> float:
-    """The fraction of absent values that a filter with ``bits`` bits for each inserted one finds all the same.
+    """Return the false-positive rate of a filter with ``bits`` bits per inserted value.
 
-    Blocks get unequal shares, distributed after Poisson; in a block of ``n`` values each of the eight words has a
-    given bit with probability ``1 - (31 / 32) ** n``.
+    The number of values in a block follows a Poisson distribution; in a block of ``n`` values each of the eight words
+    has a given bit set with probability ``1 - (31 / 32) ** n``.
     """
     mean = 8 * BLOCK_BYTES / bits
     share, total, n = math.exp(-mean), 0.0, 0
@@ -216,7 +216,7 @@ def false_positives(bits: float) -> float:
 
 @lru_cache
 def _bits_for(fpp: float) -> float:
-    """Bits for each inserted value that keep :func:`false_positives` at ``fpp``."""
+    """Bits per inserted value for which :func:`false_positives` is ``fpp``."""
     low, high = 0.5, 4096.0
     for _ in range(40):
         middle = math.sqrt(low * high)
@@ -225,9 +225,9 @@ def _bits_for(fpp: float) -> float:
 
 
 def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
-    """Bytes of a filter for ``ndv`` distinct values, a fraction ``fpp`` of absent ones found all the same.
+    """Return the bytes of a filter for ``ndv`` distinct values with false-positive rate ``fpp``.
 
-    A power of two, since filters of such sizes can be folded, between one block and ``max_bytes``.
+    A power of two, since filters of these sizes can be folded, between one block and ``max_bytes``.
     """
     needed = math.ceil(max(ndv, 1) * _bits_for(fpp) / 8)
     largest = 1 << (max_bytes.bit_length() - 1)
@@ -235,11 +235,11 @@ def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
 
 
 def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, max_bytes: int) -> SplitBlockFilter:
-    """The filter of a chunk's dense stored values, which may be its dictionary's instead.
+    """Build the filter of a chunk's dense stored values, or of its dictionary.
 
-    Without ``ndv`` the values are inserted as if all were distinct; how full that filter is tells how many there
-    are, and it is folded to the size that these need. Where one zero is, the other is inserted too, for readers that
-    look for one.
+    Without ``ndv`` the values are inserted as if all were distinct; the bits set then estimate the number of distinct
+    values, and the filter is folded to the size that these require. Either zero inserts both, for readers that look for
+    one of them.
     """
     words = np.zeros(size_for(len(physical) if ndv is None else ndv, fpp, max_bytes) // 4, np.uint32)
     xxh64.insert_hashes(hash_values(physical), words)
@@ -254,20 +254,20 @@ def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, ma
 
 
 def fold(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """A filter of half the blocks, equal to the one into which all the same values were inserted."""
+    """Halve the blocks of a filter; equal to inserting the same values into a filter of that size."""
     pairs = words.reshape(-1, 2, 8)
     return (pairs[:, 0] | pairs[:, 1]).reshape(-1)
 
 
 def _distinct(words: NDArray[np.uint32]) -> int:
-    """About how many different hashes were inserted: each sets one bit of a block's word, in each of its eight."""
-    places = len(words) * 4  # the bits that one of the eight words has over all blocks
+    """Estimate the distinct hashes: each sets one bit in each of the eight words of a block."""
+    places = len(words) * 4  # bits of one of the eight words over all blocks
     filled = xxh64.count_bits(words) / (len(words) * 32)
     return places * 64 if filled >= 1 else math.ceil(-places * math.log1p(-filled))
 
 
 def serialise(bloom: SplitBlockFilter, encryptor: ChunkEncryptor | None = None) -> bytes:
-    """Header and bitset as they stand in a file, each encrypted by itself when there is an ``encryptor``."""
+    """Serialise header and bitset, each encrypted separately if there is an ``encryptor``."""
     header = encode(
         BloomFilterHeader(
             numBytes=bloom.num_bytes,
@@ -287,10 +287,9 @@ def read(
     source: Source, offset: int, length: int | None, leaf: LeafType, limits: Limits,
     decryptor: ChunkDecryptor | None = None,
 ) -> SplitBlockFilter | None:
-    """The filter at ``offset``, ``length`` bytes with its header where the file says so.
+    """Read the filter at ``offset``, with its header ``length`` bytes if the file states it.
 
-    ``None`` for a filter of an algorithm, hash or compression that is not known. Raises ``CorruptFileError`` and
-    ``LimitError``.
+    None for an unknown algorithm, hash or compression. Raises ``CorruptFileError`` and ``LimitError``.
     """
     if offset < 0 or (length is not None and (length <= 0 or offset > source.size - length)):
         raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} leaves the file", offset=offset)
@@ -318,7 +317,7 @@ def read(
 
 
 def _words(bitset: Bytes) -> NDArray[np.uint32]:
-    return np.frombuffer(bitset.tobytes(), "<u4").astype(np.uint32, copy=False)  # a copy, since it may lie unevenly
+    return np.frombuffer(bitset.tobytes(), "<u4").astype(np.uint32, copy=False)  # a copy, since it may be unaligned
 
 
 def _read_encrypted(
@@ -337,7 +336,7 @@ def _read_encrypted(
 
 
 def _module(source: Source, offset: int, most: int) -> tuple[Bytes, int]:
-    """An encrypted module with its length prefix, and where it ends."""
+    """An encrypted module with its length prefix, and its end."""
     room = source.size - offset
     length = module_length(source.read(offset, min(LENGTH_BYTES, room)), room, most)
     return source.read(offset, length), offset + length
@@ -361,10 +360,10 @@ KeptFilters = LRU[_Key, SplitBlockFilter | None]
 
 
 def kept_filters(size: int = KEPT_BYTES) -> KeptFilters:
-    """Filters by row group and leaf: those that were asked last, at most ``size`` bytes of them or one."""
+    """Create a cache of filters by row group and leaf: recent ones of at most ``size`` bytes, or one."""
     return LRU(size, keeps_last=True)
 
 
 def filter_bytes(found: SplitBlockFilter | None) -> int:
-    """The bytes of a filter; a leaf without one has none."""
+    """Return the bytes of a filter; 0 for a leaf without one."""
     return 0 if found is None else found.num_bytes

@@ -1,6 +1,6 @@
-"""The bounds of all pages of a column of numbers as two arrays, which are asked about at once.
+"""Bounds of all pages of a numeric column as two arrays, evaluated together.
 
-For ordinary column indexes alone: what is unusual about one is for the way page by page, which knows what it means.
+Only for ordinary column indexes: the page-by-page path evaluates unusual ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EXACT = 1 << 53
 
 @dataclass(frozen=True, slots=True)
 class NumberBounds:
-    """Minima and maxima, inclusive, and for each page whether it may hold NaN (``None``: no page does)."""
+    """Minima and maxima, inclusive, and for each page whether it may contain NaN (None: no page does)."""
 
     lows: NDArray[Any]
     highs: NDArray[Any]
@@ -29,7 +29,7 @@ class NumberBounds:
 
     @classmethod
     def of(cls, order: BoundOrder, index: ColumnIndex) -> NumberBounds | None:
-        """The bounds in a checked column index; ``None`` where a page is null, or a bound unknown or not a number."""
+        """Return the bounds in a checked column index; None if a page is null, or a bound unknown or not a number."""
         stored = order.numbers
         if stored is None or any(index.null_pages):
             return None
@@ -38,9 +38,9 @@ class NumberBounds:
             return None
         lows = np.frombuffer(b"".join(index.min_values), stored)
         highs = np.frombuffer(b"".join(index.max_values), stored)
-        if not (lows <= highs).all():  # not so beside NaN
+        if not (lows <= highs).all():  # false for NaN
             return None
-        if order.is_float:  # questions are asked in doubles
+        if order.is_float:  # predicates are evaluated in doubles
             lows, highs = lows.astype(np.float64), highs.astype(np.float64)
         unit = order.leaf.nanoseconds
         if unit != 1:
@@ -55,7 +55,7 @@ class NumberBounds:
         return cls(lows, highs, may_be_nan)
 
     def matching(self, predicate: Predicate) -> list[int] | None:
-        """The pages that may hold a value which satisfies ``predicate``; ``None`` where arrays cannot tell."""
+        """Return the pages that may contain a value satisfying ``predicate``; None if arrays cannot determine that."""
         lows, highs = self.lows, self.highs
         if isinstance(predicate, IsIn):
             if not predicate.ascending or not self._are_exact(*predicate.values):
@@ -83,7 +83,7 @@ class NumberBounds:
         return np.flatnonzero(held).tolist()
 
     def _are_exact(self, *values: Value) -> bool:
-        """Do these numbers stay what they are in the arrays' type?"""
+        """Whether the array type represents these numbers exactly."""
         kinds = set(map(type, values))
         if self.lows.dtype.kind == "f":
             return all(

@@ -1,7 +1,7 @@
-"""The page index: where each page of a chunk lies, which rows it holds and between which bounds its values are.
+"""The page index: location, rows and bounds of each page of a chunk.
 
-Implements "Parquet page index: Layout to Support Page Skipping". ColumnIndex and OffsetIndex lie near the footer,
-away from the pages; an index that contradicts itself or its chunk is refused whole.
+Implements "Parquet page index: Layout to Support Page Skipping". ColumnIndex and OffsetIndex are stored near the
+footer, apart from the pages; an index that contradicts itself or its chunk is rejected as a unit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
 from pqext.core.format.predicate import COMPARE, Bounds, Predicate, Value, may_match
 from pqext.core.indexes.number_bounds import NumberBounds
-from pqext.core.kernels import index_encode
-from pqext.core.kernels.page_cuts import PageCuts
-from pqext.core.kernels.page_places import page_places
+from pqext.core.kernels.encode.page_boundaries import PageBoundaries
+from pqext.core.kernels.thrift import page_index as page_index_kernel
+from pqext.core.kernels.thrift.page_index import read_page_locations
 from pqext.core.schema.orders import BoundOrder
 from pqext.core.schema.row_ranges import RowRanges, rows_of_pages
 from pqext.core.schema.statistics import (
@@ -43,13 +43,13 @@ _Counts = NDArray[np.int64]
 
 
 def column_index(
-    order: BoundOrder, pages: PageExtremes, cuts: PageCuts, definition: _Counts | None, repetition: _Counts | None,
-    bound_bytes: int,
+    order: BoundOrder, pages: PageExtremes, cuts: PageBoundaries, definition: _Counts | None,
+    repetition: _Counts | None, bound_bytes: int,
 ) -> bytes | None:
-    """The serialised index of the pages of ``cuts``, with histograms of their levels where there are any.
+    """Return the serialised index of the pages of ``cuts``, with histograms of their levels if there are any.
 
-    ``None`` where the bounds that the structure demands do not exist: the order is undefined, or a page holds
-    nothing but NaN and its order leaves that without bounds.
+    None if the structure's mandatory bounds do not exist: the order is undefined, or a page contains only NaN and its
+    order defines no bounds for that.
     """
     if not order.is_defined:
         return None
@@ -67,13 +67,13 @@ def column_index(
             high if len(high) <= bound_bytes else raise_cut(order.leaf, high, bound_bytes)[0] for high in highs
         ]
     boundary = BoundaryOrder.ASCENDING if cuts.count < 2 else _boundary_order(order, lows, highs, cuts)
-    return index_encode.column_index(cuts, lows, highs, boundary, definition, repetition, pages.nan_counts)
+    return page_index_kernel.column_index(cuts, lows, highs, boundary, definition, repetition, pages.nan_counts)
 
 
 def _boundary_order(
-    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], cuts: PageCuts
+    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], cuts: PageBoundaries
 ) -> BoundaryOrder:
-    """How the bounds of the pages that are not null follow one another."""
+    """The order of the bounds of the pages that are not null."""
     starts = cuts.starts("values")
     filled = np.flatnonzero(np.diff(starts)).tolist()
     keys = [order.keys([side[page] for page in filled]) for side in (minima, maxima)]
@@ -84,13 +84,13 @@ def _boundary_order(
 
 
 def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int) -> None:
-    """Raise ``CorruptFileError`` unless pages follow one another within ``chunk`` (offset, length) and its rows."""
+    """Raise ``CorruptFileError`` unless pages follow each other within ``chunk`` (offset, length) and its rows."""
     locations = index.page_locations
     start, stop = chunk[0], chunk[0] + chunk[1]
     at, row = start, 0
     for number, page in enumerate(locations):
         if page.offset < at or page.compressed_page_size <= 0 or page.offset > stop - page.compressed_page_size:
-            raise CorruptFileError(f"the offset index places page {number} outside its column chunk")
+            raise CorruptFileError(f"offset index: page {number} is outside its column chunk")
         if page.first_row_index < row or page.first_row_index >= num_rows or (not number and page.first_row_index):
             raise CorruptFileError(
                 f"the offset index lets page {number} start at row {page.first_row_index} of {num_rows}"
@@ -104,16 +104,16 @@ def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int
 
 
 def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) -> None:
-    """Raise ``CorruptFileError`` unless all lists tell of the same pages, ``pages`` of them when that is known."""
+    """Raise ``CorruptFileError`` unless all lists have the same length, ``pages`` if that is known."""
     count = len(index.null_pages)
     if pages is not None and count != pages:
-        raise CorruptFileError(f"the column index tells of {count} pages, the offset index of {pages}")
+        raise CorruptFileError(f"the column index has {count} pages, the offset index {pages}")
     lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
     histograms = (
         (index.repetition_level_histograms, node.max_repetition_level),
         (index.definition_level_histograms, node.max_definition_level),
     )
-    # Histograms of levels that are always 0 may be left empty.
+    # Histograms of levels that are always 0 may be empty.
     if any(values is not None and len(values) != count for values in lists) or any(
         values and len(values) != count * (highest + 1) for values, highest in histograms
     ):
@@ -121,9 +121,9 @@ def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) 
 
 
 def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exact: tuple[bool, bool]) -> None:
-    """Raise ``CorruptFileError`` where a checked column index contradicts the rows of ``pages`` or the chunk's bounds.
+    """Raise ``CorruptFileError`` if a checked column index contradicts the rows of ``pages`` or the chunk's bounds.
 
-    ``exact`` tells whether the minimum and the maximum of ``chunk`` occur in it.
+    ``exact`` states whether the minimum and the maximum of ``chunk`` occur in it.
     """
     counts, rows = index.null_counts, pages.row_counts
     if counts and min(counts) >= 0 and chunk.null_count is not None and sum(counts) != chunk.null_count:
@@ -151,7 +151,7 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
 
 @dataclass(frozen=True, slots=True)
 class PagePlaces:
-    """Where pages are, headers included, and the rows they start with: an offset index without an object a page."""
+    """Offsets, sizes and first rows of pages, headers included: an offset index without an object per page."""
 
     offsets: list[int]
     sizes: list[int]
@@ -159,16 +159,16 @@ class PagePlaces:
 
     @classmethod
     def read(cls, raw: Any, chunk: tuple[int, int], num_rows: int) -> PagePlaces | None:
-        """What a serialised offset index says; ``None`` when it is uncommon or wrong: decode and check it then."""
+        """Parse a serialised offset index; None if it is unusual or wrong, and must be decoded and checked instead."""
         start, stop = chunk[0], chunk[0] + chunk[1]
         if not 0 <= start <= stop < 1 << 62 or not 0 <= num_rows < 1 << 62:
             return None
-        found = page_places(raw, start, stop, num_rows)
+        found = read_page_locations(raw, start, stop, num_rows)
         return None if found is None else cls(*found)
 
     @classmethod
     def of(cls, index: OffsetIndex) -> PagePlaces:
-        """What a checked offset index says."""
+        """Convert a checked offset index."""
         pages = index.page_locations
         return cls(
             [page.offset for page in pages],
@@ -178,10 +178,10 @@ class PagePlaces:
 
 
 class IndexedPages(Sequence[Bounds]):
-    """The pages of one column chunk as its checked indexes tell of them: a sequence of what bounds each.
+    """The pages of one column chunk according to its checked indexes: a sequence of the bounds of each.
 
-    ``num_rows`` is that of the row group, ``starts`` the first row of each page. Without a column index nothing is
-    known of the values.
+    ``num_rows`` is that of the row group, ``starts`` the first row of each page. Without a column index the bounds are
+    unknown.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class IndexedPages(Sequence[Bounds]):
 
     @property
     def is_flat(self) -> bool:
-        """Does each value stand for one row?"""
+        """Whether each value belongs to a row of its own."""
         return not self._node.max_repetition_level
 
     @property
@@ -216,28 +216,28 @@ class IndexedPages(Sequence[Bounds]):
         return self._columns is not None
 
     def accounts_for(self, stop: int) -> bool:
-        """Do pages with rows fill the chunk from the first of them up to ``stop``?"""
+        """Whether pages with rows fill the chunk from the first of them to ``stop``."""
         offsets, sizes = self._places.offsets, self._places.sizes
         return not offsets or (sum(sizes) == stop - offsets[0] and len(set(self.starts)) == len(offsets))
 
     @cached_property
     def row_counts(self) -> list[int]:
-        """The rows of each page."""
+        """Return the rows of each page."""
         stops = [*self.starts[1:], self.num_rows]
         return [max(stop - start, 0) for start, stop in zip(self.starts, stops, strict=True)]
 
     def rows(self, page: int) -> range:
-        """The rows of the row group that ``page`` holds."""
+        """Return the rows of the row group in ``page``."""
         stop = self.starts[page + 1] if page + 1 < len(self.starts) else self.num_rows
         return range(self.starts[page], stop)
 
     def byte_range(self, page: int) -> tuple[int, int]:
-        """(offset, length) of ``page`` in the file, its header first."""
+        """Return (offset, length) of ``page`` in the file, header included."""
         return self._places.offsets[page], self._places.sizes[page]
 
     @cached_property
     def bounds(self) -> list[Bounds]:
-        """What is known of the values of each page."""
+        """Return the bounds of each page."""
         index = self._columns
         if index is None:
             has_nan = None if self._order.is_float else False
@@ -253,11 +253,11 @@ class IndexedPages(Sequence[Bounds]):
 
     @cached_property
     def numbers(self) -> NumberBounds | None:
-        """The bounds of all pages as arrays, where they are numbers and there is nothing else to know of them."""
+        """The bounds of all pages as arrays, if they are numbers without further information."""
         return None if self._columns is None else NumberBounds.of(self._order, self._columns)
 
     def _entries(self, page: int) -> int | None:
-        """Values of a page, nulls included, where they can be known."""
+        """Number of values of a page, nulls included, if it can be known."""
         if not self._node.max_repetition_level:
             return self.row_counts[page]
         counts = self._columns.definition_level_histograms if self._columns is not None else None
@@ -268,21 +268,21 @@ class IndexedPages(Sequence[Bounds]):
         return sum(histogram) if min(histogram) >= 0 else None
 
     def _bounds(self, index: ColumnIndex, page: int, values: tuple[Value | None, Value | None] | None) -> Bounds:
-        """What bounds a page, by the ``values`` of its bounds, which pages of nulls have not."""
+        """The bounds of a page, from the decoded ``values`` of its bounds, which null pages lack."""
         entries = self._entries(page)
         nulls = index.null_counts[page] if index.null_counts else None
         nans = index.nan_counts[page] if index.nan_counts else None
         stored = index.min_values[page], index.max_values[page]
         if values is None:
             if any(stored) or (nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries))):
-                # It contradicts itself: some writers of parquet-java call pages null that they know nothing of.
+                # Contradictory: some versions of parquet-java mark pages as null if they know nothing of them.
                 return bounds_of(self._order, None, None, None, nans, entries)
             known = nulls if nulls is not None else entries if entries is not None else self.row_counts[page]
             return Bounds(null_count=known, num_values=known)
         return bounds_of_values(self._order, *values, nulls_beside(stored, nulls, entries), nans, entries)
 
     def matching(self, predicate: Predicate) -> list[int]:
-        """The pages, in order, that may hold a value satisfying ``predicate``; those left out hold none."""
+        """Return the pages, in order, that may contain a value satisfying ``predicate``; no other page does."""
         found = None if self.numbers is None else self.numbers.matching(predicate)
         if found is not None:
             return found
@@ -290,9 +290,9 @@ class IndexedPages(Sequence[Bounds]):
 
 
 def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:
-    """The rows of the row group whose values may satisfy ``predicate``; no row outside them does.
+    """Return the rows of the row group whose values may satisfy ``predicate``; no other row does.
 
-    Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns
-    combine with :func:`pqext.core.schema.row_ranges.intersection` and ``union``.
+    Ordered bounds are searched by bisection, others one by one. Results of several columns combine with
+    :func:`pqext.core.schema.row_ranges.intersection` and ``union``.
     """
     return rows_of_pages(pages, pages.matching(predicate))

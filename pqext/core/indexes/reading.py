@@ -1,6 +1,6 @@
-"""Page indexes and Bloom filters of a row group fetched: lazily, by byte range, near ones in one read.
+"""Read the page indexes and Bloom filters of a row group: lazily, by byte range, adjacent ones in one request.
 
-What planning will need of the indexes is recorded before it is fetched, so that one request fetches all of it.
+Planning records the indexes that it will need before fetching them, so that one request fetches all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Wanted = list[tuple[Source, Range]]
 
 _NOBODY: tuple[Gathering | None, Wanted | None] = None, None
 _local = threading.local()
-"""What each thread notes now, and for which file."""
+"""The ranges being recorded by each thread, and their file."""
 T = TypeVar("T", bound=Struct)
 
 _Kind = type[ColumnIndex] | type[OffsetIndex]
@@ -46,16 +46,16 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 
 class Gathering:
-    """Says whether the indexes of a file are only noted on this thread, and holds where those lie that were noted."""
+    """Decides whether this thread reads the indexes of a file or records their locations, and caches fetched ones."""
 
     @property
     def wanted(self) -> Wanted | None:
-        """Where indexes that are asked for are to be noted; nothing is known of them then. None: they are read."""
+        """The list in which to record requested indexes, which then count as unknown; None: they are read."""
         owner, wanted = getattr(_local, "noting", _NOBODY)
         return wanted if owner is self else None
 
     def fetch(self, source: Source, ask: Callable[[], object]) -> None:
-        """Fetch at once what ``ask`` asks of indexes of a file, or of those of others that it names."""
+        """Fetch in one pass the indexes that ``ask`` requests, from this file or from other files that it refers to."""
         with self.noting() as wanted:
             ask()
         if wanted:
@@ -64,7 +64,7 @@ class Gathering:
 
     @contextmanager
     def noting(self) -> Iterator[Wanted]:
-        """Within, this thread reads no index of the file: those that are asked for are noted."""
+        """Record the indexes that this thread requests instead of reading them, until the context exits."""
         wanted: Wanted = []
         before = getattr(_local, "noting", _NOBODY)
         _local.noting = self, wanted
@@ -75,11 +75,11 @@ class Gathering:
 
 
 class DamagedIndexWarning(UserWarning):
-    """An index or a filter is damaged and was passed over: pruning goes on without it."""
+    """A corrupt index or filter was ignored, and pruning continues without it."""
 
 
 class IndexedChunk(Protocol):
-    """What reading its indexes takes of a column chunk (:class:`pqext.core.read.row_group.ColumnChunk`)."""
+    """The attributes of a column chunk that index reading uses (:class:`pqext.core.read.row_group.ColumnChunk`)."""
 
     @property
     def node(self) -> SchemaNode: ...
@@ -104,7 +104,7 @@ class IndexedChunk(Protocol):
 
 
 class IndexReader:
-    """The indexes of one row group's chunks. What was read is kept; threads may ask at the same time."""
+    """Read and cache the indexes of one row group's chunks; thread-safe."""
 
     def __init__(
         self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: KeptFilters,
@@ -124,7 +124,7 @@ class IndexReader:
         self._is_ignored = False
 
     def column_index(self, chunk: IndexedChunk) -> ColumnIndex | None:
-        """The chunk's column index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
+        """Read the chunk's column index; None if it has none. Raises ``CorruptFileError`` if it is corrupt."""
         index: ColumnIndex | None = self._index(chunk, ColumnIndex)
         if index is not None:
             offsets = self.offset_index(chunk)
@@ -133,7 +133,7 @@ class IndexReader:
         return index
 
     def offset_index(self, chunk: IndexedChunk) -> OffsetIndex | None:
-        """The chunk's offset index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
+        """Read the chunk's offset index; None if it has none. Raises ``CorruptFileError`` if it is corrupt."""
         index: OffsetIndex | None = self._index(chunk, OffsetIndex)
         if index is not None:
             with _ErrorsNameChunk(chunk):
@@ -143,9 +143,10 @@ class IndexReader:
     def load(
         self, chunks: Iterable[IndexedChunk], kinds: Sequence[_Kind] = (ColumnIndex, OffsetIndex)
     ) -> None:
-        """Fetch the indexes of ``chunks`` of some ``kinds`` that were not read yet, near ones in one read.
+        """Fetch the indexes of ``chunks`` of the types in ``kinds`` that were not read yet, adjacent ones in one
+        request.
 
-        Damaged ones are left for those who ask for them.
+        Corrupt indexes raise on access.
         """
         wanted: list[tuple[IndexedChunk, _Kind, tuple[int, int]]] = []
         for chunk in chunks:
@@ -165,12 +166,12 @@ class IndexReader:
         for (chunk, kind, place), raw in zip(wanted, data, strict=True):
             with suppress(CorruptFileError, LimitError):
                 if kind is OffsetIndex:
-                    self._raw[chunk.node.leaf_start] = raw  # decoded when it is asked for
+                    self._raw[chunk.node.leaf_start] = raw  # decoded on access
                 else:
                     self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
 
     def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
-        """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
+        """Return the chunk's pages for pruning: None without an offset index, or, with a warning, if it is corrupt."""
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
@@ -182,7 +183,7 @@ class IndexReader:
         return self._pages[leaf]
 
     def places(self, chunk: IndexedChunk) -> IndexedPages | None:
-        """The chunk's pages without their bounds, unless the bounds were read already."""
+        """Return the chunk's pages without their bounds, unless the bounds were read already."""
         if self._is_ignored:
             return None
         leaf = chunk.node.leaf_start
@@ -205,7 +206,7 @@ class IndexReader:
             order = of_column(chunk.node.leaf_type, chunk.order)
             pages = IndexedPages(chunk.node, order, offsets, columns, self._num_rows)
             if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
-                return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # others may hold any value
+                return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # others may have any value
             if columns is not None:
                 with _ErrorsNameChunk(chunk):
                     check_agreement(pages, columns, chunk.bounds(), _exact(chunk))
@@ -221,7 +222,7 @@ class IndexReader:
             return None
 
     def _page_places(self, chunk: IndexedChunk) -> PagePlaces | None:
-        """What a loaded offset index says, where the short way of reading it is enough."""
+        """The page locations of a loaded offset index, if the fast parser accepts it."""
         raw = self._raw.get(chunk.node.leaf_start)
         if raw is None:
             return None
@@ -230,7 +231,7 @@ class IndexReader:
         return PagePlaces.read(raw, chunk.byte_range, self._num_rows)
 
     def bloom_filter(self, chunk: IndexedChunk) -> SplitBlockFilter | None:
-        """The chunk's Bloom filter, ``None`` when it has none or one of a kind that is not known."""
+        """Read the chunk's Bloom filter; None if it has none or one of an unknown type."""
         about = chunk.metadata
         if about.bloom_filter_offset is None:
             return None
@@ -244,8 +245,8 @@ class IndexReader:
             return self._filters.get_or_make((self._row_group, chunk.node.leaf_start), read, filter_bytes)
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
-        """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
-        if not asks_for_values(predicate) or chunk.node.calendar is not None:  # whose filter is of values as stored
+        """Whether the chunk may satisfy ``predicate`` by its Bloom filter; a corrupt one is ignored with a warning."""
+        if not asks_for_values(predicate) or chunk.node.calendar is not None:  # the filter has stored values
             return True
         if (noted := self._gathering.wanted) is not None:
             self._note_filter(chunk, noted)
@@ -257,17 +258,17 @@ class IndexReader:
         except (CorruptFileError, LimitError) as error:
             self.pass_over("a Bloom filter", error)
             return True
-        # One without a bit set is of no values at all, and may as well never have been filled in.
+        # A filter without a bit set is of no values, or was never filled in.
         return found is None or may_contain(predicate, found.might_contain) or found.is_empty
 
     def pass_over(self, what: str, error: ParquetError) -> None:
-        """Go on without ``what``, with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+        """Ignore ``what`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
         if self._strict:
             raise error
-        warn(f"passed over {what}: {error}", DamagedIndexWarning)
+        warn(f"ignored {what}: {error}", DamagedIndexWarning)
 
     def ignore_pages(self, error: OffsetIndexError) -> None:
-        """Use no page index of the row group from now on: reading has shown that an offset index is wrong.
+        """Ignore the page indexes of the row group from now on, since an offset index proved wrong.
 
         Raises ``error`` if reading is strict.
         """
@@ -281,7 +282,7 @@ class IndexReader:
         return pages is not None and pages.has_bounds
 
     def _note_filter(self, chunk: IndexedChunk, noted: Wanted) -> None:
-        """Note where the chunk's filter lies, if that can be told and it will be read."""
+        """Record the location of the chunk's filter, if it is known and will be read."""
         with suppress(MissingKeyError, CorruptFileError, LimitError):
             about, source = chunk.metadata, chunk.source(self._source)
             offset, length = about.bloom_filter_offset, about.bloom_filter_length
@@ -301,7 +302,7 @@ class IndexReader:
         return self._indexes[key]
 
     def _place(self, chunk: IndexedChunk, kind: _Kind) -> tuple[int, int] | None:
-        """(offset, length) of an index. A chunk that cannot be read has none."""
+        """(offset, length) of an index; None if the chunk cannot be read."""
         stored = chunk.structure
         if kind is ColumnIndex:
             offset, length = stored.column_index_offset, stored.column_index_length
@@ -328,7 +329,7 @@ class IndexReader:
 
 
 def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
-    """Do the bounds of the chunk's statistics occur in it? Those that may be cut do only where they say so."""
+    """Whether the bounds of the chunk's statistics occur in it; bounds that may be truncated must state it."""
     about, cuttable = chunk.metadata.statistics, is_cuttable(chunk.node.leaf_type)
     if about is None or chunk.node.calendar is not None:
         return False, False
@@ -337,7 +338,7 @@ def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
 
 
 class _ErrorsNameChunk:
-    """Adds the column and the row group to errors that pass through."""
+    """Add the column and the row group to errors that pass through."""
 
     def __init__(self, chunk: IndexedChunk) -> None:
         self._chunk = chunk

@@ -1,4 +1,4 @@
-"""Compiled inner loops, with no policy: contiguous buffers in, contiguous buffers or typed errors out."""
+"""Compiled loops without policy: they accept contiguous buffers and return buffers or raise typed errors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ Readable = Any
 """An object with the buffer protocol (``collections.abc.Buffer`` from Python 3.12 on)."""
 
 
-def _check_compiled(folder: str) -> None:
-    """Raise ``ImportError`` where the sources of kernels lie in ``folder`` without what is compiled of them."""
-    found = os.listdir(folder) if os.path.isdir(folder) else []
-    compiled = {name.partition(".")[0] for name in found if name.endswith(tuple(EXTENSION_SUFFIXES))}
-    lacking = sorted(stem for stem, end in map(os.path.splitext, found) if end == ".pyx" and stem not in compiled)
-    if lacking:
+def _check_compiled(root: str) -> None:
+    """Raise ``ImportError`` if a kernel below ``root`` has a source file but no compiled module."""
+    missing = []
+    for _, _, files in os.walk(root):
+        compiled = {name.partition(".")[0] for name in files if name.endswith(tuple(EXTENSION_SUFFIXES))}
+        missing += [stem for stem, end in map(os.path.splitext, files) if end == ".pyx" and stem not in compiled]
+    if missing:
         raise ImportError(
-            f"{folder} lacks {len(lacking)} compiled kernels ({', '.join(lacking[:3])}, ...). It is a checkout of "
-            "pqext, which hides an installed pqext where Python runs in it: run Python in another folder, or compile "
-            "the kernels here with: pip install -e ."
+            f"{root} lacks {len(missing)} compiled kernels ({', '.join(sorted(missing)[:3])}, ...). It is a checkout "
+            "of pqext, which hides an installed pqext where Python runs in it: run Python in another folder, or "
+            "compile the kernels here with: pip install -e ."
         )
 
 

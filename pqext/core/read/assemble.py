@@ -1,4 +1,4 @@
-"""Leaf columns put together into nested Arrow arrays, by the levels of the first leaf below each shape."""
+"""Assemble leaf columns into nested Arrow arrays, using the levels of the first leaf of each shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import allocate, trim
 from pqext.core.base.errors import CorruptFileError, ParquetError
-from pqext.core.kernels import levels
+from pqext.core.kernels.encodings import levels
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.schema.arrow_schema.arrays import array_of, elements_of_null, plain_container
@@ -18,17 +18,17 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types import leaf
 
 _FILLED = 32
-"""Bytes of each element that stands for a null list of fixed size, about."""
+"""Approximate bytes of an element of a null fixed-size list."""
 _FLAT = np.empty(0, np.int16)
 
 
 def assemble(
     shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, shown: pa.DataType | None = None
 ) -> pa.Array:
-    """The Arrow array of ``shape`` from its leaves' columns, keyed by column index; all hold the same rows.
+    """Assemble the Arrow array of ``shape`` from its leaf columns, keyed by column index; all hold the same rows.
 
-    ``shown`` is the type of the shape's Arrow field, where it is known: types are made once for a column, not once
-    for each level of it.
+    ``shown`` is the type of the shape's Arrow field if it is known, so that types are built once per column instead of
+    once per level.
     """
     if shape.annotation is None and shape.original is None:
         return _storage(shape, columns, options, shape.storage_field(options).type if shown is None else shown)
@@ -49,7 +49,7 @@ def _as_original(shape: Shape, array: pa.Array) -> pa.Array:
 
 
 def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
-    """What :func:`assemble` allocates at most: offsets, validity, and what an annotation makes of its storage."""
+    """Return the most that :func:`assemble` allocates: offsets, validity, and the conversions of annotations."""
     if isinstance(shape, LeafShape):
         return 2 * columns[shape.node.leaf_start].nbytes if shape.annotation is not None else 0
     entries = columns[shape.first_leaf()].entries
@@ -90,7 +90,7 @@ def _group(
     ]
     slots = len(children[0])
     validity = None
-    # A required group below a null one has slots without values, which an annotation must not take for damage.
+    # A required group below a null one has slots without values, which an annotation must not take for corruption.
     if shape.nullable or (shape.annotation is not None and shape.value_level > shape.slot_level):
         first = columns[shape.first_leaf()]
         assert first.definition is not None
@@ -137,7 +137,7 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
 def _agree(shape: Shape, found: int, expected: int) -> None:
     if found != expected:
         raise CorruptFileError(
-            f"columns below one field disagree: {found} values beside {expected}", column=shape.node.dotted
+            f"columns of one field disagree: {found} values instead of {expected}", column=shape.node.dotted
         )
 
 

@@ -1,4 +1,4 @@
-"""A column chunk read: pages decoded into Arrow arrays of chosen rows and the levels that nested shapes need."""
+"""Read a column chunk: decode its pages into Arrow arrays of selected rows, and the levels of nested columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pqext.core.base.limits import Limits
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.format import compression
 from pqext.core.format.metadata import ColumnMetaData
-from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.read.pages.page_decoder import PageDecoder, located
 from pqext.core.read.pages.page_selection import PageSelection
@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
-"""Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
+"""Unselected rows decoded at a time, between selected ones or if page locations are unknown."""
 _FEW_RANGES = 16
-"""Ranges of rows that are cut out one by one; more are filtered."""
+"""Number of row ranges up to which each is sliced; more ranges are filtered."""
 
 
 def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, decryptor: object) -> bool:
-    """May a page table serve these pages of a chunk?"""
+    """Whether a page table can decode these pages of a chunk."""
     return decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
 
 
@@ -61,14 +61,14 @@ def _empty(shape: LeafShape, account: Account) -> LeafColumn:
 class ColumnReader:
     """Decodes the pages of one column chunk, row run by row run.
 
-    ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. Ordinary chunks are decoded by a
-    page table, and page by page from where it declines. Rows that are passed over are decoded no more than
-    ``passed_rows`` at a time. A ``lean`` reader raises ``ExpansionError`` instead of looking up far more strings in a
-    dictionary than are requested.
+    ``pages`` are the selected pages of the chunk, in a row group of ``rows`` rows. A page table decodes ordinary
+    chunks; the page-by-page path continues where it declines. At most ``passed_rows`` unselected rows are decoded at a
+    time. A ``lean`` reader raises ``ExpansionError`` instead of looking up far more strings in a dictionary than
+    requested.
     """
 
     _by_table = True
-    """May a page table serve the chunk?"""
+    """Whether a page table may decode the chunk."""
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
@@ -100,36 +100,36 @@ class ColumnReader:
 
     @property
     def _decoder(self) -> Callable[..., PageDecoder]:
-        """What decodes page by page."""
+        """The page-by-page decoder."""
         return PageDecoder
 
     @property
     def size(self) -> int:
-        """Bytes of all the chunk's pages before compression, as its metadata says."""
+        """Bytes of the chunk's pages before compression, according to its metadata."""
         return self._metadata.total_uncompressed_size
 
     @property
     def work(self) -> int:
-        """How long the chunk takes to decode, in bytes that are moved in that time."""
+        """Estimated work of decoding the chunk, in bytes moved."""
         return self.size + (2 if self._shape.node.leaf_type.width else 5) * self._metadata.num_values
 
     @property
     def pages_rows(self) -> int:
-        """Rows of the pages that are read."""
+        """Number of rows in the selected pages."""
         return self._rows
 
     @property
     def row_bytes(self) -> int:
-        """Bytes that a row takes on average, as the chunk's metadata says."""
+        """Average bytes of a row, according to the chunk's metadata."""
         made = max(self.size, decoded_bytes(self._shape, max(self._metadata.num_values, 0)))
         return made // max(self._group_rows, 1)
 
     def close(self) -> None:
-        """Nothing of the reader is counted any more; it is not used afterwards."""
+        """Release the memory that the reader accounts for; the reader cannot be used afterwards."""
         self._account.resize(0)
 
     def take(self, rows: RowRanges) -> LeafColumn:
-        """``rows`` of the row group, which lie behind those taken before; fewer only when the chunk ends.
+        """Read ``rows`` of the row group, which follow all rows read before; fewer only if the chunk ends.
 
         Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
@@ -146,9 +146,9 @@ class ColumnReader:
         return column
 
     def take_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
-        """The rows of the row group that have these ``numbers``, which ascend and lie behind those taken before.
+        """Read the rows with these ascending ``numbers``, which follow all rows read before.
 
-        Where pages are ordinary, no more of them is decoded than these rows. Raises as :meth:`take` does.
+        From ordinary pages only the values of these rows are decoded. Raises as :meth:`take` does.
         """
         parts, pages = [], self._pages
         places = self._numbered(numbers)
@@ -169,12 +169,12 @@ class ColumnReader:
         if len(places):
             ranges = intersection(ranges_around(numbers, _PASSED_ROWS), self._place.rows)
             column = self.take(ranges)
-            whole = column.rows == sum(map(len, ranges))  # the caller refuses a chunk that ends too early
+            whole = column.rows == sum(map(len, ranges))  # the caller rejects a chunk that ends too early
             parts.append(self._flagged(column, flags_within(numbers, ranges)) if whole else column)
         return join(parts or [_empty(self._shape, self._account)])
 
     def _numbered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of rows among those of the pages that are read."""
+        """The positions of row group rows among the rows of the selected pages."""
         if self._place.complete or len(self._place.rows) < 2:
             return numbers - self._place.rows[0].start if self._place.rows and self._place.rows[0].start else numbers
         starts = np.array([rows.start for rows in self._place.rows], np.int64)
@@ -182,16 +182,16 @@ class ColumnReader:
         return numbers - (starts - np.cumsum(lengths) + lengths)[np.searchsorted(starts, numbers, "right") - 1]
 
     def _settle(self, more: int = 0) -> None:
-        """Count what is held, and ``more`` bytes."""
+        """Account for the memory held, and ``more`` bytes."""
         self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
 
     def let_go(self) -> None:
-        """What was taken so far is no longer counted as this reader's."""
+        """Transfer the memory of the rows read so far to the caller's account."""
         self._gathered_bytes = 0
         self._settle()
 
     def _places(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
-        """Where ``rows`` begin and end among those of the pages that are read."""
+        """The start and end of each range of ``rows`` among the rows of the selected pages."""
         for one in rows:
             while one.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
                 self._passed_rows += len(self._known_rows.popleft())
@@ -199,7 +199,7 @@ class ColumnReader:
             yield one.start + before, one.stop + before
 
     def _take_near(self, places: list[tuple[int, int]]) -> LeafColumn:
-        """The rows at ``places``, which are decoded together with what lies between them."""
+        """Read the rows within ``places``, decoding the rows between them too."""
         while (unwanted := places[0][0] - self._taken_rows) > 0:
             if not self._pass_page(unwanted) and not self._pass_rows(min(unwanted, self._passed_at_once)):
                 break
@@ -213,7 +213,7 @@ class ColumnReader:
         return self._take(rows, passing=True).rows
 
     def _pass_page(self, rows: int) -> bool:
-        """Pass over the next page without opening it: true if it is known to hold no more than ``rows`` rows."""
+        """Skip the next page without decoding it; True if it is known to have at most ``rows`` rows."""
         if self._held is not None or self._shape.node.max_repetition_level:
             return False
         passed = self._decoding(partial(_pass, rows=rows))
@@ -221,7 +221,7 @@ class ColumnReader:
         return passed is not None
 
     def _decoding(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
-        """Take a step of decoding, page by page from now on if the table declines it."""
+        """Run one decoding step; continue page by page if the table declines it."""
         pages = self._pages
         if isinstance(pages, TableDecoder):
             try:
@@ -233,19 +233,19 @@ class ColumnReader:
         return step(self._pages)
 
     def _go_by_page(self, pages: TableDecoder) -> PageDecoder:
-        """Go on page by page from where the table stands."""
+        """Continue page by page from the position of the table decoder."""
         self._account.release(pages.dictionary_bytes)
         self._pages = by_page = self._by_page()
         by_page.skip(pages.taken, pages.decoded_rows)
         return by_page
 
     def check_end(self) -> None:
-        """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
+        """Raise ``CorruptFileError`` if the chunk has more rows than the row group."""
         if self._has_more():
             raise CorruptFileError(TOO_MANY, column=self._shape.node.dotted, offset=self._place.offset)
 
     def _has_more(self) -> bool:
-        """Is there anything left once all rows are taken?"""
+        """Whether the chunk has entries after the last row."""
         is_more = self._held is not None or self._pages.has_more
         return self._taken_rows >= self._rows and is_more
 
@@ -255,10 +255,10 @@ class ColumnReader:
         return located(error, self._place, self._shape)
 
     def _take(self, rows: int, *, passing: bool = False) -> LeafColumn:
-        """The next rows, or as many to be skipped when ``passing``."""
+        """Read the next rows, or skip them if ``passing``."""
         pieces = [self._held] if self._held is not None else []
         held = sum(piece.rows for piece in pieces)
-        # A row is known to be complete when the next one starts or the chunk ends.
+        # A row is complete once the next one starts or the chunk ends.
         while held <= rows - (self._shape.node.max_repetition_level == 0):
             entries = self._entries_of(rows - held)
             needed = None if not self._lean else 1 if passing else entries
@@ -270,30 +270,30 @@ class ColumnReader:
         if held < rows:
             pieces += self._missing()
         if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
-            # The last of them is not copied, which together may be more than one array holds.
+            # The last of them is not copied: joined, they may exceed the size of one array.
             self._account.reserve(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
             result, self._held = join(pieces[:-1]), pieces[-1]
             self._held_bytes = self._held.nbytes
         else:
             if len(pieces) > 1:
-                self._account.reserve(sum(piece.nbytes for piece in pieces))  # they are copied
+                self._account.reserve(sum(piece.nbytes for piece in pieces))  # joining copies them
             whole = join(pieces) if pieces else _empty(self._shape, self._account)
             is_new = len(pieces) != 1 or pieces[0] is not self._held
             result, self._held = self._split(whole, rows)
             if self._held is None:
                 self._held_bytes = 0
             elif is_new:
-                self._held_bytes = whole.nbytes  # a part of it keeps all of it
+                self._held_bytes = whole.nbytes  # a slice keeps the complete column alive
         self._settle(result.nbytes)
         self._taken_rows += result.rows
         return result
 
     def _missing(self) -> list[LeafColumn]:
-        """What stands for the rows that a chunk lacks: nothing, so that it ends too early."""
+        """Substitute for rows that the chunk lacks: none, so that it ends too early."""
         return []
 
     def _entries_of(self, rows: int) -> int:
-        """How many entries are about to hold ``rows`` rows: no fewer, in a column without repetition."""
+        """Estimate the entries that hold ``rows`` rows; exact for columns without repetition."""
         if not self._shape.node.max_repetition_level:
             return max(rows, 1)
         if rows >= self._rows - self._pages.decoded_rows:
@@ -307,7 +307,7 @@ class ColumnReader:
         return column.split(at)
 
     def _position(self, column: LeafColumn, row: int) -> tuple[int, int]:
-        """(entry, slot) at which ``row`` starts; where ``column`` ends when it is not within."""
+        """(entry, slot) at which ``row`` starts; the end of ``column`` if it has fewer rows."""
         if column.repetition is None:
             at = min(row, len(column.array))
             return at, at
@@ -318,7 +318,7 @@ class ColumnReader:
         return entry, int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
 
     def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
-        """Only the rows of ``column`` within ``ranges``, which ascend and lie apart."""
+        """Select the rows of ``column`` within ``ranges``, which are disjoint and ascend."""
         if len(ranges) <= _FEW_RANGES:
             parts = [column.cut(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
             return join(parts) if parts else column.cut((0, 0), (0, 0))
@@ -329,7 +329,7 @@ class ColumnReader:
         return self._flagged(column, np.cumsum(borders[:-1], dtype=np.int8).view(bool))
 
     def _flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
-        """Only the rows of ``column`` that are flagged."""
+        """Select the flagged rows of ``column``."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],
                               kept(column.array, entries))

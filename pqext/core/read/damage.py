@@ -1,7 +1,7 @@
-"""Damage that a reader was asked to pass over: which rows it cost and why (Error Recovery).
+"""Rows lost to corruption that a reader skips, and the errors that explain it.
 
-A damaged page costs its rows, a damaged page header the rest of its chunk's rows, damaged chunk metadata the row
-group. The rows are left out of every column, so that what is read stays rows of the file.
+A corrupt page loses its rows, a corrupt page header the remaining rows of its chunk, corrupt chunk metadata the row
+group. Lost rows are omitted from every column, so that the remaining rows stay aligned.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pqext.core.schema.row_ranges import RowRanges, difference, intersection, me
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Rows ``start`` to ``stop`` (exclusive) of a row group that could not be read, and the error that says why.
+    """Rows ``start`` to ``stop`` (exclusive) of a row group that could not be read, and the error that explains it.
 
-    ``column`` is the dotted path of the leaf whose chunk is damaged, ``None`` when it is the row group's metadata.
+    ``column`` is the dotted path of the leaf whose chunk is corrupt, None for the metadata of the row group.
     """
 
     row_group: int
@@ -29,7 +29,7 @@ class Damage:
 
 
 def told_rows(start: int, stop: int) -> str:
-    """The rows from ``start`` to before ``stop``, as messages name them.
+    """Format the rows from ``start`` to ``stop`` (exclusive) for messages.
 
     >>> told_rows(0, 50)
     'rows 0 to 49'
@@ -38,7 +38,7 @@ def told_rows(start: int, stop: int) -> str:
 
 
 def rows_lost(damage: Sequence[Damage]) -> int:
-    """How many rows pieces of damage cost together, each counted once.
+    """Count the rows that several pieces of damage lose together, each row once.
 
     >>> error = ParquetError("damaged")
     >>> rows_lost([Damage(0, "a", 0, 50, error), Damage(0, "b", 25, 60, error), Damage(1, "a", 0, 5, error)])
@@ -51,7 +51,7 @@ def rows_lost(damage: Sequence[Damage]) -> int:
 
 
 class DamageReport(list[Damage]):
-    """The damage of one file, each piece once, in the order in which it was found: at most ``limit`` pieces."""
+    """The damage of one file without duplicates, in order of detection: at most ``limit`` entries."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -60,9 +60,9 @@ class DamageReport(list[Damage]):
         self._adding = threading.Lock()
 
     def add(self, damage: Damage) -> None:
-        """Append ``damage`` unless the same rows of the column are in the report already.
+        """Append ``damage`` unless the report already lists the same rows of the column.
 
-        Raises ``LimitError`` when the report is full.
+        Raises ``LimitError`` if the report is full.
         """
         piece = damage.row_group, damage.column, damage.start, damage.stop
         with self._adding:
@@ -75,7 +75,7 @@ class DamageReport(list[Damage]):
 
 
 class Losses:
-    """The lost rows of one row group, gathered from its columns; reports each to ``report`` and as a warning."""
+    """Lost rows of one row group, merged over its columns; each loss is added to ``report`` and warned about."""
 
     def __init__(self, report: DamageReport, row_group: int, path: str | None) -> None:
         self._report = report
@@ -85,9 +85,9 @@ class Losses:
         self._lock = threading.Lock()
 
     def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
-        """Note that ``error`` costs rows ``start`` to ``stop`` of every column."""
+        """Record that ``error`` loses rows ``start`` to ``stop`` of every column."""
         error.locate(path=self._path, row_group=self._row_group)
-        error.__traceback__ = error.__context__ = None  # which would hold what was being read
+        error.__traceback__ = error.__context__ = None  # they would keep the data being read alive
         with self._lock:
             self._ranges.append((start, stop))
         self._report.add(Damage(self._row_group, column, start, stop, error))
@@ -95,7 +95,7 @@ class Losses:
         warn(f"{told} {'is' if stop - start == 1 else 'are'} left out: {error}", CorruptDataWarning)
 
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
-        """Those of ``rows`` that are not lost, as places among them; ``None`` when none is lost."""
+        """Return the parts of ``rows`` that are not lost, as positions among them; None if no row is lost."""
         with self._lock:
             lost = merged(range(start, stop) for start, stop in self._ranges)
         if not intersection(rows, lost):

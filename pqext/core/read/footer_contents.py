@@ -21,10 +21,10 @@ def read_schema(
     """Return the Arrow schema of a file; only its footer is read.
 
     Args:
-        source: A path, a URL, bytes or a seekable binary file object, as :func:`pqext.open` takes it.
-        options: How the file is read (:class:`pqext.ReadOptions`), for what ``keywords`` leave out.
-        limits: Bounds on memory and counts, for files of strangers.
-        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``source`` is a path.
+        source: A path, a URL, bytes or a seekable binary file object, as in :func:`pqext.open`.
+        options: Options (:class:`pqext.ReadOptions`) that ``keywords`` override.
+        limits: Limits on memory and counts, for untrusted files.
+        filesystem: A pyarrow or fsspec file system, or an obstore store; ``source`` is then a path in it.
         storage_options: Credentials and other settings of the store that a URL names.
         **keywords: The fields of :class:`pqext.ReadOptions`; ``decryption`` and ``shredded`` among them.
 
@@ -41,8 +41,8 @@ def read_schema(
     Example:
         >>> import pqext, pyarrow
         >>> table = pyarrow.table({"id": [1], "at": pqext.geo.from_points([2.5], [48.5])})
-        >>> pqext.write_table(table, "places.parquet", geometry={"at": "OGC:CRS84"})
-        >>> schema = pqext.read_schema("places.parquet")
+        >>> pqext.write_table(table, "cities.parquet", geometry={"at": "OGC:CRS84"})
+        >>> schema = pqext.read_schema("cities.parquet")
         >>> schema.names, schema.field("at").metadata[b"ARROW:extension:name"]
         (['id', 'at'], b'geoarrow.wkb')
     """
@@ -58,7 +58,7 @@ def read_metadata(
 ) -> FileMetaData:
     """Return the metadata of a file as its footer stores them; no page is read.
 
-    Arguments and errors are those of :func:`read_schema`.
+    Arguments and errors are as in :func:`read_schema`.
 
     Returns:
         The structure ``FileMetaData`` of the format, as ``pqext.open(source).metadata`` has it, complete and

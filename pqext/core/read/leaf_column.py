@@ -1,4 +1,4 @@
-"""One leaf of a run of rows, levels and slots: built from pages, joined, cut."""
+"""A run of rows of one leaf, as levels and slots: built from pages, joined and sliced."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pqext.core.base.errors import ArrayLimitError, CorruptFileError
 from pqext.core.format.encodings import rle
 from pqext.core.format.encodings.decoding import Counts, Dictionary
 from pqext.core.format.metadata import Type
-from pqext.core.kernels import levels as level_kernel
-from pqext.core.kernels import wanted
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.decode import selected_values
+from pqext.core.kernels.encodings import levels as level_kernel
+from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.read.pages.page import OpenedPages
 from pqext.core.read.pages.value_selection import select
 from pqext.core.read.value_slots import WIDTH, SlotBuilder, is_shared, joined
@@ -29,17 +29,17 @@ Levels = NDArray[np.int16]
 _LEVEL_BYTES = 6
 """Two levels and two flags of each entry."""
 _WASTEFUL = 4
-"""Pages with more times as many entries as are needed are not expanded, if their dictionary is long."""
+"""Pages are not expanded if they have this many times the requested entries and a long dictionary."""
 _CONVERTED: dict[str | Type, int] = {"DECIMAL": 32, "INTERVAL": 16, Type.INT96: 24}
-"""Bytes of a value in another form than the stored one, by its type."""
+"""Bytes of a value whose Arrow representation differs from the stored one, by type."""
 
 
 @dataclass(slots=True)
 class LeafColumn:
     """Values of one leaf for a run of rows.
 
-    ``array`` has a slot for each entry at or above the shape's ``slot_level``. The levels, one an entry, are
-    ``None`` where they follow from ``array``: no repetition, and no optional ancestor to tell from the leaf.
+    ``array`` has a slot for each entry at or above the shape's ``slot_level``. The levels, one per entry, are None if
+    ``array`` determines them: no repetition, and no optional ancestor other than the leaf.
     """
 
     repetition: Levels | None
@@ -50,19 +50,19 @@ class LeafColumn:
 
     @property
     def rows(self) -> int:
-        """Rows that begin in the run, counted once."""
+        """Number of rows that begin in the run."""
         if self._rows is None:
             self._rows = len(self.array) if self.repetition is None else level_kernel.count_rows(self.repetition)
         return self._rows
 
     @property
     def entries(self) -> int:
-        """Levels of the run, or slots where these are the same."""
+        """Number of entries: levels, or slots if there are no repetition levels."""
         return len(self.array) if self.repetition is None else len(self.repetition)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the levels and the array; counted once, which takes Arrow longer than it seems."""
+        """Bytes of the levels and the array, computed once because Arrow is slow at it."""
         if self._nbytes is None:
             size: int = self.array.nbytes
             if self.repetition is not None:
@@ -74,16 +74,16 @@ class LeafColumn:
 
     @property
     def begins_with_row(self) -> bool:
-        """Is its first entry that of a row?"""
+        """Whether the first entry begins a row."""
         return self.repetition is None or (len(self.repetition) > 0 and bool(self.repetition[0] == 0))
 
     def row_of_slot(self, slot: int, slot_level: int) -> int:
-        """The row, counted in the run, of the value in a slot of ``array``."""
+        """Return the position in the run of the row that contains a slot of ``array``."""
         entry = slot if self.definition is None else int(np.flatnonzero(self.definition >= slot_level)[slot])
         return entry if self.repetition is None else level_kernel.count_rows(self.repetition[: entry + 1]) - 1
 
     def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
-        """What lies between two places, each an entry and the slot that it has or that comes next."""
+        """Slice the column between two positions, each an entry and the slot at or after it."""
         entries = slice(start[0], stop[0])
         return LeafColumn(
             self.repetition[entries] if self.repetition is not None else None,
@@ -92,18 +92,18 @@ class LeafColumn:
         )
 
     def kept(self, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
-        """The rows within ``ranges``, which ascend and lie apart, of a leaf without repetition."""
+        """Select the rows within ``ranges``, which are disjoint and ascend, of a leaf without repetition."""
         return join([self.cut((start, start), (stop, stop)) for start, stop in ranges] or [self.cut((0, 0), (0, 0))])
 
     def split(self, at: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
-        """What lies before and after a position, an entry and its slot; rows of the rest are not counted again."""
+        """Split at a position, an entry and its slot; the row count of the rest is not recomputed."""
         head, rest = self.cut((0, 0), at), self.cut(at, (self.entries, len(self.array)))
         rest._rows = self.rows - head.rows
         return head, rest
 
 
 def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
-    """Consecutive runs of one leaf as one. Raises ``ArrayLimitError`` for more byte arrays than one array holds."""
+    """Concatenate consecutive runs of one leaf. Raises ``ArrayLimitError`` if the byte arrays exceed one array."""
     if len(pieces) == 1:
         return pieces[0]
 
@@ -125,7 +125,7 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
 
 
 def _data_bytes(array: pa.Array) -> int:
-    """Bytes of the values of strings or binary, or of a dictionary of them, 0 for others."""
+    """Bytes of the values of strings or binary, or of a dictionary of them; 0 for other types."""
     array = array.dictionary if pa.types.is_dictionary(array.type) else array
     kind = array.type
     if not len(array) or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
@@ -135,17 +135,16 @@ def _data_bytes(array: pa.Array) -> int:
 
 
 def decoded_bytes(shape: LeafShape, entries: int) -> int:
-    """The most memory that so many entries take, byte arrays' data aside."""
+    """Return the maximum memory of ``entries`` entries, without the data of byte arrays."""
     leaf = shape.node.leaf_type
     width = leaf.width or (WIDTH if shape.viewed else 4)
     return entries * (width + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical, 0))
 
 
 class LeafColumnBuilder:
-    """Decodes pages that hold ``entries`` entries altogether, whose bytes ``account`` counts.
+    """Decode pages with ``entries`` entries in total; ``account`` counts their bytes.
 
-    Byte arrays take about ``expected`` bytes. ``needed`` is how many of the entries are to be
-    returned, if that is known.
+    Byte arrays take about ``expected`` bytes. ``needed`` is the number of entries to return, if it is known.
     """
 
     def __init__(
@@ -182,9 +181,9 @@ class LeafColumnBuilder:
         self, pages: OpenedPages, dictionary: Dictionary | None, rows: NDArray[np.int64],
         repetition: Levels | None = None,
     ) -> None:
-        """Decode only ``rows`` of consecutive pages, which ascend; ``repetition`` has the levels of all of them.
+        """Decode only ``rows`` of consecutive pages, in ascending order; ``repetition`` are the levels of all entries.
 
-        Of the other values no more is decoded than their encoding demands. Raises as :meth:`append` does.
+        Other values are decoded only if their encoding requires it. Raises as :meth:`append` does.
         """
         start, count, values = self._at, len(rows), pages.values
         highest, slot_level = self._shape.node.max_definition_level, self._shape.slot_level
@@ -195,7 +194,7 @@ class LeafColumnBuilder:
             flags, held = rle.decode_flags(pages.definition)
             if len(flags):
                 present, places = allocate(count), np.empty(count, np.int64)
-                places = places[: wanted.flags_at(flags, rows, present, places)]
+                places = places[: selected_values.select_flags(flags, rows, present, places)]
             values.recount(held)
         elif pages.definition is not None and self._definition is not None:
             levels = allocate(pages.definition.total * 2).view(np.int16)
@@ -205,12 +204,12 @@ class LeafColumnBuilder:
             present, places = allocate(room), allocate(8 * room).view(np.int64)
             chosen = self._definition[start : start + room]
             if repetition is None or self._repetition is None:
-                slots, found = wanted.levels_at(
+                slots, found = selected_values.select_levels(
                     levels, counts, rows, slot_level, highest, chosen, present, places, held
                 )
             else:
                 kept = self._repetition[start : start + room]
-                count, slots, found = wanted.entries_at(
+                count, slots, found = selected_values.select_entries(
                     repetition, levels, counts, rows, slot_level, highest, kept, chosen, present, places, held
                 )
             present, places = present[:slots], places[:found]
@@ -220,7 +219,7 @@ class LeafColumnBuilder:
         self._slots.append(encoding, values, np.array([slots], np.int64), present, dictionary)
 
     def _presence(self, levels: PageRun | None, entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
-        """The slots and the values of each page, and flags that tell which of the slots have a value."""
+        """The slots and values of each page, and flags of the slots that have a value."""
         if levels is None:
             return entries, entries, EMPTY
         if self._definition is None:
@@ -242,10 +241,10 @@ class LeafColumnBuilder:
         if repetition is None or len(least) != self._shape.node.max_repetition_level:
             return
         if not level_kernel.continue_lists(repetition, definition, np.array([0, *least], np.int16)):
-            raise CorruptFileError("a list goes on with an entry that is no element of it")
+            raise CorruptFileError("invalid levels: a continued list has no element")
 
     def finish(self) -> LeafColumn:
-        """The column of all pages."""
+        """Return the column of all pages."""
         repetition, definition = self._repetition, self._definition
         return LeafColumn(
             None if repetition is None else trim(repetition, self._at),

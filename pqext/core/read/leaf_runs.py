@@ -1,4 +1,4 @@
-"""All values of a column chunk, read a run of rows at a time, and the counts and extremes of a run."""
+"""Read the values of a column chunk in runs of rows, with counts and extremes of each run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from pqext.core.schema.types.leaf import to_physical
 BATCH_ROWS = 65_536
 BATCH_BYTES = 32 << 20
 LEAST_ROWS = 1024
-"""Rows read at a time, whatever sizes the metadata claims."""
+"""Rows read at a time, whatever sizes the metadata states."""
 
 
 def runs(
     file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, pages: Sequence[int] | None = None
 ) -> Iterator[LeafColumn]:
-    """A chunk by runs of rows: as many as each of ``pages`` has, where they are given. Checksums are not looked at."""
+    """Read a chunk in runs of rows, one run per entry of ``pages`` if given. Checksums are not verified."""
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
     reader = ColumnReader(
@@ -54,27 +54,27 @@ def runs(
 
 
 def is_byte_array_decimal(leaf: SchemaNode) -> bool:
-    """Are the values decimals of as many bytes as each takes?"""
+    """Whether the values are decimals stored as byte arrays."""
     return leaf.leaf_type.member == "DECIMAL" and leaf.physical_type == Type.BYTE_ARRAY
 
 
 def has_empty(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk) -> bool:
-    """Does a chunk of byte arrays hold one of no bytes?"""
+    """Whether a chunk of byte arrays contains an empty value."""
     stored = replace(leaf, node=replace(leaf.node, logical_type=None))
     return any(pc.any(pc.equal(pc.binary_length(run.array), 0)).as_py() for run in runs(file, group, stored, chunk))
 
 
 def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
-    """The bytes of the chunk's pages."""
+    """Return the bytes of the chunk's pages."""
     return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a run of rows holds.
+    """Summary of a run of rows.
 
-    Extremes are None where there is no value or no order, ``nans`` where values cannot be NaN. ``physical`` are the
-    values in stored form, None where they have no order.
+    Extremes are None without values or without an order, ``nans`` is None if values cannot be NaN. ``physical`` are the
+    stored values, None if they have no order.
     """
 
     nulls: int
@@ -85,7 +85,7 @@ class Contents:
 
 
 def contents(column: LeafColumn, order: BoundOrder) -> Contents:
-    """The nulls of a run and the extremes of its values in ``order``."""
+    """Summarise a run: its nulls and the extremes of its values in ``order``."""
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = column.entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):

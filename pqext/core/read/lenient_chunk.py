@@ -1,7 +1,7 @@
-"""Column chunks read past their damage: what of them is lost is told, and other values stand in its place.
+"""Read a column chunk past corruption: report lost rows and substitute other values for them.
 
-Damage costs no more than the rows of the pages that it is in. A page whose rows cannot be counted, or a damaged page
-header, takes the rest of the chunk's rows with it, and one that counts other values all of them (Error Recovery).
+Corruption loses only the rows of its pages. A page whose rows cannot be counted, or a corrupt page header, loses the
+rest of the chunk's rows; a chunk whose value count is wrong loses all rows (Error Recovery).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pqext.core.read.pages.page_decoder import PageDecoder, located
 from pqext.core.schema.row_ranges import RowRanges
 
 Lose = Callable[[int, int, ParquetError], None]
-"""Is told the first row that is lost, the row behind the last, and the error."""
+"""Called with the first lost row, the row after the last, and the error."""
 
 
 class LenientReader(ColumnReader):
-    """Reads all pages of a chunk, and tells ``lose`` what damage costs."""
+    """Read all pages of a chunk, and report rows lost to corruption to ``lose``."""
 
     _by_table = False
 
@@ -44,15 +44,15 @@ class LenientReader(ColumnReader):
         return partial(LenientDecoder, lose=self._lose)
 
     def take(self, rows: RowRanges) -> LeafColumn:
-        """As in :class:`ColumnReader`; never fewer."""
+        """Read as :class:`ColumnReader` does, but never fewer rows."""
         column = super().take(rows)
         if self._has_more():
-            # Any of its rows may be another than it seems.
+            # Each of its rows may be a different one.
             self._lose(0, self._rows, self._located(CorruptFileError(TOO_MANY)))
         return column
 
     def check_end(self) -> None:
-        """Nothing: more rows than those of the row group were told as they were found."""
+        """Do nothing: surplus rows were reported when they were detected."""
 
     def _missing(self) -> list[LeafColumn]:
         assert isinstance(self._pages, LenientDecoder)
@@ -60,19 +60,19 @@ class LenientReader(ColumnReader):
 
 
 class _Headers(NamedTuple):
-    """Do pages hold as many values as the chunk, and as many rows? Of which the count is damaged, nothing tells.
+    """Whether the pages have as many values, and as many rows, as the chunk. If not, the wrong count is unknown.
 
-    Rows are told by headers of version 2; in Arrow before 12 these counted the entries of lists.
+    Headers of version 2 count rows; those written by Arrow before 12 count the entries of lists instead.
     """
 
     values_add_up: bool
     rows_add_up: bool
     encodings: frozenset[int] = frozenset()
-    """Those of which there are more pages than the metadata counts."""
+    """Page types with more pages than the metadata counts."""
 
 
 class LenientDecoder(PageDecoder):
-    """Decodes all pages of a chunk, and tells ``lose`` of those that it cannot decode."""
+    """Decode all pages of a chunk, and report pages that cannot be decoded to ``lose``."""
 
     def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -80,14 +80,14 @@ class LenientDecoder(PageDecoder):
         self._is_given_up = False
         self._dictionary_fault: CorruptFileError | None = None
         self._plain: list[OpenedPages] = []
-        """Pages of PLAIN values that are decoded now."""
+        """PLAIN pages being decoded."""
 
     def pass_page(self, rows: int) -> int | None:
-        """None: all pages are opened."""
+        """Return None: all pages are decoded."""
         return None
 
     def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
-        """As in :class:`PageDecoder`, with other values for rows that are lost."""
+        """Decode as :class:`PageDecoder` does, with substitutes for lost rows."""
         run: list[RawPage] = []
         damage: ParquetError | None = None
         if self.decoded_rows == 0 and not self._is_given_up and not self._headers.values_add_up:
@@ -103,7 +103,7 @@ class LenientDecoder(PageDecoder):
         return join(decoded) if decoded else None
 
     def lose_rest(self, error: ParquetError) -> LeafColumn:
-        """Give up all rows that are left."""
+        """Lose all remaining rows."""
         self._raw_pages = iter(())
         self._is_given_up = True
         self.entries_left = 0
@@ -111,12 +111,12 @@ class LenientDecoder(PageDecoder):
         return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
 
     def _believes_header(self, raw: RawPage) -> bool:
-        """As in :class:`PageDecoder`: where no checksum says that the levels are as they were written."""
+        """As in :class:`PageDecoder`, if no checksum confirms the levels."""
         return not (self._checksums and raw.header.crc is not None) and self._headers.rows_add_up
 
     @cached_property
     def _headers(self) -> _Headers:
-        """What the headers of all pages say together, asked before any page is decoded."""
+        """Totals of all page headers, read before any page is decoded."""
         values = rows = 0
         is_data = True
         encodings: Counter[int] = Counter()
@@ -130,7 +130,7 @@ class LenientDecoder(PageDecoder):
                     rows += of_page if of_page is not None and of_page >= 0 else self._rows + 1
                 elif header.data_page_header is not None or header.data_page_header_v2 is not None:
                     is_data = False
-        except CorruptFileError:  # what is behind a damaged header is lost when it is reached
+        except CorruptFileError:  # data after a corrupt header is lost when reading reaches it
             return _Headers(True, rows <= self._rows)
         values_add_up = values == self.entries_left or not is_data
         return _Headers(values_add_up, rows == self._rows, uncounted(self._metadata, encodings))
@@ -147,14 +147,14 @@ class LenientDecoder(PageDecoder):
             return join(pieces)
 
     def _decode(self, run: list[RawPage], needed: int | None = None) -> LeafColumn:
-        """As in :class:`PageDecoder`; values that do not fill their pages are those of another type."""
+        """As in :class:`PageDecoder`; values that do not fill their pages belong to another type."""
         before = self._account.held
         column = super()._decode(run, needed)
         held = self._account.held
         try:
             for opened in self._plain:
                 self._check_filled(opened)
-        except MemoryLimitError:  # which the values themselves do not exceed
+        except MemoryLimitError:  # not exceeded by the values themselves
             self._account.resize(held)
         except CorruptFileError:
             self._account.resize(before)
@@ -196,22 +196,22 @@ class LenientDecoder(PageDecoder):
     def _read_dictionary(self, raw: RawPage) -> None:
         try:
             super()._read_dictionary(raw)
-        except CorruptFileError as error:  # the pages that refer to it are lost, each when it is read
+        except CorruptFileError as error:  # pages that refer to it are lost, each when it is read
             self._dictionary_fault = error
 
     def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
-        """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""
+        """Lose ``rows`` rows; ``torn`` if the preceding row may continue in the lost part."""
         start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
         self._lose(start - (torn and start > 0), start + rows, located(error, self._place, self._shape))
         return self._placeholder(rows)
 
     def _placeholder(self, rows: int) -> LeafColumn:
-        """Rows in the place of lost ones."""
+        """Substitutes for lost rows."""
         node = self._shape.node
         try:
             self._account.reserve(decoded_bytes(self._shape, rows))
         except MemoryLimitError:
-            # Where something is damaged, such a number is damage too: it costs the row group.
+            # In a corrupt file this number may be wrong too: it loses the row group.
             raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
         slots = rows if self._shape.slot_level == 0 else 0
         levels = np.zeros(rows, np.int16)

@@ -1,6 +1,7 @@
-"""Reading a file: footer, schema, row groups, and tables or batches of chosen columns.
+"""An open Parquet file: footer, schema, row groups, and tables or batches of selected columns.
 
-The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``page`` -> ``column`` -> ``assemble``.
+Data passes through ``source``, ``footer``, ``schema`` and ``shape``, ``page``, ``column`` and ``assemble``, in this
+order.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class ParquetFile(SuggestionMixin):
 
     A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
     ``storage_options``, which hold credentials etc. With a ``filesystem`` of pyarrow, fsspec or obstore the source is a
-    path there (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` by name, say
-    how the file is read, like ``open(path, on_corrupt="skip")``, after which ``damage`` lists what reads have skipped.
+    path there (:func:`pqext.core.io.sources.locations.locate`). ``options``, or fields of ``ReadOptions`` by name,
+    control how the file is read, for example ``open(path, on_corrupt="skip")``; ``damage`` then lists the skipped rows.
     Raises ``FileNotFoundError`` and ``PermissionError`` as the store does, ``SourceError`` if it cannot be reached,
     ``CorruptFileError`` if the footer is corrupt, and ``ChangedFileError`` if the file is replaced while it is open.
     """
@@ -112,38 +113,38 @@ class ParquetFile(SuggestionMixin):
 
     @property
     def path(self) -> str | None:
-        """The path the file was opened by, if there was one."""
+        """The path that the file was opened with; None if it has none."""
         return self.source.path
 
     @property
     def metadata(self) -> structures.FileMetaData:
-        """The footer's structure."""
+        """The ``FileMetaData`` structure of the footer."""
         return self._footer.metadata
 
     @property
     def footer(self) -> Footer:
-        """The footer and its place in the file."""
+        """The footer and its offset in the file."""
         return self._footer
 
     @cached_property
     def extensions(self) -> dict[str, bytes]:
-        """Every extension in the metadata by its place: ``file``, ``row_groups[0].columns[2].meta_data``, ...
+        """Every metadata extension by its path: ``file``, ``row_groups[0].columns[2].meta_data``, ...
 
-        Those of encrypted columns are not among them: they are in ``chunk(...).metadata``.
+        Extensions of encrypted columns are not included; ``chunk(...).metadata`` has them.
         """
         with self._errors_name_path():
             return dict(listed(self._footer.whole, None if self._footer.decryptor else bytes(self._footer.raw)))
 
     @cached_property
     def num_rows(self) -> int:
-        """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
+        """Number of rows in all row groups. Raises ``CorruptFileError`` if a row group has a negative count."""
         with self._errors_name_path():
             return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
-        """Raise ``CorruptFileError`` where the footer counts more rows than its row groups hold: some are missing.
+        """Raise ``CorruptFileError`` if the footer counts more rows than its row groups have.
 
-        A warning where the options pass over damage. Some writers count none at all, which costs no row.
+        With ``on_corrupt="skip"`` this is a warning. Some writers store a count of 0, which is accepted.
         """
         claimed, found = self.metadata.num_rows, self.num_rows
         if claimed > found:
@@ -166,47 +167,47 @@ class ParquetFile(SuggestionMixin):
 
     @property
     def round_trip_bytes(self) -> int:
-        """Bytes that are fetched as fast as a further request is answered; 0 where requests cost next to nothing."""
+        """Bytes transferred in the time of one round trip; 0 for local files."""
         return self.source.merge_gap if self.source.is_remote else 0
 
     def fetch_ahead(self, ask: Callable[[], object]) -> None:
-        """Fetch at once what ``ask`` asks of page indexes and Bloom filters, of which it is told nothing."""
+        """Fetch in one pass the page indexes and Bloom filters that ``ask`` requests; its calls return no data."""
         self._gathering.fetch(self.source, ask)
 
     def by_footer_alone(self) -> AbstractContextManager[object]:
-        """Within, this thread knows nothing of page indexes and Bloom filters that were not read before."""
+        """Hide page indexes and Bloom filters not yet read from this thread until the context exits."""
         return self._gathering.noting()
 
     @cached_property
     def page_index(self) -> list[PageIndex]:
-        """For each row group the pages of its columns, by dotted path: where they are and what bounds them."""
+        """The page index of each row group, as a mapping from dotted column path to pages."""
         return [PageIndex(group) for group in self.row_groups]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
-        """The top-level fields as Arrow sees them."""
+        """The top-level fields with their Arrow types."""
         with self._errors_name_path():
             return tuple(self._shown(shape.of(node), index) for index, node in enumerate(self.schema.root.children))
 
     def _shown(self, top: Shape, index: int | None = None) -> Shape:
-        """A top-level column with the types that the file notes and the options ask for."""
+        """A top-level column with the types of the stored Arrow schema and of the options."""
         return strings_as(self.stored_schema.apply(top, index), self.options.strings)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the whole file."""
+        """The Arrow schema of the file."""
         with self._errors_name_path():
             made = self._arrow_schema(self.shapes)
         if self._key is None or self.stored_schema.has_told:
             return made
-        with suppress(ParquetError):  # of a column that cannot be read
+        with suppress(ParquetError):  # an unreadable column
             known = KnownColumns(self.shapes, made, self._passed_over, self._small(self.shapes))
             self._known = KnownSchema(self.schema, self.options, known)
             schema_cache.keep(self._key, self._given, self.limits, self._known)
         return made
 
     def take_types(self, stored: StoredSchema) -> StoredSchema:
-        """Show columns from now on by another file's noted types, where they suit; gives back its own."""
+        """Apply the stored Arrow types of another file to this one where they fit; return its own."""
         own, self.stored_schema, self._key = self.stored_schema, stored, None
         for name in ("shapes", "arrow_schema", "_passed_over"):
             self.__dict__.pop(name, None)
@@ -217,9 +218,9 @@ class ParquetFile(SuggestionMixin):
         return shape.check(self.shapes, self.options)
 
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
-        """The shapes of ``columns``: top-level names or dotted paths, in file order; all when ``None``.
+        """Return the shapes of ``columns`` in file order: top-level names or dotted paths; all if None.
 
-        Raises ``KeyError`` naming a column that the file does not have, or has more than once.
+        Raises ``KeyError`` if the file lacks a column or has more than one of that name.
         """
         if isinstance(columns, str):
             raise TypeError(column_list_hint(columns))
@@ -228,7 +229,7 @@ class ParquetFile(SuggestionMixin):
         if (known := self._known_columns(columns)) is not None:
             return known.shapes
         wanted: set[int] = set()
-        tops: dict[int, SchemaNode] = {}  # only these are looked at: a file may have 100,000 columns
+        tops: dict[int, SchemaNode] = {}  # only these are visited: a file may have 100,000 columns
         root = self.schema.root
         with self._errors_name_path():
             for column in columns:
@@ -251,13 +252,13 @@ class ParquetFile(SuggestionMixin):
         self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None, *,
         rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> pa.Table:
-        """The chosen columns of the chosen row groups as a table, one chunk a row group.
+        """Read selected columns of selected row groups into a table, one chunk per row group.
 
-        Several chunks where a row group has more than 2 GiB of one column's strings or binary, or 2^31 list elements.
+        A row group becomes several chunks if a column has more than 2 GiB of strings or binary, or 2^31 list elements.
 
-        ``rows`` chooses rows: of each row group that it names those within the ranges, or all for ``None``, and of
-        others none. Where a column has an offset index, only the pages that hold such rows are fetched and decoded,
-        unless the options pass over damage. Raises ``IndexError`` for row groups and rows that the file does not have.
+        ``rows`` maps row groups to the row ranges to read; None means all rows, and row groups not in the mapping are
+        skipped. If a column has an offset index, only the pages that contain selected rows are fetched and decoded,
+        unless ``on_corrupt="skip"``. Raises ``IndexError`` if a row group or row does not exist.
         """
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
@@ -272,10 +273,10 @@ class ParquetFile(SuggestionMixin):
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read batches of at most ``batch_rows`` rows; only windows of a large row group are in memory at a time.
+        """Read batches of at most ``batch_rows`` rows; only part of a large row group is in memory at a time.
 
-        Where rows are large, batches have fewer, so that what is decoded at once stays far below what
-        ``limits.memory_bytes`` allows. Raises ``LimitError`` where a page alone takes more.
+        Batches of large rows have fewer rows, so that decoded data stays far below ``limits.memory_bytes``. Raises
+        ``LimitError`` if a single page exceeds the limit.
         """
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
@@ -289,11 +290,10 @@ class ParquetFile(SuggestionMixin):
         self, batch_rows: int, columns: Sequence[str] | None, row_group: int,
         rows: RowRanges | NDArray[np.int64] | None, compared: Collection[str], budget: Budget,
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of a row group, or of ``rows`` in it, in which the top-level columns ``compared`` have dictionaries.
+        """Read a row group, or ``rows`` in it, with dictionary arrays for the top-level columns ``compared``.
 
-        ``rows`` are ranges, or numbers of single rows that ascend; of these nothing more is decoded than must be.
-
-        Only strings and binaries whose chunks have one; all else is as :meth:`iter_batches` gives it.
+        ``rows`` are ranges or ascending row numbers; no more values are decoded than these rows require. Only strings
+        and binaries whose chunks have a dictionary become dictionary arrays; the rest is as in :meth:`iter_batches`.
         """
         is_numbers = isinstance(rows, np.ndarray)
         chosen = [(row_group, rows)] if is_numbers else self._chosen(None, {row_group: rows})
@@ -314,7 +314,7 @@ class ParquetFile(SuggestionMixin):
     def _schema_to_read(
         self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, are_shared: bool = True
     ) -> pa.Schema:
-        """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
+        """The Arrow schema of the selected columns; warns about their skipped annotations."""
         known = None if columns is None else self._known_columns(columns)
         if known is not None and known.shapes is shapes:
             passed_over, arrow_schema = known.passed_over, known.arrow_schema
@@ -343,18 +343,18 @@ class ParquetFile(SuggestionMixin):
         return SmallLeaves(shapes, self.limits, self.options)
 
     def budget(self, shares: int = 1) -> Budget:
-        """What one call on the file may hold in memory, or one of ``shares`` equal parts of it."""
+        """The memory budget of one call on the file, or one of ``shares`` equal parts of it."""
         return Budget(self.limits, self.source.size, self.source.usage, shares)
 
     def iter_stored(
         self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | NDArray[np.int64] | None = None,
         budget: Budget | None = None, *, encoded: bool = False,
     ) -> Iterator[pa.Array]:
-        """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
+        """Read a top-level column of one row group in batches of its storage type, without applying annotations.
 
-        Of ``rows`` only, which ascend and lie apart, when they are given. Columns read side by side share a ``budget``;
-        their batches need not end at the same rows (see :func:`pqext.core.base.batches.align_batches`). ``encoded``:
-        strings come as dictionaries where they are stored so.
+        ``rows`` are disjoint ascending ranges or ascending row numbers. Columns that are read in parallel share a
+        ``budget``; their batches may end at different rows (see :func:`pqext.core.base.batches.align_batches`). With
+        ``encoded``, dictionary-encoded strings become dictionary arrays.
         """
         bare = shape.bare(top)
         if encoded:
@@ -367,7 +367,7 @@ class ParquetFile(SuggestionMixin):
 
     @suggest_arguments
     def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
-        """The first ``rows`` rows of the chosen columns; no more row groups are read than hold them."""
+        """Read the first ``rows`` rows of the selected columns; no further row groups are read."""
         if operator.index(rows) < 0:
             raise ValueError(f"rows must not be negative, not {rows}")
         wanted: dict[int, list[range]] = {}
@@ -379,7 +379,7 @@ class ParquetFile(SuggestionMixin):
         return self.read(columns, rows=wanted)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows as an Arrow stream, a batch at a time: ``pyarrow.table(file)``, ``polars.DataFrame(file)``."""
+        """Export all rows as an Arrow stream: ``pyarrow.table(file)``, ``polars.DataFrame(file)``."""
         batches = pa.RecordBatchReader.from_batches(self.arrow_schema, self.iter_batches())
         return batches.__arrow_c_stream__(requested_schema)
 
@@ -407,14 +407,14 @@ class ParquetFile(SuggestionMixin):
         return ErrorPathContext(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
-        pairs = self.metadata.key_value_metadata or []  # whose text need not be UTF-8
+        pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
         kept = {_raw(pair.key): _raw(pair.value or "") for pair in carried(pairs, self.options) if pair.key != KEY}
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
     def _chosen(
         self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
     ) -> Iterable[_Chosen]:
-        """Row groups to be read and the rows of each, ``None`` for all; checked before anything is read."""
+        """The row groups to read and the rows of each, None for all; validated before anything is read."""
         if rows is None and row_groups is None:
             self.check_rows()
         if rows is not None and not isinstance(rows, Mapping):
@@ -433,14 +433,14 @@ class ParquetFile(SuggestionMixin):
 
 
 open = ParquetFile
-"""As :mod:`pqext` calls it."""
+"""The name that :mod:`pqext` exports."""
 
 _Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]
-"""A row group and the rows of it that are read, ranges or ascending numbers, ``None`` for all."""
+"""A row group and the rows to read: ranges or ascending numbers, None for all."""
 
 
 def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
-    """Does the leaf's column chunk have pages of indices into a dictionary?"""
+    """Whether the leaf's column chunk has dictionary-encoded pages."""
     return not DICTIONARY_ENCODINGS.isdisjoint(group.chunk(leaf.node).metadata.encodings)
 
 

@@ -1,4 +1,4 @@
-"""Row groups and column chunks: what the footer says of them, and what statistics, indexes and filters prove."""
+"""Row groups and column chunks: metadata from the footer, and bounds from statistics, indexes and Bloom filters."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from pqext.core.schema.types.utf8 import is_text
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """One leaf in one row group: its metadata and what its statistics prove.
+    """One leaf of one row group: its metadata and the bounds of its values.
 
-    Unless it is ``trusted``, statistics, indexes and the Bloom filter prove nothing: questions whether values, pages or
-    rows can be left out are answered with no. What the file stores of them can be looked at all the same.
+    Unless it is ``trusted``, statistics, indexes and the Bloom filter are not used to exclude values, pages or rows.
+    The stored structures can still be read.
     """
 
     node: SchemaNode
@@ -49,22 +49,22 @@ class ColumnChunk:
     resolver: FileResolver | None = None
     num_rows: int | None = None
     uncounted: int = 0
-    """Bytes that the chunk may have beyond those that its metadata counts."""
+    """Number of bytes by which the chunk may exceed its metadata."""
     trusted: bool = True
     counts_nulls: bool = True
-    """Whether the file counts all nulls that are read: not those that replace values outside the type."""
+    """Whether the null count includes all nulls of the result; not if invalid values are replaced by null."""
 
     @property
     def order(self) -> structures.ColumnOrder | None:
-        """The order of the column's values, where the file gives one."""
+        """The column order that the file declares, if any."""
         index = self.node.leaf_start
         return self.orders[index] if self.orders and index < len(self.orders) else None
 
     @property
     def decryptor(self) -> ChunkDecryptor | None:
-        """What decrypts the chunk's modules; ``None`` for a plaintext column.
+        """The decryptor of the chunk's modules; None for a plaintext column.
 
-        Raises ``EncryptionError`` when the key is missing.
+        Raises ``EncryptionError`` if the key is missing.
         """
         if self.crypto is not None:
             return self._decryptor
@@ -79,7 +79,7 @@ class ColumnChunk:
 
     @cached_property
     def _hidden(self) -> structures.ColumnMetaData | None:
-        """The metadata of an encrypted column; without its key, what a plaintext footer shows."""
+        """The metadata of an encrypted column; without its key, the part that a plaintext footer contains."""
         assert self.crypto is not None
         try:
             hidden = self.crypto.column_metadata(
@@ -95,8 +95,8 @@ class ColumnChunk:
     def metadata(self) -> structures.ColumnMetaData:
         """The chunk's metadata.
 
-        Of an encrypted column whose key is missing it is what a plaintext footer shows, without statistics. Raises
-        ``EncryptionError`` when the footer shows nothing, and ``UnsupportedError`` for one encrypted in another file.
+        If the key of an encrypted column is missing, this is the part in the plaintext footer, without statistics.
+        Raises ``EncryptionError`` if there is none, and ``UnsupportedError`` for an encrypted column in another file.
         """
         is_open = self.structure.crypto_metadata is None or self.crypto is None
         metadata = self.structure.meta_data if is_open else self._hidden
@@ -104,7 +104,7 @@ class ColumnChunk:
             raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted)
         if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
             raise CorruptFileError(
-                f"the column chunk in this column's place is of {'.'.join(metadata.path_in_schema)!r} with physical "
+                f"wrong column chunk: it belongs to {'.'.join(metadata.path_in_schema)!r} with physical "
                 f"type {getattr(metadata.type, 'name', metadata.type)}", column=self.node.dotted,
             )
         if self.structure.file_path and self.structure.crypto_metadata is not None:
@@ -116,9 +116,9 @@ class ColumnChunk:
         return metadata
 
     def source(self, own: Source) -> Source:
-        """Where the chunk's bytes are: the ``own`` source of the file, or the other file that a summary names.
+        """The source of the chunk's bytes: the ``own`` source of the file, or the file that a summary refers to.
 
-        Raises ``UnsupportedError`` for a file that is not to be opened, ``CorruptFileError`` when it is not there.
+        Raises ``UnsupportedError`` if that file must not be opened, ``CorruptFileError`` if it does not exist.
         """
         if not self.structure.file_path or self.structure.file_path == own.known_as:
             return own
@@ -126,48 +126,48 @@ class ColumnChunk:
 
     @property
     def num_values(self) -> int:
-        """Entries of the chunk, nulls included."""
+        """Number of entries in the chunk, nulls included."""
         return self.metadata.num_values
 
     @property
     def codec(self) -> int:
-        """How the chunk's pages are compressed, by the format's number."""
+        """The compression codec, as the format's number."""
         return self.metadata.codec
 
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of the chunk's pages before compression, as its metadata says."""
+        """Bytes of the chunk's pages before compression, according to its metadata."""
         return self.metadata.total_uncompressed_size
 
     @property
     def compressed_bytes(self) -> int:
-        """Bytes of the chunk's pages as they are stored, as its metadata says."""
+        """Bytes of the chunk's pages after compression, according to its metadata."""
         return self.metadata.total_compressed_size
 
     @property
     def encodings(self) -> Sequence[int]:
-        """The encodings of the chunk's pages and levels, by the format's numbers."""
+        """The encodings of the chunk's pages and levels, as the format's numbers."""
         return self.metadata.encodings
 
     @property
     def counts(self) -> Counts:
-        """How many values are null, NaN or different, as far as its statistics say."""
+        """Counts of nulls, NaNs and distinct values, as far as statistics contain them."""
         stored = self.metadata.statistics
         return Counts() if stored is None else Counts(stored.null_count, stored.nan_count, stored.distinct_count)
 
     @property
     def file_path(self) -> str | None:
-        """The other file that holds the chunk's pages, ``None`` when this one does."""
+        """The other file that contains the chunk's pages; None for this file."""
         return self.structure.file_path
 
     @property
     def is_encrypted(self) -> bool:
-        """Is the column encrypted?"""
+        """Whether the column is encrypted."""
         return self.structure.crypto_metadata is not None
 
     @property
     def is_hidden(self) -> bool:
-        """Is nothing known of the chunk but that it is there, because its key is missing?"""
+        """Whether the chunk's metadata is unavailable because its key is missing."""
         if not self.is_encrypted:
             return False
         if self.crypto is None:
@@ -179,38 +179,38 @@ class ColumnChunk:
 
     @property
     def has_dictionary(self) -> bool:
-        """Does the chunk say that it begins with a dictionary page?"""
+        """Whether the metadata declares a dictionary page."""
         return self.metadata.dictionary_page_offset is not None
 
     @property
     def has_column_index(self) -> bool:
-        """Does the file bound the values of each page?"""
+        """Whether the chunk has a column index."""
         return self.structure.column_index_offset is not None
 
     @property
     def has_offset_index(self) -> bool:
-        """Does the file say where each page is?"""
+        """Whether the chunk has an offset index."""
         return self.structure.offset_index_offset is not None
 
     @property
     def has_bloom_filter(self) -> bool:
-        """Does the chunk have a Bloom filter?"""
+        """Whether the chunk has a Bloom filter."""
         return self.metadata.bloom_filter_offset is not None
 
     @property
     def stored_extension(self) -> bytes | None:
-        """The bytes of its metadata's extension, all owners' together."""
+        """The bytes of the metadata's extension, with the entries of all owners."""
         return extensions(self.metadata)
 
     def extension(self, owner: UUID) -> bytes | None:
-        """What the metadata's extension of ``owner`` holds, ``None`` when there is none.
+        """Return the content of ``owner``'s entry in the metadata's extension; None if there is none.
 
-        Raises ``CorruptFileError`` when it is damaged, ``UnsupportedError`` for a later version.
+        Raises ``CorruptFileError`` if it is corrupt, ``UnsupportedError`` for a later version.
         """
         return entry(self.metadata, owner)
 
     def bounds(self) -> Bounds:
-        """What the chunk's statistics prove of its values: nothing where it has not as many as its row group's rows."""
+        """Return the bounds of the chunk's values; unknown if its counts contradict those of the row group."""
         return self._bounds
 
     @cached_property
@@ -222,55 +222,55 @@ class ColumnChunk:
         return proven if self.counts_nulls or proven.all_null else replace(proven, null_count=None)
 
     def may_match(self, predicate: Predicate) -> bool:
-        """Can a value of the chunk satisfy ``predicate``, by statistics and then by Bloom filter? No is a proof."""
+        """Whether a value may satisfy ``predicate``, by statistics and then by Bloom filter; False is a proof."""
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """Can a value of the chunk satisfy ``predicate``, by its Bloom filter, which is read for that, alone?"""
+        """Whether a value may satisfy ``predicate``, by the Bloom filter alone, which is read for that."""
         return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property
     def column_index(self) -> structures.ColumnIndex | None:
-        """Bounds of each page, ``None`` when there are none. Raises ``CorruptFileError`` when they are damaged."""
+        """Read the column index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.column_index(self)
 
     @property
     def offset_index(self) -> structures.OffsetIndex | None:
-        """The place of each page, ``None`` when there is none. Raises ``CorruptFileError`` when it is damaged."""
+        """Read the offset index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.offset_index(self)
 
     @property
     def pages(self) -> IndexedPages | None:
-        """The pages for pruning, ``None`` without an offset index; a damaged index warns and is passed over."""
+        """The pages with bounds; None without an offset index. A corrupt index is ignored with a warning."""
         return None if self.indexes is None or not self.trusted else self.indexes.pages(self)
 
     @property
     def page_places(self) -> IndexedPages | None:
-        """The places of the pages without their bounds, so that the column index need not be read."""
+        """The page locations without bounds, so that the column index is not read."""
         return None if self.indexes is None or not self.trusted else self.indexes.places(self)
 
     def page_bounds(self) -> list[Bounds]:
-        """What the page index proves of each page's values; empty without a page index."""
+        """Return the bounds of each page from the page index; empty without a page index."""
         pages = self.pages
         return [] if pages is None else pages.bounds
 
     def pass_over(self, what: str, error: ParquetError) -> None:
-        """Go on without ``what``, with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+        """Ignore ``what`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
         if self.indexes is None:
             raise error
         self.indexes.pass_over(what, error)
 
     @property
     def bloom_filter(self) -> SplitBlockFilter | None:
-        """The Bloom filter, ``None`` when there is none of a known kind; the file keeps those asked last.
+        """Read the Bloom filter; None if there is none of a supported type. The file caches recent filters.
 
-        Raises ``CorruptFileError`` or ``LimitError`` when it is damaged.
+        Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt.
         """
         return None if self.indexes is None else self.indexes.bloom_filter(self)
 
     @property
     def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
-        """Bounding box and geometry types, if the writer stored them for the type that the column is read as."""
+        """Bounding box and geometry types, if they were written for the type that the column is read as."""
         declared = self.node.declared_type
         if self.node.is_adopted and declared is not None and declared.member != self.node.logical_name:
             return None
@@ -278,11 +278,11 @@ class ColumnChunk:
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of the chunk's pages in the file, the dictionary page first, as its metadata says."""
+        """(offset, length) of the chunk's pages in the file, dictionary page first, according to its metadata."""
         return start_of(self.metadata), self.metadata.total_compressed_size
 
     def readable_range(self, own: Source) -> tuple[int, int]:
-        """:attr:`byte_range` with what its metadata may not count, in the ``own`` source of the file or another."""
+        """:attr:`byte_range` plus bytes that its metadata may not count, in the ``own`` source or another file."""
         start, length = self.byte_range
         if self.uncounted:
             length += min(self.uncounted, max(self.source(own).size - start - length, 0))
@@ -290,15 +290,15 @@ class ColumnChunk:
 
     @property
     def entries_to_read(self) -> int | None:
-        """The entries at which the chunk ends; ``None`` where its bytes say that."""
+        """The number of entries after which the chunk ends; None if its byte range determines the end."""
         return self.metadata.num_values if self.uncounted else None
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Row group ``index`` of the file at ``path``, as ``file_metadata``, the footer, describes it under ``schema``.
+    """Row group ``index`` of the file at ``path``, described by ``file_metadata``, the footer, under ``schema``.
 
-    ``trust_statistics``: may statistics, indexes and Bloom filters leave out rows?
+    ``trust_statistics``: whether statistics, indexes and Bloom filters may exclude rows.
     """
 
     file_metadata: structures.FileMetaData
@@ -313,12 +313,12 @@ class RowGroup:
     filters: KeptFilters = field(default_factory=kept_filters, compare=False)
     gathering: Gathering = field(default_factory=Gathering, compare=False)
     strict: bool = False
-    """Are damaged indexes and Bloom filters errors?"""
+    """Whether corrupt indexes and Bloom filters are errors."""
     reads_invalid_as_null: bool = False
     replaces_text: bool = False
-    """Whether values outside their type are read as null, and strings that are not UTF-8 as others, without bounds."""
+    """Whether invalid values become null and invalid UTF-8 is replaced, which makes bounds unusable."""
     known: dict[int, ColumnChunk] = field(default_factory=dict, compare=False, repr=False)
-    """The column chunks that were asked for, by column index; they are kept with what was found of them."""
+    """Column chunks by column index, cached with their indexes."""
 
     @cached_property
     def metadata(self) -> structures.RowGroup:
@@ -328,11 +328,11 @@ class RowGroup:
 
     @cached_property
     def num_rows(self) -> int:
-        """Rows of the group."""
+        """Number of rows in the row group."""
         return self.metadata.num_rows
 
     def bounds(self, leaf: SchemaNode) -> Bounds:
-        """As ``chunk(leaf).bounds()``, of a chunk of which nothing else was asked without making it."""
+        """Return ``chunk(leaf).bounds()``; a chunk not accessed before is not built for it."""
         is_unusual = self.reads_invalid_as_null or self.replaces_text or self.crypto is not None
         if is_unusual or not self.trust_statistics or leaf.leaf_start in self.known:
             return self.chunk(leaf).bounds()
@@ -346,7 +346,7 @@ class RowGroup:
         return {}
 
     def _glanced_bounds(self, leaf: SchemaNode) -> Bounds | None:
-        """The bounds straight from the footer's bytes; None where anything is unusual about them."""
+        """The bounds read straight from the footer's bytes; None if anything about them is unusual."""
         if self._place is None or self.schema.leaves[leaf.leaf_start] is not leaf:
             return None
         found = chunk_bounds.bounds_at(self._place, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
@@ -357,19 +357,19 @@ class RowGroup:
 
     @cached_property
     def _place(self) -> chunk_bounds.Place | None:
-        """Where the group's structure lies in the footer, while that is as it was read."""
+        """The offset of the row group's structure in the footer, if the footer is unchanged since reading."""
         find = getattr(self.file_metadata.row_groups, "place", None)
         return None if find is None else find(self.index)
 
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
-        """The bytes of the pages of ``leaves`` together, as their metadata says."""
+        """Return the compressed size of the pages of ``leaves`` in total, according to their metadata."""
         place = None if self.crypto is not None or self.known else self._place
         found = None if place is None else chunk_bounds.bytes_at(place, len(self.schema.leaves), leaves)
         return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if found is None else found
 
     @property
     def compressed_bytes(self) -> int:
-        """Bytes of all its pages as they are stored, as far as its metadata says."""
+        """Bytes of all pages after compression, as far as the metadata states them."""
         stored = self.metadata.total_compressed_size
         if stored is not None:
             return stored
@@ -377,18 +377,18 @@ class RowGroup:
 
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of all its pages before compression, as its metadata says."""
+        """Bytes of all pages before compression, according to the metadata."""
         return self.metadata.total_byte_size
 
     @property
     def sorting(self) -> Sequence[structures.SortingColumn]:
-        """The columns by which its rows are said to be sorted."""
+        """The columns that the rows are declared to be sorted by."""
         return self.metadata.sorting_columns or ()
 
     def chunk(self, leaf: SchemaNode | int | str) -> ColumnChunk:
-        """The column chunk of a leaf, given as its node, which must be of this schema, its column index or its path.
+        """Return the column chunk of a leaf: its node in this schema, its column index or its dotted path.
 
-        Raises KeyError for a path that names no leaf.
+        Raises KeyError if the path is not a leaf.
         """
         leaf = self._leaf(leaf) if isinstance(leaf, str) else leaf
         index, leaves = leaf if isinstance(leaf, int) else leaf.leaf_start, self.schema.leaves
@@ -418,7 +418,7 @@ class RowGroup:
 
     @property
     def counts_too_little(self) -> bool:
-        """May its chunks have more bytes than their metadata counts?"""
+        """Whether chunks may have more bytes than their metadata counts."""
         return self._uncounted > 0
 
     @cached_property
@@ -426,23 +426,23 @@ class RowGroup:
         return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES
 
     def file_property(self, key: str) -> str | None:
-        """What the file's key-value metadata holds under ``key``."""
+        """Return the value of ``key`` in the file's key-value metadata."""
         pairs = self.file_metadata.key_value_metadata or ()
         return next((pair.value for pair in pairs if pair.key == key), None)
 
     @cached_property
     def indexes(self) -> IndexReader | None:
-        """What reads the group's page indexes and Bloom filters, and keeps what was read."""
+        """The reader and cache of the row group's page indexes and Bloom filters."""
         return None if self.source is None else IndexReader(
             self.source, self.limits, self.num_rows, self.index, self.filters, self.gathering, self.strict
         )
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Fetch the page indexes of ``leaves``, all by default, before they are asked for: near ones in one read."""
+        """Fetch the page indexes of ``leaves``, all by default; adjacent indexes are one request."""
         if self.indexes is not None:
             chunks = self.chunks() if leaves is None else (self.chunk(leaf) for leaf in leaves)
             self.indexes.load(chunks)
 
     def chunks(self) -> Iterator[ColumnChunk]:
-        """All column chunks in column order."""
+        """Iterate over the column chunks in column order."""
         return (self.chunk(index) for index in range(len(self.schema.leaves)))

@@ -1,4 +1,4 @@
-"""Batches of one row group: its columns decoded side by side, within one budget, and assembled."""
+"""Read one row group in batches: decode its columns in parallel within one budget, and assemble them."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ from pqext.core.schema.types.invalid_values import as_stored, converted, may_be_
 from pqext.core.schema.types.physical_types import normal
 
 _FEW_ROWS = 1024
-"""A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
+"""Minimum rows of a batch, whatever sizes the metadata states; only decoded rows prove a size."""
 _FEWER = 16
-"""Where a batch exceeds the budget, one of so many times fewer rows is tried."""
+"""A batch that exceeds the budget is retried with this many times fewer rows."""
 
 
 _Rows = RowRanges | NDArray[np.int64]
-"""Ranges of rows, or numbers of single ones."""
+"""Row ranges, or row numbers."""
 
 
 class RowGroupReader:
     """Reads the leaves of ``small`` in one row group, as ``arrow_schema`` has them.
 
-    Decoded bytes count in ``budget`` until a batch is handed over, and in ``kept`` from then on where it is given.
-    Those of their chunks that were ``fetched`` are decoded whole.
-    Damage that the options pass over is added to ``damage``, chunks that lie where others do by ``places`` too.
+    Decoded bytes count in ``budget`` until a batch is returned, and in ``kept`` afterwards if it is set. Chunks in
+    ``fetched`` are decoded in one call each. Skipped corruption is added to ``damage``; ``places`` detects chunks that
+    overlap others.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class RowGroupReader:
         self._passed_rows: int | None = None
         self._viewed: frozenset[int] = frozenset()
         self._typed: dict[int, LeafShape] = {}
-        """Leaves that are decoded in their stored form, as they are shown."""
+        """Leaves whose values are converted from their stored representation per batch."""
         self._small, self._fetched = small, fetched
         self._gathered = Account(budget)
 
     def batches(
         self, batch_rows: int | None, chosen: RowRanges | NDArray[np.int64] | None
     ) -> Iterator[pa.RecordBatch]:
-        """All rows or the ``chosen`` ones, ranges or ascending numbers.
+        """Read all rows or the ``chosen`` ones, ranges or ascending numbers.
 
-        At most ``batch_rows`` at a time and fewer where they take much memory. ``None`` makes one batch of them, or
-        several where one array does not hold as many strings or list elements.
+        Batches have at most ``batch_rows`` rows and fewer if these take much memory. None makes one batch, or several
+        if one array cannot hold all strings or list elements.
         """
         try:
             yield from self._batches(batch_rows, chosen)
@@ -153,7 +153,7 @@ class RowGroupReader:
                     continue
                 except OffsetIndexError as error:
                     if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
-                        raise  # rows may have been chosen or returned by what the index states
+                        raise  # rows may have been selected or returned using the index
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)
                     queue.give_back(part)
@@ -190,7 +190,7 @@ class RowGroupReader:
                 reader.check_end()
 
     def _are_others(self, lost: Losses) -> bool:
-        """Do chunks share bytes with others? Their values may be those of the others, and cost the row group."""
+        """Whether chunks overlap others, whose values they may then contain; this loses the row group."""
         found = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
@@ -203,7 +203,7 @@ class RowGroupReader:
         return found
 
     def _assembled(self, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
-        """The row group as one batch, of leaves that were ``found``; None where some are not, or take much memory."""
+        """The row group as one batch of the leaves in ``found``; None if some are missing or take much memory."""
         rows = self._group.num_rows
         if len(found) < len(self._leaves) or rows > max(self._budget.max_rows(0), _FEW_ROWS):
             return None
@@ -223,10 +223,10 @@ class RowGroupReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _view_leaves(self, *, expanding_only: bool) -> bool:
-        """Decode strings as views from now on, and copy the values of a batch only; false if that changes nothing.
+        """Decode strings as views from now on, copied per batch; False if that changes nothing.
 
-        One page may hold more strings than an array, or refer to a long dictionary entry very often. With
-        ``expanding_only`` the strings are those of chunks with a dictionary.
+        One page may have more strings than an array can hold, or refer to a long dictionary entry very often. With
+        ``expanding_only`` only the strings of chunks with a dictionary are affected.
         """
         found = {
             leaf.node.leaf_start for leaf in self._leaves
@@ -240,11 +240,11 @@ class RowGroupReader:
         return bool(found)
 
     def _may_expand(self, leaf: LeafShape) -> bool:
-        """Whether the pages of a leaf may be indices into a dictionary."""
+        """Whether the pages of a leaf may be dictionary-encoded."""
         return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
 
     def _defer(self, leaves: Collection[int]) -> bool:
-        """Convert the values of ``leaves`` from their stored form from now on, a batch at a time; false without any."""
+        """Convert the values of ``leaves`` per batch from now on; False if there are none."""
         typed = {
             leaf.node.leaf_start: leaf for leaf in self._leaves
             if leaf.node.leaf_start in leaves and may_be_invalid(leaf.node)
@@ -254,7 +254,7 @@ class RowGroupReader:
         return bool(typed)
 
     def _converted(self, index: int, column: LeafColumn, part: _Rows) -> LeafColumn:
-        """The column of rows ``part`` with values of its type in the place of stored ones."""
+        """The column of rows ``part``, converted from stored values to values of its type."""
         shape = self._typed[index]
         is_own = any(index in outside_annotations(top) for top in self._shapes)
         options = self._options if is_own else replace(self._options, invalid_values="raise", invalid_utf8="raise")
@@ -273,7 +273,7 @@ class RowGroupReader:
         return LeafColumn(column.repetition, column.definition, array)
 
     def _plain(self, column: LeafColumn) -> LeafColumn:
-        """The column with a copy of its values in the place of views."""
+        """The column with views replaced by copies of their values."""
         size = viewed_bytes(column.array)
         if size > buffers.ARRAY_BYTES:
             raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
@@ -283,7 +283,7 @@ class RowGroupReader:
     def _without_lost(
         self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: _Rows
     ) -> tuple[dict[int, LeafColumn], int]:
-        """The columns without the rows that damage cost, and how many rows are left."""
+        """The columns without lost rows, and the number of remaining rows."""
         count = _count(part)
         for index, column in columns.items():
             if column.rows != count:
@@ -310,7 +310,7 @@ class RowGroupReader:
     def _reopened(
         self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
     ) -> dict[int, ColumnReader]:
-        """The columns opened again, which skip the rows that were returned."""
+        """Reopen the columns after the rows already returned."""
         self._assembling.resize(0)
         workers.abandon()
         for reader in readers.values():
@@ -318,12 +318,12 @@ class RowGroupReader:
         return self._without_whole(chosen)
 
     def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
-        """All columns, none of them decoded whole."""
+        """Reopen all columns, none of them decoded in one call."""
         self._gathered.resize(0)
         return self._readers(chosen, ())
 
     def _readers(self, chosen: _Rows | None, whole: Collection[int]) -> dict[int, ColumnReader]:
-        """The columns but those that were decoded ``whole``, opened at their first row, by their index."""
+        """Open the columns at their first row, except those in ``whole``; returns readers by column index."""
         group, lost = self._group, self._lost
         assert group.source is not None
         leaves = [leaf for leaf in self._leaves if leaf.node.leaf_start not in whole] if whole else self._leaves
@@ -331,7 +331,7 @@ class RowGroupReader:
         if self._options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
         pages: dict[int, PageSelection] = {}
-        # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
+        # Skipping corruption requires decoding all pages, so that no damage goes unseen.
         if chosen is not None and lost is None:
             pages = self._chosen_pages(chunks, chosen)
         complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
@@ -356,12 +356,12 @@ class RowGroupReader:
         }
 
     def _kind(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
-        """What reads a column: past its damage where that is asked for."""
+        """The class of a column's reader, which skips corruption if requested."""
         lost = self._lost
         return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted))
 
     def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
-        """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
+        """For each leaf with an offset index, the pages that contain any of ``rows``."""
         group = self._group
         assert group.source is not None
         if group.indexes is not None and group.trust_statistics:
@@ -384,31 +384,31 @@ def _count(rows: _Rows) -> int:
 
 
 def _end(rows: _Rows) -> int:
-    """The row after the last of ``rows``, which are not empty."""
+    """The row after the last of ``rows``, which must not be empty."""
     return int(rows[-1]) + 1 if isinstance(rows, np.ndarray) else rows[-1].stop
 
 
 def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
-    """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
+    """The ``sizes`` of leaves below ``top`` in total; 0 for a column that needs no assembly."""
     is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
     return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
 
 
 def _are_held(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
-    """Are these fetched together, all columns at once: within their files, and few enough to be held?"""
+    """Whether to fetch these ranges of all columns together: within their files, and small enough to hold."""
     found = list(chain.from_iterable(ranges))
     within = all(0 <= offset <= source.size - length for source, (offset, length) in found)
     return within and sum(length for _, (_, length) in found) <= STREAMED_BYTES
 
 
 def _check_elements(columns: Mapping[int, LeafColumn]) -> None:
-    """Raise ``ArrayLimitError`` for lists of more elements than one array holds."""
+    """Raise ``ArrayLimitError`` if a list has more elements than one array holds."""
     if any(column.repetition is not None and column.entries > buffers.ARRAY_BYTES for column in columns.values()):
         raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} list elements in one batch")
 
 
 def rows_of(group: RowGroup) -> int:
-    """Rows of the group. Raises ``CorruptFileError`` where it claims fewer than none."""
+    """Return the number of rows of the group. Raises ``CorruptFileError`` if it is negative."""
     if group.num_rows < 0:
         raise CorruptFileError(f"a row group of {group.num_rows} rows", row_group=group.index)
     return group.num_rows

@@ -1,4 +1,4 @@
-"""Row groups of a file and their page indexes as collections that make each element on request."""
+"""Lazy sequences of the row groups of a file and of their page indexes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pqext.core.footer.chunk_offsets import ChunkPlaces
 from pqext.core.format import metadata as structures
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.indexes.page_index import IndexedPages
-from pqext.core.kernels.summary import rows_in
+from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.read.row_group import RowGroup
 from pqext.core.read.row_group_reader import rows_of
 from pqext.core.schema.shape import LeafShape
 
 _KEPT = 1 << 14
-"""Column chunks that kept row groups hold together, with what was read of their indexes and filters."""
+"""Column chunks that cached row groups hold in total, with their indexes and filters."""
 _FEW_CHUNKS = 64
-"""Column chunks that a row group counts as by itself."""
+"""Column chunks that an empty row group counts as."""
 _SHARED_ROWS = 1 << 10
-"""Rows of a row group that may share its chunks with any number of others."""
+"""Rows of a row group that may share its chunks with any number of other row groups."""
 
 
 def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterable[RowGroup]]) -> int:
-    """The rows of all row groups, by what a footer stores of them if that is plain, or else as they are ``made``.
+    """Count the rows of all row groups, from the footer if it is plain, or else from the row groups ``made``.
 
-    Raises ``CorruptFileError`` for one of negative size.
+    Raises ``CorruptFileError`` for a negative count.
     """
     index = stored.untouched if isinstance(stored, LazyStructs) else None
-    rows = getattr(stored, "rows", None) if index is None else rows_in(index)
+    rows = getattr(stored, "rows", None) if index is None else count_rows(index)
     return sum(map(rows_of, made())) if rows is None else rows
 
 
@@ -45,7 +45,7 @@ def _weight(group: RowGroup) -> int:
 
 
 class RowGroups(Sequence[RowGroup]):
-    """``count`` row groups, each made by ``make`` from its ``index``; those asked for last are kept.
+    """``count`` row groups, each created by ``make`` from its ``index``; the most recent ones are cached.
 
     ``places`` are the byte ranges of their column chunks.
     """
@@ -75,19 +75,19 @@ class RowGroups(Sequence[RowGroup]):
         index %= self._count
         found = self._kept.get(index)
         if found is None:
-            if (last := self._last) is not None:  # older ones seldom hold more chunks than when they were the last
+            if (last := self._last) is not None:  # an older row group seldom has more chunks than when it was the last
                 self._kept.weigh(last.index, _weight(last))
             found = self._last = self._kept.get_or_make(index, partial(self._make, index=index), _weight)
         return found
 
     def checked(self, index: int, leaves: Sequence[LeafShape], budget: Budget) -> RowGroup:
-        """The row group ``index``, of which ``leaves`` are about to be read.
+        """Return row group ``index`` before its ``leaves`` are read.
 
         Raises ``LimitError`` if it and others that were about to be read have more rows in total than the budget has
         bytes and name one column chunk: a few bytes in the file state any number of rows.
         """
         group, shared = self[index], 0
-        with suppress(ParquetError):  # the reader raises it, or skips the row group
+        with suppress(ParquetError):  # raised by the reader, or the row group is skipped
             if budget.usage is not None and leaves and group.num_rows > _SHARED_ROWS:
                 chunk = group.chunk(leaves[0].node)
                 shared = budget.usage.shared_rows((chunk.file_path, chunk.byte_range[0]), index, group.num_rows)
@@ -103,9 +103,9 @@ class RowGroups(Sequence[RowGroup]):
 
 
 class PageIndex(Mapping[str, IndexedPages]):
-    """The pages of a row group's columns, by dotted path; those without an offset index are left out.
+    """Pages of the columns of a row group by dotted path; columns without an offset index are omitted.
 
-    Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
+    Each column is read on access; ``RowGroup.load_page_indexes`` fetches several in one pass.
     """
 
     def __init__(self, group: RowGroup) -> None:

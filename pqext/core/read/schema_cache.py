@@ -1,7 +1,7 @@
-"""The schema and options by which a file is read, and a cache of what files of one schema have in common.
+"""The schema and options that a file is read with, and a cache of them for files with the same schema.
 
-A file's key-value metadata and the given options decide both. The cache holds a few schemas that are not wide, and only
-results without a warning or an error, which would name the file.
+They depend on the file's key-value metadata and on the given options. The cache holds a few schemas that are not wide,
+and only results without a warning or an error, since messages name the file.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _KEPT = 16
 _KEPT_ELEMENTS = 256
 _KEPT_CHOICES = 8
 _KEPT_BYTES = 64 << 10
-"""Of the footer, which a schema keeps in memory."""
+"""Maximum size of the part of the footer that a cached schema retains."""
 
 Key = tuple[int, bytes, tuple[tuple[str, str | None], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownColumns:
-    """Columns that are read together; ``passed_over`` are the annotations that are."""
+    """Columns that are read together; ``passed_over`` are their skipped annotations."""
 
     shapes: tuple[Shape, ...]
     arrow_schema: pa.Schema
@@ -48,9 +48,9 @@ class KnownColumns:
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """The columns of a file as they are read with some options: ``every`` one, and choices that were read of late.
+    """The columns of a file as read with some options: ``every`` column, and recent selections.
 
-    ``options`` are the given ones with what the file adds.
+    ``options`` are the given ones completed from the file.
     """
 
     schema: Schema
@@ -59,18 +59,18 @@ class KnownSchema:
     _chosen: LRU[tuple[str, ...], KnownColumns] = field(default_factory=partial(LRU, _KEPT_CHOICES))
 
     def chosen(self, columns: Sequence[str]) -> KnownColumns | None:
-        """What was kept of ``columns``."""
+        """Return the cached entry of ``columns``."""
         try:
             return self._chosen.get(tuple(columns))
-        except TypeError:  # they are no names
+        except TypeError:  # the elements are not names
             return None
 
     def keep(self, columns: Sequence[str], known: KnownColumns) -> None:
-        """Keep what is ``known`` of ``columns``."""
+        """Cache ``known`` for ``columns``."""
         self._chosen.put(tuple(columns), known)
 
     def small_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
-        """What decodes the small chunks of ``shapes``, where these were given by this."""
+        """Return the decoder of small chunks of ``shapes``, if the shapes come from this cache."""
         for known in (self.every, *self._chosen.values()):
             if known.shapes is shapes:
                 return known.small
@@ -81,21 +81,21 @@ _recent: list[tuple[Key, ReadOptions, Limits, KnownSchema]] = []
 
 
 def key_of(footer: Footer) -> Key | None:
-    """What footers must have in common to have the same columns; ``None`` for those of which nothing is kept."""
+    """Return the cache key shared by footers with the same columns; None if the footer is not cached."""
     elements: Sequence[object] = footer.metadata.schema
     index = elements.untouched if isinstance(elements, LazyStructs) else None
     if index is None or len(elements) > _KEPT_ELEMENTS or footer.length > _KEPT_BYTES or footer.decryptor is not None:
         return None
     pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])
     key = generation(), index.raw(0, len(elements)), pairs
-    latest = _recent  # which other threads replace
-    if latest and latest[0][0] == key:  # as with most of many files
+    latest = _recent  # other threads replace it
+    if latest and latest[0][0] == key:  # usual for many files of one schema
         return latest[0][0]
     return None if any(describer(name) is not None for name, _ in pairs) else key
 
 
 def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
-    """What was kept of a file with this key that was read alike."""
+    """Return the cached schema of a file with this key and these options."""
     for known_key, known_options, known_limits, known in _recent:
         if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
             return known
@@ -103,14 +103,14 @@ def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None
 
 
 def keep(key: Key, options: ReadOptions, limits: Limits, known: KnownSchema) -> None:
-    """Keep ``known`` for the next files that are read with ``options``."""
+    """Cache ``known`` for the next files read with ``options``."""
     global _recent
     if recall(key, options, limits) is None:
         _recent = [(key, options, limits, known), *_recent[: _KEPT - 1]]
 
 
 def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:
-    """``schema`` with the types and calendars of its columns in the file at ``path``, which has these ``pairs``."""
+    """Return ``schema`` with the types and calendars of the file at ``path``, whose metadata are ``pairs``."""
     if pairs and options.geoparquet:
         schema = adopt(schema, pairs, path)
     if pairs:
@@ -128,7 +128,7 @@ def _with_int96(node: SchemaNode, is_utc: bool, step: int) -> SchemaNode:
 
 
 def options_to_read(options: ReadOptions, pairs: Sequence[KeyValue]) -> ReadOptions:
-    """``options`` with the unit of INT96 and the properties that the file's ``pairs`` decide."""
+    """Return ``options`` with the INT96 unit and the properties that the file's ``pairs`` determine."""
     if options.int96 == "auto":
         options = replace(options, int96=int96.unit_for(pair.key for pair in pairs))
     if not pairs:

@@ -1,8 +1,8 @@
-"""Columns stored twice: once for everybody, once in another encoding for readers that know this extension.
+"""Columns stored twice: in a common encoding, and in another one for readers that know this extension.
 
-As in the second example of the format's text, the second copies stand at the start of the row group, and the
-extension of a chunk's ColumnMetaData tells where. Ours is an entry of an extension container: a ColumnMetaData of the
-copy whose offsets count from the ``data_page_offset`` of the chunk itself, so that they stay true when row groups
+As in the second example of the specification, second copies are written at the start of the row group, and an
+extension of the chunk's ColumnMetaData refers to them. Here it is an entry of an extension container: a ColumnMetaData
+of the copy whose offsets are relative to the ``data_page_offset`` of the chunk, so that they stay valid when row groups
 are moved. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
 """
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pqext.core.read.row_group import ColumnChunk
 
 SECOND_COPY = UUID("c8c20a5a-4f42-433e-aaba-047f995f0896")
-"""Marks the entry."""
+"""Identifies the extension entry."""
 _OFFSETS = ("data_page_offset", "dictionary_page_offset")
 
 
 def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
-    """The metadata of a chunk's second copy, from the metadata of the chunk; None when it has none.
+    """Return the metadata of a chunk's second copy from the metadata of the chunk; None if it has none.
 
-    Raises ``CorruptFileError`` when the extension is damaged or contradicts the chunk.
+    Raises ``CorruptFileError`` if the extension is corrupt or contradicts the chunk.
     """
     stored = extensions(about)
     container = None if stored is None else ExtensionContainer.decode(stored)
@@ -40,7 +40,7 @@ def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
     try:
         found, end = decode(ColumnMetaData, container[SECOND_COPY])
     except ParquetError as error:
-        error.offset = None  # of a place in the extension, not in the file
+        error.offset = None  # it is an offset in the extension, not in the file
         raise
     same = ("type", "path_in_schema", "num_values")
     if end != len(container[SECOND_COPY]) or any(getattr(found, name) != getattr(about, name) for name in same):
@@ -49,7 +49,7 @@ def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
 
 
 def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
-    """The second copy of a column chunk, to be read in its place; the chunk itself when it has none."""
+    """Return the second copy of a column chunk, to be read instead of it; the chunk itself if it has none."""
     if chunk.structure.crypto_metadata is not None:
         return chunk
     try:
@@ -64,7 +64,7 @@ def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
 
 
 def shifted(about: ColumnMetaData, distance: int) -> ColumnMetaData:
-    """A copy of the metadata of a chunk whose pages are ``distance`` bytes further on."""
+    """Return a copy of chunk metadata whose pages are ``distance`` bytes further on."""
     moved = copy.copy(about)
     for name in _OFFSETS:
         offset = getattr(about, name)

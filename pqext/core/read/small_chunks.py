@@ -1,8 +1,8 @@
 """Row groups of very many small column chunks: one read, and one compiled call a chunk.
 
-What a chunk costs beside its bytes is most of what they cost, so that all that can be is resolved once a call:
-:class:`SmallLeaves` is made for its leaves and used for each row group. A chunk that is unusual, large or damaged is
-left to :class:`pqext.core.read.column.ColumnReader`, and so is one that may be damaged where damage is skipped.
+Fixed costs dominate such chunks, so all that can be is resolved once per call: :class:`SmallLeaves` is built for the
+selected leaves and used for each row group. A chunk that is unusual, large or corrupt is left to
+:class:`pqext.core.read.column.ColumnReader`, and so is one that may be corrupt if corruption is skipped.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pqext.core.base.limits import Limits
 from pqext.core.format import compression
 from pqext.core.format.metadata import CompressionCodec, Type
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.kernels.chunk_places import small_places
-from pqext.core.kernels.small_chunk import SmallChunks
+from pqext.core.kernels.decode.small_chunk import SmallChunks
+from pqext.core.kernels.thrift.column_chunks import small_chunk_ranges
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.row_group import RowGroup
 from pqext.core.schema.row_ranges import RowRanges
@@ -32,42 +32,42 @@ from pqext.core.schema.shape import LeafShape, Shape
 from pqext.core.schema.types import leaf
 
 SMALL = 64 << 10
-"""Bytes of a small chunk's pages, and of what is not worth a thread: these wait for one another more than they work."""
+"""Maximum bytes of a small chunk's pages, and of work not worth a thread, where waiting would dominate."""
 _ROOM = 4 * SMALL
-"""What a chunk may take while it is decoded; one that takes more is not small."""
+"""Memory that decoding a small chunk may take; a chunk that takes more is not small."""
 _ROWS = 1 << 14
 _COUNTED = 1 << 20
-"""Bytes that are decoded before they are counted."""
+"""Bytes decoded between updates of the account."""
 _AHEAD, _AHEAD_BYTES = 256, 1 << 20
 """Chunks of several row groups, and their bytes, that are fetched together."""
 _Rows = RowRanges | NDArray[np.int64] | None
-"""Rows that are read of a row group: all for None."""
+"""Rows to read of a row group; None for all."""
 _Places = tuple[list[int], list[int], list[tuple[int, int]]]
-"""As ``small_places`` gives them."""
+"""The result of ``small_chunk_ranges``."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
     asked: tuple[int, int, bytes]
-    """As ``small_places`` takes it; the first is the column's index."""
+    """The argument of ``small_chunk_ranges``; it begins with the column index."""
     chunks: SmallChunks
     convert: Callable[[int, pa.Buffer | None, Any, Any], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The small chunks of a row group of so many rows: which of the leaves, by what codecs, and their bytes."""
+    """Small chunks of a row group with ``rows`` rows: the leaves, their codecs, and their bytes."""
 
     rows: int
     chosen: Sequence[int]
     codecs: Sequence[int]
     data: Sequence[Any]
     unpackers: dict[int, Any]
-    """By codec: what unpacks a page, shared by row groups that are decoded one after another."""
+    """Decompressors by codec, shared by row groups that are decoded one after another."""
 
 
 class SmallLeaves:
-    """The leaves below ``tops`` whose small chunks are decoded whole: no lists, no optional groups above."""
+    """The leaves below ``tops`` whose small chunks are decoded in one call: without lists and optional groups."""
 
     def __init__(self, tops: Sequence[Shape], limits: Limits, options: ReadOptions) -> None:
         self.shapes = [leaf for top in tops for leaf in top.leaves()]
@@ -104,16 +104,16 @@ class SmallLeaves:
 
     @cached_property
     def are_shown(self) -> bool:
-        """Are all leaves top-level columns, shown as the arrays that are made of them?"""
+        """Whether all leaves are top-level columns whose decoded arrays need no conversion."""
         return len(self._leaves) == len(self.tops) and all(map(_is_shown, self.tops))
 
     def fetched(
         self, groups: Iterable[tuple[RowGroup, _Rows]], batch_rows: int | None
     ) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
-        """Row groups and the rows that are read of each, with those small chunks that are decoded whole.
+        """Iterate over row groups and their selected rows, with the small chunks to decode in one call each.
 
-        The chunks of several row groups are fetched together: of twice as many each time for batches of at most
-        ``batch_rows``, the first of which may be all that are asked for.
+        The chunks of several row groups are fetched together: twice as many each time for batches of at most
+        ``batch_rows``, since a caller may stop after the first batch.
         """
         ahead: list[tuple[RowGroup, _Rows, _Places | None]] = []
         chunks = stored = 0
@@ -124,7 +124,7 @@ class SmallLeaves:
                 group, rows = next(remaining)
             except StopIteration:
                 break
-            except ParquetError:  # of the next row group: those before it are whole
+            except ParquetError:  # of the next row group; the preceding ones are complete
                 yield from _fetch(ahead)
                 raise
             found = self._places(group, batch_rows) if rows is None and self._are_read else None
@@ -139,9 +139,9 @@ class SmallLeaves:
         yield from _fetch(ahead)
 
     def _places(self, group: RowGroup, batch_rows: int | None) -> _Places | None:
-        """Which of the leaves have small chunks in a row group, their codecs and where they lie.
+        """The leaves with small chunks in a row group, their codecs and byte ranges.
 
-        None where they are large on average, or anything is unusual about the row group.
+        None if chunks are large on average, or if the row group is unusual.
         """
         try:
             columns, rows = group.metadata.columns, group.num_rows
@@ -156,24 +156,24 @@ class SmallLeaves:
                 return None
             own_name = source.known_as.encode("utf-8", "surrogateescape")
             if index is not None:
-                found = small_places(index, self._asked, rows, SMALL, _ROOM, source.size, own_name)
-            else:  # of a footer that finds its structures one by one
+                found = small_chunk_ranges(index, self._asked, rows, SMALL, _ROOM, source.size, own_name)
+            else:  # a footer that looks up its structures one by one
                 assert near is not None
                 found = [], [], []
                 for position, (column, physical, path) in enumerate(self._asked):
                     if (place := near(column)) is not None:
                         asked = [(place[1], physical, path)]
-                        one = small_places(place[0], asked, rows, SMALL, _ROOM, source.size, own_name)
+                        one = small_chunk_ranges(place[0], asked, rows, SMALL, _ROOM, source.size, own_name)
                         found[0].extend([position] * len(one[0]))
                         found[1].extend(one[1])
                         found[2].extend(one[2])
-        except ParquetError:  # told by those who read what is wrong
+        except ParquetError:  # the general path raises it
             return None
         few = len(found[0]) < len(self.shapes) if self._are_exact else 2 * len(found[0]) < len(self._asked)
         return None if few else found
 
     def read(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
-        """By column index, all rows of the chunks that were fetched and are not unusual; ``account`` counts them."""
+        """Return, by column index, all rows of the ordinary fetched chunks; ``account`` counts them."""
         held = account.held
         try:
             return self._decode(fetched, account)
@@ -213,7 +213,7 @@ class SmallLeaves:
 def _fetch(
     ahead: Sequence[tuple[RowGroup, _Rows, _Places | None]]
 ) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
-    """The row groups of one file with the bytes at their places."""
+    """The row groups of one file with the bytes of their small chunks."""
     ranges = [one for _, _, found in ahead if found is not None for one in found[2]]
     data: list[Any] = [b""] * len(ranges)
     is_fetched = True

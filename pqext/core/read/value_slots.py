@@ -1,8 +1,7 @@
-"""Slots of a run of pages, values and nulls, gathered into the buffers of one Arrow array.
+"""Gather values and nulls of a run of pages into the buffers of one Arrow array.
 
-Fixed-width values are decoded in place and moved apart there if slots are null. Slots of dictionary arrays stay indices
-into the dictionary page of their chunk. Slots of views refer to the memory of pages and dictionaries, which is not
-copied.
+Fixed-width values are decoded in place and spread if slots are null. Slots of dictionary arrays remain indices into
+the dictionary page of their chunk. Views refer to the memory of pages and dictionaries, which is not copied.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ from pqext.core.format.encodings.decoding import Counts, Decoder, Dictionary
 from pqext.core.format.encodings.table import decoder as find_decoder
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding, Type
-from pqext.core.kernels import levels as level_kernel
-from pqext.core.kernels import rle, views
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.decode import views
+from pqext.core.kernels.encodings import levels as level_kernel
+from pqext.core.kernels.encodings import rle
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.schema.nodes import SchemaNode
 from pqext.core.schema.types import leaf
 from pqext.core.schema.types.logical import LeafType
@@ -35,11 +35,11 @@ from pqext.core.schema.types.logical import LeafType
 WIDTH = 16
 """Bytes of a view."""
 EXPANDED = 32 << 20
-"""Bytes that a group of dictionary pages may expand to, whatever rows are requested."""
+"""Bytes that a group of dictionary-encoded pages may expand to, whatever rows are requested."""
 
 
 def is_viewable(node: SchemaNode) -> bool:
-    """Does the leaf hold strings or byte arrays, shown as they are?"""
+    """Whether the leaf holds strings or byte arrays without conversion."""
     if node.physical_type != Type.BYTE_ARRAY:
         return False
     shown = node.leaf_type.arrow_type()
@@ -53,7 +53,7 @@ def viewed_bytes(array: pa.Array) -> int:
 
 
 class ViewSlots:
-    """At most ``capacity`` slots of strings or byte arrays; ``take`` is told how many bytes are kept."""
+    """At most ``capacity`` slots of strings or byte arrays; ``take`` accounts for bytes that are retained."""
 
     def __init__(self, kind: LeafType, capacity: int, take: Callable[[int], None]) -> None:
         shown = kind.arrow_type()
@@ -69,9 +69,9 @@ class ViewSlots:
         self, encoding: int, decoder: Decoder, run: PageRun, slots: Counts, present: Bytes,
         dictionary: Dictionary | None,
     ) -> None:
-        """Add as many ``slots`` of each page as stand there, those with a value as ``present`` flags (empty: all).
+        """Add ``slots`` of each page, with a value where ``present`` is set (empty: everywhere).
 
-        Raises ``CorruptFileError`` for text that is not UTF-8 too.
+        Raises ``CorruptFileError`` also for strings that are not UTF-8.
         """
         added = sum(slots.tolist())
         start, self._at = self._at, self._at + added * WIDTH
@@ -97,7 +97,7 @@ class ViewSlots:
             level_kernel.spread(target, WIDTH, run.total, present)
 
     def _entries(self, dictionary: Dictionary) -> Bytes | None:
-        """The views of the dictionary's values; ``None`` for text that is not UTF-8, to which rows need not refer."""
+        """The views of the dictionary's values; None if an entry, perhaps unused, is not UTF-8."""
         if self._dictionary is None or self._dictionary[0] is not dictionary:
             assert dictionary.offsets is not None
             self._take(dictionary.count * WIDTH)
@@ -111,11 +111,11 @@ class ViewSlots:
         return self._dictionary[1]
 
     def _view(self, data: Bytes, offsets: NDArray[np.int32], out: Bytes) -> bool:
-        """Fill ``out`` with views of values in the next buffer; is it needed?"""
+        """Fill ``out`` with views into the next buffer; return whether any refers to the buffer."""
         return views.view_values(data, offsets, len(self._buffers), self._is_text, out.view(np.uint64))
 
     def finish(self, slots: int, validity: pa.Buffer | None) -> pa.Array:
-        """The array of all slots."""
+        """Return the array of all slots."""
         held = [pa.py_buffer(self._views[: slots * WIDTH]), *map(pa.py_buffer, self._buffers)]
         return pa.Array.from_buffers(self._arrow, slots, [validity, *held])
 
@@ -138,9 +138,9 @@ class IndexedSlots:
     def append(
         self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None, kind: LeafType
     ) -> bool:
-        """Add ``slots``, those with a value as ``present`` flags (empty: all); false for pages that hold values.
+        """Add ``slots``, with a value where ``present`` is set (empty: everywhere); False for pages of plain values.
 
-        And for a dictionary with an entry that is not as its type demands: rows need not refer to it.
+        Also False if a dictionary entry, perhaps unused, is invalid for the type.
         """
         if encoding not in DICTIONARY_ENCODINGS or dictionary is None or dictionary.offsets is None:
             return False
@@ -163,11 +163,11 @@ class IndexedSlots:
                 builder.append_lookup(found.data, found.offsets, run.indices, run.present, run.slots)
 
     def entries(self, kind: LeafType) -> pa.Array | None:
-        """The dictionary as Arrow shows it, no value twice; ``None`` when no page has referred to it."""
+        """Return the dictionary as a distinct Arrow array; None if no page has referred to it."""
         return None if self._dictionary is None else _shown(self._dictionary, kind)[0]
 
     def finish(self, kind: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
-        """The dictionary array of all slots."""
+        """Return the dictionary array of all slots."""
         entries, places = pa.array([], kind.arrow_type()), None
         if self._dictionary is not None:
             entries, places = _shown(self._dictionary, kind)
@@ -186,9 +186,9 @@ class IndexedSlots:
 
 
 def _shown(dictionary: Dictionary, kind: LeafType) -> tuple[pa.Array, pa.Array | None]:
-    """The values as Arrow shows them, and where each stored one is among them, ``None`` where all are in their place.
+    """The distinct Arrow values, and the position of each stored value among them; None if they are identical.
 
-    Arrow's users take the values for distinct. Worked out once for a chunk.
+    Arrow's users assume distinct values. Computed once per chunk.
     """
     if dictionary.shown is None:
         entries = leaf.from_byte_arrays(kind, dictionary.count, None, dictionary.offsets, dictionary.data)
@@ -199,7 +199,7 @@ def _shown(dictionary: Dictionary, kind: LeafType) -> tuple[pa.Array, pa.Array |
 
 
 def is_shared(arrays: Sequence[pa.Array]) -> bool:
-    """Are these dictionary arrays of one dictionary, in the same memory?"""
+    """Whether these are dictionary arrays of one dictionary in the same memory."""
     if not pa.types.is_dictionary(arrays[0].type):
         return False
     first = arrays[0].dictionary
@@ -207,7 +207,7 @@ def is_shared(arrays: Sequence[pa.Array]) -> bool:
 
 
 def joined(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Arrays of a shared dictionary as one."""
+    """Concatenate arrays that share a dictionary."""
     indices = pa.concat_arrays([array.indices for array in arrays])
     return pa.DictionaryArray.from_arrays(indices, arrays[0].dictionary, safe=False)
 
@@ -220,7 +220,7 @@ def _is_same(one: pa.Array, other: pa.Array) -> bool:
 
 
 def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
-    """``array`` as a dictionary array whose dictionary begins with ``entries``."""
+    """Return ``array`` as a dictionary array whose dictionary begins with ``entries``."""
     if entries is None or not len(entries):
         return array.dictionary_encode()
     found = pc.unique(pa.concat_arrays([entries, array.drop_null()]))
@@ -228,11 +228,11 @@ def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
 
 
 class SlotBuilder:
-    """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether.
+    """Append the pages of a run, with at most ``capacity`` slots of ``leaf_type`` in total.
 
-    Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, of the chunk's own
-    dictionary where all pages refer to it; ``viewed``: they become views. ``lean``: raise ``ExpansionError`` where
-    looking them up in a dictionary takes much memory.
+    Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, using the chunk's own
+    dictionary if all pages refer to it; ``viewed``: they become views. ``lean``: raise ``ExpansionError`` if a
+    dictionary look-up takes much memory.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class SlotBuilder:
     def append(
         self, encoding: int, run: PageRun, slots: Counts, present: Bytes, dictionary: Dictionary | None
     ) -> None:
-        """Add as many ``slots`` of each page as stand there, those with a value as the flags ``present`` say."""
+        """Add ``slots`` of each page, with a value where ``present`` is set."""
         decoder = find_decoder(encoding)
         if decoder is None:
             raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
@@ -295,20 +295,20 @@ class SlotBuilder:
             level_kernel.spread(target, width, values, present)
 
     def _claim(self, size: int) -> None:
-        """Count ``size`` bytes of values that are about to be copied."""
+        """Account for ``size`` bytes of values about to be copied."""
         if self._is_lookup and size > EXPANDED:
             raise ExpansionError(f"dictionary pages expand to {size} bytes")
         self._take(size)
 
     def _look_up(self) -> None:
-        """Go on with values: from now on not all are indices into one dictionary."""
+        """Switch to values: not all pages are indices into one dictionary."""
         if self._indexed is not None and self._builder is not None:
             self._dictionary = self._indexed.entries(self._type)
             self._indexed.look_up(self._builder)
             self._indexed = None
 
     def finish(self) -> pa.Array:
-        """The array of all slots."""
+        """Return the array of all slots."""
         validity = None
         if self._present is not None:
             validity = pa.py_buffer(np.packbits(self._present[: self._slots], bitorder="little"))

@@ -19,7 +19,7 @@ from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError, U
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.format.metadata import FieldRepetitionType, SchemaElement, Type
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.kernels import schema_tree as kernel
+from pqext.core.kernels.thrift import schema_tree as kernel
 from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import logical
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pqext.core.base.buffers import EMPTY, Bytes, view
 from pqext.core.format.metadata import ColumnOrder, Statistics, Type
 from pqext.core.format.predicate import COMPARE, Bounds, Value
-from pqext.core.kernels import page_statistics
-from pqext.core.kernels.page_cuts import PageCuts
+from pqext.core.kernels.encode import page_statistics
+from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 from pqext.core.schema.orders import BoundOrder, is_float, of_column
 from pqext.core.schema.types.logical import LeafType
 
@@ -88,7 +88,7 @@ def form_of(order: BoundOrder) -> str | None:
     return _CODES.get((leaf.physical, "signed" if order.is_float else leaf.order))
 
 
-def of_cuts(order: BoundOrder, form: str | None, physical: pa.Array, cuts: PageCuts) -> PageExtremes:
+def of_cuts(order: BoundOrder, form: str | None, physical: pa.Array, cuts: PageBoundaries) -> PageExtremes:
     """As :func:`of_pages`, of pages that are being written; ``form`` is :func:`form_of` the order."""
     if form == "bytes":
         _, offsets, data = physical.buffers()

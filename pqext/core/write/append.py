@@ -1,8 +1,8 @@
-"""Row groups appended to a file that is there: behind its old footer, under a new one that lists all of them.
+"""Append row groups to an existing file: after its footer, under a new footer that lists all row groups.
 
-The old footer stays in the file, and a checkpoint of it is the first that is appended, so that a writer that dies
-loses nothing: ``pqext.open(path, recover=True)`` and :func:`pqext.recover` find the old rows. Bytes that are in the
-file never change. Spec: "File format" (the metadata is apart from the data), "Error recovery".
+The old footer remains in the file, and the first bytes appended are a checkpoint of it, so that a crash loses nothing:
+``pqext.open(path, recover=True)`` and :func:`pqext.recover` read the old rows. Existing bytes never change. Spec: "File
+format" (the metadata is apart from the data), "Error recovery".
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from pqext.core.write.file_layout import FileLayout
 from pqext.core.write.file_options import options_of
 
 _KEPT = ("compression", "dictionary", "encodings", "statistics", "page_index", "bloom_filters", "page_version")
-"""Options that a file tells and that more rows are written by: they need not be sorted like those that are there."""
+"""Options not inferred from the file: new rows need not be sorted like the existing ones."""
 _NOT_FOR_SPARK = ("brotli", "byte_stream_split", "alp")
-"""Codecs and encodings that Spark does not read."""
+"""Codecs and encodings that Spark cannot read."""
 
 
 class AppendedFile:
-    """The file at ``path`` as it was before, and what becomes of its footer.
+    """The file at ``path`` before the append, and its new footer.
 
     Raises ``UnsupportedError`` for files with encrypted parts, chunks in other files, an extension of the footer, or
-    dates in Spark's old calendar, ``CorruptFileError`` for what is no Parquet file, and ``ValueError`` for options
-    that would speak of the old row groups. What was ``asked`` for by name holds, and the file tells the other options;
-    where it is None all ``options`` hold.
+    dates in Spark's legacy calendar, ``CorruptFileError`` for a file that is not Parquet, and ``ValueError`` for
+    options that would describe the old row groups. ``asked`` are the options passed by name; others are inferred from
+    the file. If it is None, ``options`` are used unchanged.
     """
 
     def __init__(self, path: str, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
         if options.encryption is not None:
-            raise ValueError("encrypted row groups cannot be appended to a file: write another file beside it")
+            raise ValueError("encrypted row groups cannot be appended to a file; write a separate file")
         if options.checkpoint is not None:
-            raise ValueError("an append has no checkpoints: leave out checkpoint, and append in several steps")
+            raise ValueError("append does not support checkpoint; append in several steps instead")
         for place in options.extensions:
             if is_place(place):
-                raise ValueError(f"extensions[{place!r}] is not a column's: an append takes those of columns only")
+                raise ValueError(f"extensions[{place!r}] is not a column; append accepts extensions of columns only")
         self._path, self._given = path, options.key_value_metadata
         try:
             self._read(options, asked)
@@ -71,22 +71,22 @@ class AppendedFile:
         source = open_source(path)
         try:
             found = _footer(source)
-            # What is read by a jump table is read from a file that is about to grow: a copy is not.
+            # A jump table reads from a file that is about to grow; a copy does not.
             self._old, _ = decode(FileMetaData, encode(found.metadata))
             self.size = source.size
             self.form = form_of(source)
             check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
             self.options = options if asked is None else replace(options, **{**asked, **_told(source, asked)})
-            """Those by which the new row groups are written."""
+            """Options of the new row groups."""
         finally:
             source.close()
         self._refuse_others()
         self.layout = FileLayout.of(self._old, path)
-        """What the columns that are appended are stored like."""
+        """The layout that appended columns follow."""
 
     def _refuse_others(self) -> None:
         def refused(what: str, advice: str) -> UnsupportedError:
-            return UnsupportedError(f"{what}: {advice}", feature="appending to such files", path=self._path)
+            return UnsupportedError(f"{what}; {advice}", feature="appending to such files", path=self._path)
 
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
@@ -97,19 +97,19 @@ class AppendedFile:
                 "pqext rewrite-footer --drop-extensions takes it away",
             )
         if legacy := legacy_leaves(self._old):
-            what = f"column {min(legacy)} is in Spark's legacy calendar, in which new values would be misread"
+            what = f"column {min(legacy)} uses Spark's legacy calendar, in which new values would be misread"
             raise refused(what, "write the file again, with the values that pqext reads")
         if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
             raise refused("a column chunk lies in another file", "append to that one")
 
     def check(self, footer: FileMetaData) -> None:
-        """Raise ``ValueError`` where row groups under ``footer`` do not fit those of the file."""
+        """Raise ``ValueError`` if row groups under ``footer`` do not fit those of the file."""
         some = RowGroup(columns=[ColumnChunk(file_offset=0)], total_byte_size=0, num_rows=1)
-        footer.row_groups = [some]  # as if it had rows: what it tells of columns counts
+        footer.row_groups = [some]  # one with rows, so that its columns are compared
         self._merge(footer).finish([])
 
     def checkpoint(self) -> bytes:
-        """A checkpoint of the old footer, to be written behind it."""
+        """Return a checkpoint of the old footer, to be written after it."""
         count = len(self._old.row_groups)
         return Checkpoints(Checkpoint(row_groups=1)).made(encode(self._old), count, self.size)
 
@@ -121,7 +121,7 @@ class AppendedFile:
         noted, own = _noted(old), _noted(footer)
         if noted is not None:
             noted.value = with_wide_indices(noted.value)
-        # The old rows keep their types.
+        # Existing rows keep their types.
         pairs = [noted, *(pair for pair in footer.key_value_metadata or () if pair.key != KEY)]
         footer.key_value_metadata = [pair for pair in pairs if pair is not None] or None
         merge = FooterMerge("merge")
@@ -129,15 +129,15 @@ class AppendedFile:
         merge.add(footer, "what is appended")
         told = None if noted is None or own is None else _other_types(noted.value, own.value)
         if told is not None:
-            raise ValueError(f"the rows do not fit {self._path}: {told}, which Parquet stores alike: cast it")
+            raise ValueError(f"the rows do not fit {self._path}: {told}; cast the column")
         return merge
 
     def merged(self, footer: FileMetaData) -> FileMetaData:
-        """The footer of the file with the row groups of ``footer`` behind its own."""
+        """Return the footer of the file extended by the row groups of ``footer``."""
         old, _ = decode(FileMetaData, encode(self._old))
         new, _ = decode(FileMetaData, encode(footer))
         merge = self._merge(new)
-        # What only GeoParquet's metadata calls geometries are no geometries in the schema.
+        # Columns that only GeoParquet metadata marks as geometries have no geometry type in the schema.
         plain = [i for i, element in enumerate(_leaves(self._old)) if logical.from_element(element) is None]
         groups = []
         for metadata in (old, new):
@@ -150,7 +150,7 @@ class AppendedFile:
             for index in plain:
                 if (about := group.columns[index].meta_data) is not None:
                     about.geospatial_statistics = None
-        # Some readers refuse a file in which not all have a number, or none.
+        # Some readers reject files in which only some row groups have ordinals.
         are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
         for at, group in enumerate(groups):
             group.ordinal = at if are_numbered else None
@@ -167,19 +167,19 @@ def _footer(source: Source) -> Footer:
 
 
 def _told(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first row group with rows tells of how columns were written, where nothing else was ``asked`` for.
+    """Options inferred from the first row group with rows, except those that were ``asked`` for.
 
-    That a column has no dictionary there tells nothing: other rows may repeat where those do not.
+    A column without a dictionary there is no evidence: other rows may repeat more.
     """
     file = ParquetFile(source)
     try:
         found = {name: choice for name, choice in options_of(file, file.schema).items() if name in _KEPT}
-    except ParquetError:  # of a codec that is not known, or of a damaged chunk
+    except ParquetError:  # an unknown codec or a corrupt chunk
         return {}
     found["dictionary"] = {at: True for at, has_one in found.get("dictionary", {}).items() if has_one}
     if asked.get("profile") == "spark":
         found = {name: _for_spark(choice) for name, choice in found.items()}
-    # A column whose encoding is named has no dictionary, unless that is named too.
+    # A column with an explicit encoding has no dictionary, unless that is explicit too.
     for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
         choice: Any = asked.get(one)
         if _maps(choice, found.get(other)):
@@ -195,7 +195,7 @@ def _maps(*choices: object) -> bool:
 
 
 def _for_spark(choice: Any) -> Any:
-    """A choice without what Spark's reader does not take."""
+    """The option without values that Spark's reader does not support."""
     return {at: one for at, one in choice.items() if one not in _NOT_FOR_SPARK} if _maps(choice) else choice
 
 
@@ -204,16 +204,16 @@ def _leaves(footer: FileMetaData) -> list[SchemaElement]:
 
 
 def _noted(footer: FileMetaData) -> KeyValue | None:
-    """The note of Arrow types."""
+    """The stored Arrow schema."""
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 
 
 def _other_types(mine: str | None, theirs: str | None) -> str | None:
-    """The first column for which two notes name types that differ in what the Parquet schema does not say."""
+    """The first column with different Arrow types that have the same Parquet type."""
     try:
         pairs = zip(parse(mine or ""), parse(theirs or ""), strict=False)
     except Unreadable:
-        return None  # readers pass over it
+        return None  # readers ignore it
     for old, new in pairs:
         if old.name == new.name and list(_unsaid(old.type)) != list(_unsaid(new.type)):
             return f"column {escape_text(new.name)!r} is {new.type} instead of {old.type}"
@@ -221,7 +221,7 @@ def _other_types(mine: str | None, theirs: str | None) -> str | None:
 
 
 def _unsaid(type: pa.DataType) -> Iterator[object]:
-    """What Parquet has no name for: the units of durations, the sizes of lists and the names of extension types."""
+    """Type properties that Parquet lacks: units of durations, sizes of lists and names of extension types."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name not in _NAMED_IN_PARQUET:

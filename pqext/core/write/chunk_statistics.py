@@ -1,4 +1,4 @@
-"""What a written column chunk tells of itself: statistics, sizes, the indexes of its pages and its Bloom filter."""
+"""Statistics, size statistics, page indexes and Bloom filter of a column chunk being written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pqext.core.format.metadata import ColumnMetaData, SizeStatistics, Type
 from pqext.core.indexes import bloom, page_index
 from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.kernels import index_encode, page_statistics
-from pqext.core.kernels.page_cuts import PageCuts
+from pqext.core.kernels.encode import page_statistics
+from pqext.core.kernels.encode.page_boundaries import PageBoundaries
+from pqext.core.kernels.thrift import page_index as page_index_kernel
 from pqext.core.schema import statistics
 from pqext.core.schema.statistics import PageExtremes
 from pqext.core.write.dictionary_builder import IndexedValues
@@ -24,14 +25,14 @@ from pqext.core.write.leaf_recipe import LeafRecipe
 
 @dataclass(slots=True)
 class ChunkIndexes:
-    """What is stored of a chunk outside it, ``None`` where there is none, and ``extensions`` for its metadata.
+    """Structures stored outside the chunk, None if absent, and ``extensions`` for its metadata.
 
-    ``column_index`` is serialised. The offset index is that of the pages of ``cuts``, of which ``measured`` tells
-    whether the bytes of their byte arrays are known; they lie ``offset`` bytes into the file.
+    ``column_index`` is serialised. The offset index describes the pages of ``cuts``, which begin ``offset`` bytes into
+    the file; ``measured``: with the sizes of their byte arrays.
     """
 
     column_index: bytes | None = None
-    cuts: PageCuts | None = None
+    cuts: PageBoundaries | None = None
     measured: bool = False
     bloom_filter: SplitBlockFilter | None = None
     extensions: Mapping[UUID, bytes] | None = None
@@ -39,17 +40,17 @@ class ChunkIndexes:
 
     @property
     def offset_index(self) -> bytes | None:
-        """The serialised offset index."""
-        return None if self.cuts is None else index_encode.offset_index(self.cuts, self.offset, self.measured)
+        """Return the serialised offset index."""
+        return None if self.cuts is None else page_index_kernel.offset_index(self.cuts, self.offset, self.measured)
 
 
 def describe(
-    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, cuts: PageCuts,
+    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, cuts: PageBoundaries,
     dictionary: IndexedValues | None, recipe: LeafRecipe,
 ) -> ChunkIndexes:
-    """Put statistics into ``metadata`` and make the indexes that the options ask for.
+    """Add statistics to ``metadata`` and build the indexes that the options request.
 
-    ``physical`` holds the chunk's values in stored form.
+    ``physical`` are the chunk's values in stored representation.
     """
     options, indexed = recipe.options, recipe.page_index
     indexes = ChunkIndexes()
@@ -58,10 +59,10 @@ def describe(
     if recipe.statistics:
         extremes = statistics.of_cuts(recipe.order, recipe.bounds, physical, cuts)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
-            # Spark ranks NaN above all numbers, yet skips by bounds that leave it out.
+            # Spark ranks NaN above all numbers, but prunes by bounds without NaN.
             unknown = [None] * cuts.count
             extremes = PageExtremes(unknown, unknown, extremes.nan_counts)
-        # What floats are distinct depends on how NaN and zeros compare.
+        # Distinct floats depend on how NaN and zeros compare.
         distinct = None
         if dictionary is not None and not recipe.order.is_float:
             distinct = dictionary.distinct(len(physical))
@@ -97,8 +98,8 @@ def describe(
 _Counts = NDArray[np.int64]
 
 
-def _histogram(levels: int | NDArray[np.int16], highest: int, cuts: PageCuts) -> _Counts:
-    """How often each level occurs, one row per page."""
+def _histogram(levels: int | NDArray[np.int16], highest: int, cuts: PageBoundaries) -> _Counts:
+    """Counts of each level, one row per page."""
     counts = np.zeros((cuts.count, highest + 1), np.int64)
     starts = cuts.starts("entries")
     if isinstance(levels, int):

@@ -1,7 +1,7 @@
-"""One column chunk written: encoding chosen, pages cut, statistics taken, metadata filled in.
+"""Write one column chunk: choose its encoding, split it into pages, compute statistics, build its metadata.
 
-A chunk is encoded whole and in memory, so that columns can be encoded in parallel; offsets are relative to the
-chunk until the writer knows where it lies.
+A chunk is encoded completely in memory, so that columns can be encoded in parallel; its offsets are relative to the
+chunk until the writer places it in the file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import ColumnMetaData, Encoding, PageEncodingStats, PageType
 from pqext.core.format.thrift import encode
 from pqext.core.io.sink import Sink
-from pqext.core.kernels.page_cuts import PageCuts, cut
-from pqext.core.kernels.page_encode import EncodedPages, Levels, PageValues, encode_pages
+from pqext.core.kernels.encode.page_boundaries import PageBoundaries, split_pages
+from pqext.core.kernels.encode.pages import EncodedPages, Levels, PageValues, encode_pages
 from pqext.core.read.second_copy import SECOND_COPY, shifted
 from pqext.core.schema.types import leaf, spark_profile
 from pqext.core.schema.types.physical_types import normal
@@ -43,7 +43,7 @@ from pqext.core.write.page_writer import TOO_LARGE, PageWriter, WrittenPages
 
 @dataclass(slots=True)
 class EncodedChunk:
-    """The stored bytes of a chunk in ``pieces``, and its metadata with offsets from the chunk's start."""
+    """The stored bytes of a chunk in ``pieces``, and its metadata with offsets relative to the chunk."""
 
     metadata: ColumnMetaData
     pieces: list[bytes | Bytes]
@@ -51,7 +51,7 @@ class EncodedChunk:
     second: EncodedChunk | None = None
 
     def move(self, offset: int) -> None:
-        """Make the offsets absolute: the chunk begins at ``offset`` of the file."""
+        """Make the offsets absolute for a chunk at ``offset`` of the file."""
         self.metadata.data_page_offset += offset
         if self.metadata.dictionary_page_offset is not None:
             self.metadata.dictionary_page_offset += offset
@@ -65,9 +65,9 @@ def encode_chunk(
     encryptor: ChunkEncryptor | None = None,
     page_starts: NDArray[np.int64] | None = None,
 ) -> EncodedChunk:
-    """Encode one leaf's values for a row group of ``rows`` rows, encrypted by ``encryptor`` where there is one.
+    """Encode one leaf's values for a row group of ``rows`` rows, with ``encryptor`` if it is set.
 
-    ``page_starts``: rows at which pages begin, 0 first; too large ones are cut further.
+    ``page_starts``: rows at which pages begin, 0 first; pages that are too large are split further.
     """
     options = recipe.options
     try:
@@ -79,7 +79,7 @@ def encode_chunk(
     indexed = _dictionary(column, physical, size, recipe) if recipe.dictionary else None
     name = recipe.encoding
     if name == "auto" and column.encoded is not None and pa.types.is_binary(physical.type):
-        name = "plain"  # behind a dictionary Arrow's reader takes no other
+        name = "plain"  # after a dictionary Arrow's reader accepts no other
     chosen = choose(
         name, physical, recipe.leaf_type.physical, recipe.codec, indexed, split=options.profile != "spark"
     )
@@ -87,7 +87,7 @@ def encode_chunk(
     if options.profile == "spark":
         spark_profile.check_values(column.values, recipe.dotted)
         indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
-    # Levels count for a byte an entry: many short or empty lists make many entries of few values.
+    # Levels count as a byte per entry: many short or empty lists make many entries of few values.
     size += column.entries * recipe.level_bytes
     cuts = _cut(column, rows, len(physical), size, recipe, page_starts, encrypted=encryptor is not None)
     values = _values(physical, chosen.encoding)
@@ -114,13 +114,13 @@ def encode_chunk(
     chunk.indexes = chunk_index.describe(
         metadata, column, physical, cuts, indexed, recipe
     )
-    if recipe.second is not None:  # never with encryption, see options
+    if recipe.second is not None:  # options exclude it with encryption
         chunk.second = encode_chunk(column, rows, recipe.second, None, page_starts)
     return chunk
 
 
 def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: LeafRecipe) -> IndexedValues | None:
-    """The dictionary of a chunk: the given one of a column of strings or bytes, or one of the values."""
+    """The dictionary of a chunk: the input dictionary of strings or bytes, or one built from the values."""
     encoded = column.encoded
     if encoded is not None and pa.types.is_binary(physical.type):
         found = None
@@ -134,7 +134,7 @@ def _dictionary(column: DenseColumn, physical: pa.Array, size: int, recipe: Leaf
 
 
 def _values(physical: pa.Array, encoding: Encoding) -> PageValues:
-    """What pages of the values are made of, without a dictionary."""
+    """The values of pages without a dictionary."""
     count = len(physical)
     if encoding != Encoding.PLAIN:
         encode = encoder(encoding).encode
@@ -159,15 +159,15 @@ def _levels(column: DenseColumn, recipe: LeafRecipe) -> Levels:
 def _cut(
     column: DenseColumn, rows: int, count: int, size: int, recipe: LeafRecipe,
     page_starts: NDArray[np.int64] | None, *, encrypted: bool,
-) -> PageCuts:
-    """Cut a chunk of ``count`` values at row boundaries, by rows and by the average share of a row in ``size``."""
+) -> PageBoundaries:
+    """Split a chunk of ``count`` values at row boundaries, by rows and by the average share of a row in ``size``."""
     options = recipe.options
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
     if encrypted:
         page_rows = page_rows_for(rows, page_rows)
     edges = None if page_starts is None else _page_edges(rows, page_rows, page_starts, encrypted)
     repetition, definition = column.repetition, column.definition
-    return cut(
+    return split_pages(
         rows, page_rows, edges, column.entries,
         None if isinstance(repetition, int) else repetition, None if isinstance(definition, int) else definition,
         recipe.node.max_definition_level, count,
@@ -177,14 +177,14 @@ def _cut(
 def _page_edges(
     rows: int, page_rows: int, page_starts: NDArray[np.int64], encrypted: bool
 ) -> NDArray[np.int64] | None:
-    """Where pages of at most ``page_rows`` rows begin; ``None`` where there would be more than can be encrypted."""
+    """The first rows of pages of at most ``page_rows`` rows; None if there are more pages than can be encrypted."""
     parts = pairwise([*page_starts.tolist(), rows])
     wanted = [row for begin, end in parts for row in range(begin, end, page_rows)]
     return np.array(wanted, np.int64) if not encrypted or len(wanted) <= ORDINAL_MAX else None
 
 
 def _metadata(
-    recipe: LeafRecipe, column: DenseColumn, cuts: PageCuts, pages: EncodedPages | WrittenPages,
+    recipe: LeafRecipe, column: DenseColumn, cuts: PageBoundaries, pages: EncodedPages | WrittenPages,
     encoding: Encoding, indexed: bool,
 ) -> ColumnMetaData:
     plain_pages = cuts.count - pages.by_index
@@ -209,7 +209,7 @@ def _metadata(
 def _encodings(
     levels: bool, version: int, indexed: bool, by_index: int, encoding: Encoding, others: int
 ) -> tuple[tuple[Encoding, ...], tuple[PageEncodingStats, ...]]:
-    """The encodings of a chunk, and how many pages have each; the structures are shared by chunks."""
+    """The encodings of a chunk, and the number of pages with each; chunks share the structures."""
     kind = PageType.DATA_PAGE_V2 if version == 2 else PageType.DATA_PAGE
     pages = [(Encoding.RLE_DICTIONARY, by_index), (encoding, others)]
     stats = [PageEncodingStats(page_type=kind, encoding=one, count=count) for one, count in pages if count]
@@ -222,7 +222,7 @@ def _encodings(
 
 
 def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
-    """Write the second copies of a row group's chunks, where they have one: before all chunks."""
+    """Write the second copies of a row group's chunks, which precede all chunks."""
     for chunk in chunks:
         if chunk.second is not None:
             chunk.second.move(sink.offset)
@@ -231,7 +231,7 @@ def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
 
 
 def note_copy(chunk: EncodedChunk) -> None:
-    """Tell of the second copy, if there is one, in the extension of a chunk whose own place is known now."""
+    """Record the second copy, if any, in the extension of a chunk whose own offset is final."""
     if chunk.second is None:
         return
     about = shifted(chunk.second.metadata, -chunk.metadata.data_page_offset)

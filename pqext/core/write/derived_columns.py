@@ -1,4 +1,4 @@
-"""Columns that the writer adds because a column's handler derives them from it, such as boxes around geometries."""
+"""Columns that the writer derives from a column through its handler, such as boxes of geometries."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DerivedColumns:
-    """The schema of a file with its derived columns, each behind its source in ``schema``.
+    """The schema of a file with its derived columns, each after its source in ``schema``.
 
-    ``sources`` gives the place in the user's schema of each column of the file, and ``made`` what makes it where it
-    is derived.
+    ``sources`` has the position in the user's schema for each column of the file, and ``made`` the function that
+    derives it, if it is derived.
     """
 
     schema: pa.Schema
@@ -36,11 +36,11 @@ class DerivedColumns:
         }
 
     def own(self, columns: Sequence[T]) -> tuple[T, ...]:
-        """Those of the file's ``columns`` that are the user's."""
+        """Select the user's among the file's ``columns``."""
         return tuple(column for column, one in zip(columns, self.made, strict=True) if one is None)
 
     def extend(self, table: pa.Table) -> pa.Table:
-        """The user's table with the derived columns."""
+        """Return the user's table with the derived columns."""
         if not any(self.made):
             return table
         columns = [
@@ -51,7 +51,7 @@ class DerivedColumns:
 
 
 def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
-    """The columns derived from those of ``schema``; raises ``ValueError`` when the name of one is taken."""
+    """Find the columns derived from those of ``schema``; raises ``ValueError`` if a name is already used."""
     fields: list[pa.Field] = []
     sources: list[int] = []
     made: list[Derived | None] = []

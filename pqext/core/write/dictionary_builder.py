@@ -1,4 +1,4 @@
-"""The dictionary of a column chunk: its distinct values and the index of each value (Encodings, Dictionary)."""
+"""The dictionary of a column chunk: its distinct values, and the index of each value (Encodings, Dictionary)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import allocate, size_of, view
 from pqext.core.format.encodings import plain
-from pqext.core.kernels import distinct
-from pqext.core.kernels.byte_array import encode_plain
+from pqext.core.kernels.encodings.byte_array import encode_plain
+from pqext.core.kernels.hash import distinct
 
 MAX_BYTES = 1 << 20
-"""Bytes of a dictionary page at most; values behind the one that would exceed it are encoded otherwise."""
+"""Maximum bytes of a dictionary page; values after the one that would exceed it are encoded otherwise."""
 SAMPLE = 8192
-"""Values looked at before all are indexed."""
+"""Values sampled before all are indexed."""
 _MOST_DISTINCT = 0.95
-"""Of the sample; beyond it the number of all is anybody's guess."""
+"""Maximum distinct share of the sample; beyond it the number of distinct values cannot be estimated."""
 _WORTHWHILE = 0.7
-"""What entries and indices may take of the values' bytes where they are only expected to."""
+"""Maximum share of the values' bytes that entries and indices may be estimated to take."""
 
 
 class IndexedValues:
-    """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``.
+    """``indices`` of the first values of a chunk, all or as many as fit the dictionary, into ``entries``.
 
-    ``given``: the entries are the user's, and some of them may be those of no value.
+    ``given``: the entries come from the user, and some may be unused.
     """
 
     __slots__ = ("_entries", "_found", "count", "given", "indices")
@@ -50,7 +50,7 @@ class IndexedValues:
         return self._entries
 
     def plain(self) -> Any:
-        """The entries in PLAIN."""
+        """The PLAIN encoding of the entries."""
         return plain.encode(self.entries) if self._found is None else self._found.plain()
 
     @property
@@ -59,7 +59,7 @@ class IndexedValues:
         return size_of(self.entries, self.count) if self._found is None else self._found.size
 
     def used(self, count: int) -> pa.Array | None:
-        """The distinct values of a chunk of ``count``, ``None`` when the dictionary does not hold them all."""
+        """Return the distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
         if len(self.indices) < count:
             return None
         if not self.given:
@@ -68,7 +68,7 @@ class IndexedValues:
         return self.entries if flags.all() else self.entries.filter(pa.array(flags))
 
     def distinct(self, count: int) -> int | None:
-        """How many distinct values a chunk of ``count`` has, ``None`` when the dictionary does not hold them all."""
+        """Return the number of distinct values of a chunk of ``count`` values; None if the dictionary lacks some."""
         if len(self.indices) < count:
             return None
         return len(np.unique(self.indices)) if self.given else self.count
@@ -76,7 +76,7 @@ class IndexedValues:
 
 @dataclass(slots=True)
 class Found:
-    """Entries that the kernel found: their bytes, and the offsets of byte arrays in them."""
+    """Entries collected by the kernel: their bytes, and the offsets of byte arrays in them."""
 
     kind: pa.DataType
     width: int
@@ -97,17 +97,17 @@ class Found:
         return pa.Array.from_buffers(self.kind, len(self), [*held, pa.py_buffer(self.values)])
 
     def plain(self) -> Any:
-        """The entries in PLAIN."""
+        """The PLAIN encoding of the entries."""
         if self.width:
             return self.values
         return encode_plain(view(self.values), np.frombuffer(self.starts, np.int32))
 
 
 def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
-    """The dictionary of a dense array of a physical Arrow type (see ``core.leaf``), ``None`` when it does not pay.
+    """Build the dictionary of a dense array of a physical Arrow type (see ``core.leaf``); None if it does not pay off.
 
-    It does not when too many of the first values are distinct, or when indices and entries take more bytes than the
-    values they stand for, which are ``size`` where that is known.
+    It does not if too many of the first values are distinct, or if indices and entries take more bytes than the values,
+    which take ``size`` bytes if that is known.
     """
     if not len(physical) or pa.types.is_boolean(physical.type):
         return None
@@ -121,7 +121,7 @@ def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
 
 
 def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
-    """``indexed`` with an entry for either zero, used or not, where floats have one of the two."""
+    """Add the missing zero to a dictionary of floats that contains one of the two, used or not."""
     if not pa.types.is_floating(indexed.entries.type):
         return indexed
     zeros = np.signbit(values := indexed.entries.to_numpy())[values == 0]
@@ -132,9 +132,9 @@ def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
 
 
 def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedValues | None:
-    """The dictionary with ``entries`` first, in their order, used or not; ``None`` when it cannot be that.
+    """Build the dictionary with ``entries`` first, in their order, used or not; None if that is impossible.
 
-    Entries must be distinct, hold all values and, unless they are ``ordered``, not take more than ``MAX_BYTES``.
+    Entries must be distinct, include all values and, unless they are ``ordered``, not take more than ``MAX_BYTES``.
     """
     if not len(entries) or (not ordered and entries.nbytes > MAX_BYTES):
         return None
@@ -145,7 +145,7 @@ def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedVal
 
 
 def _promises(found: int, physical: pa.Array) -> bool:
-    """May a dictionary pay, of whose first ``SAMPLE`` values ``found`` are distinct?"""
+    """Whether a dictionary may pay off if ``found`` of the first ``SAMPLE`` values are distinct."""
     if found <= SAMPLE // 2:
         return True
     if found > SAMPLE * _MOST_DISTINCT:
@@ -157,7 +157,7 @@ def _promises(found: int, physical: pa.Array) -> bool:
 
 
 def _population(found: int) -> float:
-    """How many equally frequent values there are when ``SAMPLE`` of them, drawn at random, hold ``found`` distinct."""
+    """Estimate the distinct values, assuming equal frequency, if a random ``SAMPLE`` has ``found`` distinct ones."""
     low, high = float(found), float(SAMPLE * SAMPLE)
     while high - low > 1:
         middle = (low + high) / 2

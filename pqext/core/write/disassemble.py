@@ -1,4 +1,4 @@
-"""Arrow columns disassembled into leaf columns: their stored form, the levels of each entry and the dense values."""
+"""Split Arrow columns into leaf columns: levels of each entry, and dense values in stored representation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import Bytes, allocate
 from pqext.core.base.errors import LimitError, ParquetError
-from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.annotations import Notes
 from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
@@ -27,8 +27,8 @@ TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
 class DenseColumn:
     """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
 
-    A level that is the same everywhere is an ``int``. ``values`` is an Arrow array without nulls, ``notes`` are those
-    of handlers on the way here. ``encoded`` is the column as it was given, when that was a dictionary array.
+    A level that is the same for all entries is an ``int``. ``values`` is an Arrow array without nulls, ``notes`` come
+    from handlers. ``encoded`` is the input column if that was a dictionary array.
     """
 
     shape: LeafShape
@@ -40,7 +40,7 @@ class DenseColumn:
     encoded: pa.Array | None = None
 
     def row_of_value(self, position: int) -> int:
-        """The row of one of the ``values``."""
+        """Return the row of one of the ``values``."""
         entry = position
         if not isinstance(self.definition, int):
             entry = int(np.flatnonzero(self.definition == self.shape.node.max_definition_level)[position])
@@ -51,10 +51,10 @@ class DenseColumn:
 
 @dataclass(slots=True)
 class _Entries:
-    """Entries on their way down: ``slot`` is the place of each in the current array, -1 when it has ended above.
+    """Entries during the descent: ``slot`` is the position of each in the current array, -1 if it ended above.
 
-    ``None`` for ``slot`` means that entry ``i`` has slot ``i``, as it has until a list is passed, and ``alive``
-    flags then the entries that have not ended; ``None`` for it when none has.
+    Before the first list, entry ``i`` has slot ``i``; then ``slot`` is None, and ``alive`` flags the entries that have
+    not ended, or is None if none has.
     """
 
     count: int
@@ -76,10 +76,10 @@ class _Entries:
 
 
 def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
-    """The leaf columns of ``array``, one a leaf of ``shape``, in column order.
+    """Iterate over the leaf columns of ``array``, one for each leaf of ``shape``, in column order.
 
-    ``array`` is in storage form: annotated values have been turned by their handler. Raises ``ParquetError`` when
-    a field that is not nullable holds a null.
+    ``array`` has storage types: handlers have converted annotated values. Raises ``ParquetError`` if a required field
+    contains a null.
     """
     yield from _walk(shape, array, _Entries(len(array), 0, 0))
 
@@ -88,7 +88,7 @@ _NO_NOTES = Notes()
 
 
 def full_leaf(shape: Shape, array: pa.Array) -> DenseColumn:
-    """The one leaf column of a top-level ``array`` without nulls, of a leaf that no handler has a part in."""
+    """Return the leaf column of a top-level ``array`` without nulls, whose leaf no handler stores."""
     assert isinstance(shape, LeafShape)
     return DenseColumn(shape, len(array), 0, shape.node.max_definition_level, array, _NO_NOTES)
 
@@ -104,7 +104,7 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
         yield _leaf(shape, array, entries)
     elif isinstance(shape, GroupShape):
         for index, child in enumerate(shape.children):
-            # field() keeps the struct's offset out of its children, unlike flatten() it adds no parent nulls.
+            # field() applies no offset of the struct to its children and, unlike flatten(), no nulls of the parent.
             yield from _walk(child, array.field(index), entries)
     elif isinstance(shape, ListShape):
         yield from _list(shape, array, entries)
@@ -154,7 +154,7 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
     )
     below = _Entries(room, repetition, definition, slot)
     if pa.types.is_map(array.type):
-        # The entries of a map lie in its child as a struct; keys and items show its fields, offsets applied.
+        # The entries of a map are a struct child; keys and items return its fields with offsets applied.
         element = pa.Array.from_buffers(
             pa.struct([array.type.key_field, array.type.item_field]),
             len(array.keys), [None], children=[array.keys, array.items],
@@ -165,7 +165,7 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
 
 
 def _compact(array: pa.Array, alive: Bytes) -> pa.Array:
-    """The values of ``array`` at the flagged slots, none of which is null."""
+    """The values of ``array`` at the flagged slots, which are not null."""
     kind, count = array.type, int(np.count_nonzero(alive))
     if not count:
         return array[:0]
@@ -182,7 +182,7 @@ def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
     if entries.slot is None:
         values = array if entries.alive is None else _compact(array, entries.alive)
     else:
-        count, first, last = level_kernel.occupied(entries.slot)  # which ascend
+        count, first, last = level_kernel.occupied(entries.slot)  # slots ascend
         if count and last - first == count - 1:
             values = array.slice(first, count)
         else:
@@ -191,14 +191,14 @@ def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
 
 
 class DenseColumns:
-    """Takes columns apart; ``unbounded`` names those whose dictionaries together outgrew their index type."""
+    """Split columns; ``unbounded`` collects the names whose merged dictionaries outgrew their index type."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self.unbounded: set[str] = set()
 
     def leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
-        """The leaf columns of one top-level column."""
+        """Return the leaf columns of one top-level column."""
         try:
             array = self._combined(field, column)
             if field.is_stored_as_given and not array.null_count:
@@ -219,7 +219,7 @@ class DenseColumns:
         return leaves
 
     def _combined(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """One array, or chunks whose dictionaries have more entries together than the index type counts."""
+        """One array, or chunks if their dictionaries together exceed the index type."""
         if column.num_chunks == 1:
             return column.chunk(0)
         try:
@@ -229,6 +229,6 @@ class DenseColumns:
             return column
 
     def _stored(self, field: StoredField, array: pa.Array | pa.ChunkedArray, notes: Notes) -> pa.Array:
-        if isinstance(array, pa.ChunkedArray):  # the stored form has no dictionaries
+        if isinstance(array, pa.ChunkedArray):  # storage types have no dictionaries
             return pa.concat_arrays([field.store(chunk, self._options, notes) for chunk in array.chunks])
         return field.store(array, self._options, notes)

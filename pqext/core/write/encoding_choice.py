@@ -1,12 +1,13 @@
-"""Which encoding a column chunk is written in: by name, or by what its values look like.
+"""The encoding of a column chunk: by name, or chosen from its values.
 
 ``"auto"`` encodes a sample of the chunk (four runs of neighbours, since differences and shared prefixes need them)
-in every encoding that suits its physical type, compresses each with the column's codec and takes the smallest, after
-each size was multiplied by a factor above one for encodings that decode slower than PLAIN: they must save as much to
-be worth it. A dictionary, where the column may have one, is weighed against the winner in the same way.
+in every encoding that suits its physical type, compresses each with the column's codec and selects the smallest. Sizes
+of encodings that decode slower than PLAIN are first multiplied by a factor above one: they must save as much to be
+worth it. A dictionary, if the column may have one, competes with the winner in the same way.
 
-Only what all common readers know is chosen unasked: never ALP, which is in preview, BYTE_STREAM_SPLIT for FLOAT and
-DOUBLE only, since its other types came in 2024, and nothing but PLAIN for FIXED_LEN_BYTE_ARRAY.
+Only encodings that all common readers support are chosen automatically: never ALP, which is in preview,
+BYTE_STREAM_SPLIT for FLOAT and DOUBLE only, since its other types date from 2024, and only PLAIN for
+FIXED_LEN_BYTE_ARRAY.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NAMES = {
     "byte_stream_split": Encoding.BYTE_STREAM_SPLIT,
     "alp": Encoding.ALP,
 }
-"""The encodings that can be asked for by name; ``"auto"`` stands beside them."""
+"""The encodings that can be requested by name, in addition to ``"auto"``."""
 
 SUITABLE: dict[int, frozenset[Type]] = {
     Encoding.PLAIN: frozenset(Type),
@@ -44,7 +45,7 @@ SUITABLE: dict[int, frozenset[Type]] = {
     ),
     Encoding.ALP: frozenset({Type.FLOAT, Type.DOUBLE}),
 }
-"""The physical types that each encoding is defined for."""
+"""The physical types of each encoding."""
 
 _CANDIDATES = {
     Type.BOOLEAN: (Encoding.PLAIN, Encoding.RLE),
@@ -54,7 +55,7 @@ _CANDIDATES = {
     Type.DOUBLE: (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT),
     Type.BYTE_ARRAY: (Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.PLAIN, Encoding.DELTA_BYTE_ARRAY),
 }
-"""What ``"auto"`` tries; of equal sizes the first wins. The other types stay PLAIN."""
+"""The candidates of ``"auto"``; of equal sizes the first wins. Other types stay PLAIN."""
 
 _FACTOR = {
     Encoding.RLE: 1.1,
@@ -63,25 +64,25 @@ _FACTOR = {
     Encoding.DELTA_BYTE_ARRAY: 1.3,
 }
 _DICTIONARY_FACTOR = 0.9
-"""Readers keep a dictionary up to the user and test predicates on its entries: it may be a little larger."""
+"""Readers pass dictionaries on to the user and test predicates on the entries: one may be slightly larger."""
 
 _RUNS = 4
 _RUN_VALUES = 4096
 _RUN_BYTES = 256 << 10
 _LONG_VALUE = 64 << 10
-"""Of values longer than this on average every encoding makes the same size."""
+"""Average length above which all encodings produce the same size."""
 
 
 @dataclass(slots=True)
 class Choice:
-    """An encoding, and whether the dictionary comes before it where there is one."""
+    """An encoding, and whether it follows a dictionary if there is one."""
 
     encoding: Encoding
     keep_dictionary: bool = True
 
 
 def check(name: str, node: SchemaNode) -> None:
-    """Raise ``ValueError`` when the encoding of that name does not suit the leaf ``node``."""
+    """Raise ``ValueError`` if the named encoding does not suit the leaf ``node``."""
     if name == "auto":
         return
     kind = node.physical_type
@@ -98,7 +99,7 @@ def choose(
     name: str, values: pa.Array, kind: Type, codec: CompressionCodec, indexed: IndexedValues | None,
     *, split: bool = True,
 ) -> Choice:
-    """The encoding of the dense ``values`` of a chunk of physical type ``kind``; ``split`` allows BYTE_STREAM_SPLIT."""
+    """Choose the encoding of a chunk's dense ``values`` of type ``kind``; ``split`` allows BYTE_STREAM_SPLIT."""
     if name != "auto":
         return Choice(NAMES[name])
     candidates = _CANDIDATES.get(kind, (Encoding.PLAIN,))
@@ -111,7 +112,7 @@ def choose(
     best = min(candidates, key=lambda encoding: sum(sizes[encoding]))
     if indexed is None:
         return Choice(best)
-    # Only the runs that the dictionary holds can be compared. Each sampled value bears its share of the entries.
+    # Only the runs that the dictionary covers can be compared. Each sampled value bears its share of the entries.
     held = [at for at, run in enumerate(runs) if run.stop <= len(indexed.indices)]
     share = sum(runs[at].stop - runs[at].start for at in held) / len(indexed.indices)
     stored = _size(Encoding.PLAIN, indexed.entries, codec) * share

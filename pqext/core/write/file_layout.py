@@ -1,7 +1,7 @@
-"""The layout of a file that row groups are appended to, which the writer's columns take.
+"""The layout of a file that row groups are appended to, which the writer's columns follow.
 
-A writer resolves once how each column is stored (:mod:`pqext.core.write.storage`). Where it appends, each column is
-stored like the column of that name in the file: shredded, encoded in the same physical type, in the same unit and CRS.
+A writer resolves once how each column is stored (:mod:`pqext.core.write.storage`). On append, each column is stored
+like the file's column of that name: with the same shredding, physical type, unit and CRS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pqext.core.schema.shape import ListShape, Shape
 
 @dataclass(frozen=True)
 class LikeColumn:
-    """The column, or a part of one, that a field is stored like; ``properties`` are the file's key-value metadata."""
+    """The column, or a child of one, that a field is stored like; ``properties`` are the file's key-value metadata."""
 
     shape: Shape
     properties: Mapping[str, str]
@@ -35,16 +35,16 @@ class LikeColumn:
         return self.shape.node
 
     def stored(self) -> StoredColumn:
-        """The column as handlers see it."""
+        """The column as passed to handlers."""
         field = self.shape.storage_field(ReadOptions(shredded=True, properties=self.properties))
         return StoredColumn(self.node, field, self.properties)
 
     def child(self, name: str) -> LikeColumn | None:
-        """The field ``name`` of a struct."""
+        """Return the field ``name`` of a struct."""
         return next((self._below(one) for one in getattr(self.shape, "children", ()) if one.node.name == name), None)
 
     def elements(self, count: int) -> Sequence[LikeColumn | None]:
-        """The element of a list (``count`` is 1), or the key and the value of a map (2)."""
+        """Return the element of a list (``count`` is 1), or the key and the value of a map (2)."""
         found: Sequence[Shape] = ()
         if isinstance(self.shape, ListShape) and self.shape.is_map == (count == 2):
             found = (self.shape.element,) if count == 1 else getattr(self.shape.element, "children", ())
@@ -56,7 +56,7 @@ class LikeColumn:
 
 @dataclass(frozen=True)
 class FileLayout:
-    """The columns of the file at ``path``; ``elements`` are its schema as the footer has it."""
+    """The columns of the file at ``path``; ``elements`` are the schema elements of its footer."""
 
     path: str
     schema: Schema
@@ -65,27 +65,27 @@ class FileLayout:
 
     @classmethod
     def of(cls, footer: FileMetaData, path: str) -> FileLayout:
-        """The layout of a file with this footer."""
+        """Build the layout of a file with this footer."""
         pairs = footer.key_value_metadata or []
         schema = adopt(from_elements(footer.schema, path=path, strict=False), pairs, path)
         return cls(path, schema, footer.schema, {pair.key: pair.value for pair in pairs if pair.value is not None})
 
     def columns(self, names: Sequence[str]) -> list[LikeColumn | None]:
-        """The top-level columns of these names; None for those that are not there."""
+        """Return the top-level columns of these names; None for missing ones."""
         root = self.schema.root
-        same = list(names) == list(root.child_names)  # several columns may have one name
+        same = list(names) == list(root.child_names)  # several columns may have the same name
         nodes = root.children if same else map(root.child, names)
         return [None if node is None else LikeColumn(shape.of(node), self.properties) for node in nodes]
 
     def in_order(self, schema: pa.Schema) -> pa.Schema:
-        """``schema`` with its columns in the order of the file; the others come last."""
+        """Reorder the columns of ``schema`` as in the file; columns missing there come last."""
         if len(set(schema.names)) < len(schema.names):
             return schema
         places = {name: place for place, name in enumerate(self.schema.root.child_names)}
         return pa.schema(sorted(schema, key=lambda field: places.get(field.name, len(places))), schema.metadata)
 
     def adopted(self, schema: Schema) -> Schema:
-        """The file's schema, once columns of ``schema`` are known to fit. Raises ``ValueError`` where they do not."""
+        """Return the file's schema after checking that ``schema`` fits. Raises ``ValueError`` if it does not."""
         told = difference(self.schema, schema, "the file", alike=True)
         if told is not None:
             raise ValueError(f"the rows do not fit {self.path}: {told}")

@@ -1,4 +1,4 @@
-"""How a file was written, as far as it tells: the writer's options that make another one like it."""
+"""Infer write options from an existing file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _ENCODINGS = {
 
 
 def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
-    """Options for writing the columns of ``file`` again under ``schema``, by its first row group with rows.
+    """Infer options for writing the columns of ``file`` again under ``schema``, from its first row group with rows.
 
-    Codec, dictionary, encoding, statistics, page index and Bloom filter are kept leaf by leaf; a leaf that the file
-    does not have takes its codec from the first leaf of the column it belongs to. Page version and sort keys are kept
-    for the whole file. Extensions are not: what they say may be of the old bytes.
+    Codec, dictionary, encoding, statistics, page index and Bloom filter are inferred for each leaf; a leaf that the
+    file does not have uses the codec of the first leaf of its column. Page version and sort keys apply to the complete
+    file. Extensions are not inferred: they may describe the old bytes.
     """
     options: dict[str, Any] = {}
     first = next((group for group in file.row_groups if group.num_rows), None)
@@ -64,7 +64,7 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
 
 
 def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str:
-    """The codec of a chunk, LZ4_RAW for those that are not written; UnsupportedError for one that is not known."""
+    """The codec of a chunk, LZ4_RAW for read-only codecs; UnsupportedError for an unknown one."""
     try:
         return _CODECS.get(CompressionCodec(metadata.codec), "lz4_raw")
     except ValueError:
@@ -82,16 +82,16 @@ def _has_dictionary(metadata: ColumnMetaData) -> bool:
 
 def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:
     for leaf, metadata in leaves:
-        if metadata.type != leaf.physical_type:  # decimals and INT96 may be stored as another type now
+        if metadata.type != leaf.physical_type:  # decimals and INT96 may now be stored as another type
             continue
-        # A damaged list may have encodings of other types.
+        # A corrupt list may have encodings of other types.
         used = [one for one in metadata.encodings if one in _ENCODINGS and metadata.type in SUITABLE[one]]
         if used:
             yield leaf.dotted, _ENCODINGS[Encoding(used[0])]
 
 
 def _sorting(file: ParquetFile, kept: set[str]) -> Iterator[SortKey]:
-    """The sort keys that all row groups have in common, up to the first leaf that is no more."""
+    """The sort keys common to all row groups, up to the first leaf that is not written."""
     keys = [group.metadata.sorting_columns or [] for group in file.row_groups]
     for column in keys[0]:
         leaves = file.schema.leaves

@@ -1,8 +1,8 @@
-"""Page indexes and Bloom filters on their way into a file: gathered row group by row group, written where they belong.
+"""Page indexes and Bloom filters of a file being written, collected for each row group and written at their positions.
 
-Bloom filters follow all row groups, or each its own; then come all column indexes, then the offset indexes of each row
-group together, and the footer. Until then the metadata of a row group's chunks is held serialised where nothing but the
-places of their indexes will be added: a file may have millions of chunks.
+Bloom filters follow all row groups, or each its own; then come all column indexes, the offset indexes of each row group
+together, and the footer. Until then a row group's chunk metadata is held serialised if only the locations of indexes
+are missing: a file may have millions of chunks.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pqext.core.encryption.modules import Module
 from pqext.core.format.metadata import ColumnChunk, RowGroup
 from pqext.core.format.thrift import decode, encode
 from pqext.core.indexes import bloom
-from pqext.core.kernels.index_encode import placed_columns
+from pqext.core.kernels.thrift.page_index import placed_columns
 from pqext.core.options.read_write import WriteOptions
 
 if TYPE_CHECKING:
     from pqext.core.encryption.writing import ChunkEncryptor
-    from pqext.core.kernels.small_chunk_encode import SmallChunk
+    from pqext.core.kernels.encode.small_chunk import SmallChunk
     from pqext.core.write.chunk_writer import EncodedChunk
 
 
 class Target(Protocol):
-    """Where a file is written; ``offset`` counts its bytes so far."""
+    """The file being written; ``offset`` counts its bytes so far."""
 
     offset: int
 
@@ -38,9 +38,9 @@ _EMPTY_LIST = encode(RowGroup(columns=[], total_byte_size=0, num_rows=0))[:2]
 
 
 class WrittenGroup:
-    """The chunks of a row group that have been written, with their indexes, and where these begin once they are too.
+    """The written chunks of a row group, with their indexes and, once written, the offsets of these.
 
-    A chunk is held serialised up to the places of its indexes, unless its metadata may still change.
+    A chunk is held serialised up to the locations of its indexes, unless its metadata may still change.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class WrittenGroup:
         self.offset_start = 0
 
     def add(self, encoded: EncodedChunk, encryptor: ChunkEncryptor | None) -> None:
-        """Take over the next chunk, whose offset is that in the file, and its indexes."""
+        """Add the next chunk, whose offset is absolute, and its indexes."""
         chunk, indexes = ColumnChunk(file_offset=0, meta_data=encoded.metadata), encoded.indexes
         column_index, offset_index = indexes.column_index, indexes.offset_index
         if encryptor is not None:
@@ -67,13 +67,13 @@ class WrittenGroup:
         self._columns.append(chunk if changing else encode(chunk)[:-1])
 
     def add_small(self, encoded: SmallChunk, offset: int) -> None:
-        """Take over a small chunk at ``offset`` of the file."""
+        """Add a small chunk at ``offset`` of the file."""
         self.column_indexes.append(encoded.column_index)
         self.offset_indexes.append(encoded.offset_index(offset))
         self._columns.append(encoded.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
-        """``group`` is what is to hold the chunks."""
+        """Set the row group that receives the chunks."""
         self._group = group
         if any(isinstance(chunk, ColumnChunk) for chunk in self._columns):
             self._columns = [
@@ -82,7 +82,7 @@ class WrittenGroup:
             group.columns = [chunk for chunk in self._columns if isinstance(chunk, ColumnChunk)]
 
     def so_far(self) -> bytes:
-        """The serialised row group, without the places of indexes that are not written yet."""
+        """Serialise the row group without the locations of indexes that are not yet written."""
         assert self._group is not None
         if self._group.columns or not self._columns:
             return encode(self._group)
@@ -92,7 +92,7 @@ class WrittenGroup:
         return b"".join([_EMPTY_LIST[:1], head, *chunks, encode(self._group)[len(_EMPTY_LIST) :]])
 
     def finish(self) -> None:
-        """Note the places of the indexes in the column chunks."""
+        """Record the locations of the indexes in the column chunks."""
         group = self._group
         assert group is not None
         if self._columns and isinstance(self._columns[0], ColumnChunk):
@@ -116,7 +116,7 @@ class WrittenGroup:
 
 
 class IndexWriter:
-    """Holds the indexes of a file until they are written, and then notes their places in the column chunks."""
+    """Hold the indexes of a file until they are written, then record their locations in the column chunks."""
 
     def __init__(self, options: WriteOptions) -> None:
         self._filters_follow_row_groups = options.bloom_filter_place == "row_group"
@@ -124,7 +124,7 @@ class IndexWriter:
         self._held: list[WrittenGroup] = []
 
     def add(self, written: WrittenGroup, group: RowGroup, sink: Target) -> None:
-        """Take over the indexes of the row group ``group``, all of whose chunks have been ``written``."""
+        """Add the indexes of row group ``group``, all of whose chunks have been ``written``."""
         self._filters += written.filters
         if self._filters_follow_row_groups:
             self._write_filters(sink)
@@ -132,11 +132,11 @@ class IndexWriter:
         self._held.append(written)
 
     def so_far(self) -> list[bytes]:
-        """The row groups of the file, serialised, without indexes that are not written yet."""
+        """Serialise the row groups of the file without indexes that are not yet written."""
         return [held.so_far() for held in self._held]
 
     def finish(self, sink: Target) -> None:
-        """Write all that is still held, before the footer is made."""
+        """Write all remaining indexes, before the footer is built."""
         self._write_filters(sink)
         for held in self._held:
             held.column_start = sink.offset

@@ -1,20 +1,19 @@
-"""Key-value metadata that the writer adds: the Arrow schema, and what handlers of columns write, such as GeoParquet's.
+"""Key-value metadata that the writer adds: the Arrow schema, and metadata of column handlers, such as GeoParquet's.
 
-What comes back as what, here and in pyarrow:
+Types after a round trip, here and in pyarrow:
 
-- As themselves: integers, floats, decimals of all widths, strings and binary of all layouts, dates in days, times and
+- Unchanged: integers, floats, decimals of all widths, strings and binary of all layouts, dates in days, times and
   timestamps from milliseconds on with their zones, durations, dictionaries of strings and of binary, lists of all
   layouts, structs, maps, nulls, and extension types of them.
-- As the nearest type: ``timestamp[s]`` and ``time32[s]`` as milliseconds, ``date64`` as ``date32``, dictionaries of
-  large strings as those of strings, dictionaries of other values and run-end encoded arrays as their values. A
-  dictionary keeps the order of its entries, as far as its column is written with a dictionary page; with a DELTA
-  encoding of its own it comes back as its values, since Arrow's reader has no dictionaries of these.
-- Intervals come back here; Arrow's own reader shows them as 12 bytes.
-- Refused by ``TypeError``: unions, structs without fields, ``binary(0)``, decimals of negative scale.
+- Changed to the nearest type: ``timestamp[s]`` and ``time32[s]`` to milliseconds, ``date64`` to ``date32``,
+  dictionaries of large strings to dictionaries of strings, dictionaries of other values and run-end encoded arrays to
+  their values. A dictionary keeps the order of its entries as far as its column has a dictionary page; with a DELTA
+  encoding it becomes its values, since Arrow's reader has no dictionaries for these.
+- Intervals remain intervals here; Arrow's own reader returns them as 12 bytes.
+- Rejected with ``TypeError``: unions, structs without fields, ``binary(0)``, decimals of negative scale.
 
-VARIANT, GEOMETRY and GEOGRAPHY columns are noted in their stored form, without the marks of their extension types:
-Parquet's annotation says what they are, pyarrow's own code aborts on some of these marks, and DuckDB refuses a table
-for them.
+VARIANT, GEOMETRY and GEOGRAPHY columns are recorded with their storage types, without extension types: Parquet's
+annotation identifies them, pyarrow aborts on some of these extension types, and DuckDB rejects tables that have them.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _MAKERS = (
 
 
 def schema_of(fields: Sequence[StoredField], options: WriteOptions, unbounded: Collection[str] = ()) -> pa.Schema:
-    """The schema to note for a file of these fields; indices of the ``unbounded`` may number more than they could."""
+    """Return the Arrow schema to store; indices of ``unbounded`` dictionaries get a wider type."""
     noted = [_field(stored, stored.field.name, options) for stored in fields]
     return pa.schema([field.with_type(_widened(field.type)) if field.name in unbounded else field for field in noted])
 
@@ -59,7 +58,7 @@ def _field(stored: StoredField, path: str, options: WriteOptions) -> pa.Field:
     if stored.annotation is not None:
         return unmarked(pa.field(given.name, _bare(stored.plain.type), given.nullable, given.metadata))
     field = pa.field(given.name, _type(stored, given.type, path, options), given.nullable, given.metadata)
-    # Parquet says it, and a type that was marked only is not to become an extension type.
+    # Parquet records nullability, and a field that was only marked must not become an extension type.
     known = not isinstance(field.type, pa.BaseExtensionType) and stored.leaf is not None
     return unmarked(field) if known and stored.leaf is not None and stored.leaf.member in marks.NAMES else field
 
@@ -71,7 +70,7 @@ def _type(stored: StoredField, arrow: pa.DataType, path: str, options: WriteOpti
     if types.is_run_end_encoded(arrow):
         return _type(stored, arrow.value_type, path, options)
     if types.is_dictionary(arrow):
-        # Arrow's reader fails at dictionaries of extension types and in DELTA encodings, and has none of other values.
+        # Arrow's reader fails on dictionaries of extension types and in DELTA encodings, and has none of other values.
         is_read = _is_text(arrow.value_type) and options.encoding_of(path) in ("plain", "auto")
         return arrow if is_read else _type(stored, arrow.value_type, path, options)
     if not stored.children:
@@ -92,7 +91,7 @@ def _is_text(arrow: pa.DataType) -> bool:
 
 
 def _bare(arrow: pa.DataType) -> pa.DataType:
-    """A stored type without metadata of the fields in it."""
+    """A stored type without the metadata of its fields."""
     if pa.types.is_struct(arrow):
         return pa.struct([pa.field(f.name, _bare(f.type), f.nullable) for f in arrow])
     if pa.types.is_list(arrow):
@@ -101,7 +100,7 @@ def _bare(arrow: pa.DataType) -> pa.DataType:
 
 
 def dictionaries(stored: StoredField, array: pa.Array) -> Iterator[pa.Array | None]:
-    """For each leaf below a field, in column order, the dictionary that ``array`` has there."""
+    """Iterate over the dictionaries of ``array`` at each leaf below a field, in column order."""
     if stored.annotation is not None:
         yield from (None for _ in _leaves(stored))
         return
@@ -135,9 +134,9 @@ def pairs(
     schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived: Mapping[str, str],
     encryptor: FileEncryptor | None, options: WriteOptions,
 ) -> dict[str, str]:
-    """What is told of the top-level columns ``fields`` of ``schema``; ``derived`` gives derived columns' sources.
+    """Return the metadata of the top-level columns ``fields`` of ``schema``; ``derived`` maps columns to sources.
 
-    Raises ``ValueError`` where an option asks for what the columns do not allow.
+    Raises ``ValueError`` if an option requires metadata that the columns do not allow.
     """
     columns: dict[str, tuple[Annotation, list[WrittenColumn]]] = {}
     names = {source: name for name, source in derived.items()}

@@ -1,4 +1,4 @@
-"""What is known of every chunk of a leaf before its values are seen: how they are encoded, stored and told of."""
+"""How all chunks of a leaf are written: encoding, compression, statistics and indexes, independent of the values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isal import isal_zlib
 
 from pqext.core.format.compression import WRITABLE, page_compressor
 from pqext.core.format.metadata import CompressionCodec, Type
-from pqext.core.kernels.small_chunk_encode import SmallLeaf
+from pqext.core.kernels.encode.small_chunk import SmallLeaf
 from pqext.core.options.indexes import BloomFilterChoice
 from pqext.core.options.read_write import EncodingName, WriteOptions
 from pqext.core.schema.annotations import AnnotationHandler
@@ -25,14 +25,14 @@ from pqext.core.schema.types.logical import LeafType
 
 @dataclass(frozen=True, slots=True)
 class LeafRecipe:
-    """The options of one leaf, looked up once per file, and what follows from them and from its type."""
+    """The options of one leaf, looked up once per file, with properties derived from them and from its type."""
 
     node: SchemaNode
     dotted: str
     leaf_type: LeafType
     order: BoundOrder
     bounds: str | None
-    """How the bounds of pages are found (:func:`pqext.core.schema.statistics.form_of`)."""
+    """The type of page bounds (:func:`pqext.core.schema.statistics.form_of`)."""
     options: WriteOptions
     codec: CompressionCodec
     level: int | None
@@ -45,13 +45,13 @@ class LeafRecipe:
     second: LeafRecipe | None
     handler: AnnotationHandler | None
     level_bytes: int
-    """Bytes that levels count for in the size of an entry, one for each sort: many empty lists hold few values."""
+    """Bytes per entry that levels add to its size, one for each type: many empty lists have few values."""
     definition_counts: bool
     repetition_counts: bool
 
     @property
     def compress(self) -> Callable[[Any], Any] | None:
-        """What compresses a page on this thread, ``None`` where nothing does."""
+        """The compressor of this thread; None if pages are not compressed."""
         if self.codec == CompressionCodec.UNCOMPRESSED:
             return None
         held: dict[tuple[int, int | None], Callable[[Any], Any]] | None = getattr(_codecs, "held", None)
@@ -64,12 +64,12 @@ class LeafRecipe:
 
     @property
     def checksum(self) -> Callable[[Any], int] | None:
-        """What sums the bytes of a page, ``None`` where nothing does."""
+        """The checksum function of pages; None if pages have no checksums."""
         return isal_zlib.crc32 if self.options.checksums else None
 
 
     def small(self, kind: pa.DataType) -> SmallLeaf | None:
-        """What encodes small chunks of a top-level leaf from arrays of ``kind``, ``None`` where nothing does."""
+        """The encoder of small chunks of a top-level leaf from arrays of ``kind``; None if there is none."""
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
         if not ordinary or form is None or not _is_as_stored(kind, self.leaf_type):
@@ -94,7 +94,7 @@ _AS_STORED = (
 
 
 def _is_as_stored(kind: pa.DataType, leaf: LeafType) -> bool:
-    """Do arrays of ``kind`` have buffers of the stored values, each of which is allowed?"""
+    """Whether arrays of ``kind`` have buffers of stored values, each of which is valid."""
     if pa.types.is_timestamp(kind):
         shown = leaf.arrow_type()
         return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == kind.unit
@@ -105,7 +105,7 @@ _codecs = threading.local()
 
 
 def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
-    """How all chunks of the leaf of ``shape`` are written."""
+    """Build the recipe of all chunks of the leaf of ``shape``."""
     node = shape.node
     path, leaf_type = node.dotted, node.leaf_type
     order = to_write(leaf_type, options.float_order)
@@ -129,7 +129,7 @@ def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
         second=None if again is None else recipe(shape, again),
         handler=None if shape.annotation is None else shape.annotation.load(),
         level_bytes=bool(node.max_definition_level) + repeated,
-        # Of at most one level, num_values and null_count tell all.
+        # With at most one level, num_values and null_count determine the histograms.
         definition_counts=node.max_definition_level > 1 or repeated,
         repetition_counts=repeated,
     )

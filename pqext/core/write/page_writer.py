@@ -1,4 +1,4 @@
-"""Pages written: compressed, encrypted, with a checksum and a header of either version (Data Pages)."""
+"""Write encrypted pages: compression, encryption, checksum, and a header of either version (Data Pages)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from pqext.core.format.metadata import (
     PageType,
 )
 from pqext.core.format.thrift import encode
-from pqext.core.kernels.page_cuts import PageCuts
-from pqext.core.kernels.page_encode import Levels, PageValues
+from pqext.core.kernels.encode.page_boundaries import PageBoundaries
+from pqext.core.kernels.encode.pages import Levels, PageValues
 
 TOO_LARGE = "a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)"
 
 
 @dataclass
 class WrittenPages:
-    """What :class:`pqext.core.kernels.page_encode.EncodedPages` tells, of pages that were written one by one."""
+    """The result of :class:`pqext.core.kernels.encode.pages.EncodedPages` for pages written one by one."""
 
     pieces: list[Any] = field(default_factory=list)
     size: int = 0
@@ -50,9 +50,9 @@ class WrittenPages:
 
 @dataclass
 class PageWriter:
-    """Serialises pages of one encrypted column chunk: compress, encrypt, checksum, header.
+    """Serialise pages of one encrypted column chunk: compress, encrypt, checksum, header.
 
-    Pages that are not encrypted are written by :func:`pqext.core.kernels.page_encode.encode_pages`.
+    :func:`pqext.core.kernels.encode.pages.encode_pages` writes pages that are not encrypted.
     """
 
     codec: CompressionCodec
@@ -66,9 +66,9 @@ class PageWriter:
         return compression.compressor(self.codec, self.level)
 
     def all(
-        self, cuts: PageCuts, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None
+        self, cuts: PageBoundaries, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None
     ) -> WrittenPages:
-        """All pages of a chunk, their places noted in ``cuts``."""
+        """Write all pages of a chunk, and record their locations in ``cuts``."""
         written = WrittenPages()
         if dictionary is not None:
             written.add(*self.dictionary(*dictionary))
@@ -90,7 +90,7 @@ class PageWriter:
         return written
 
     def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
-        """A dictionary page of PLAIN ``values``: (header, body, uncompressed body size)."""
+        """Write a dictionary page of PLAIN ``values``; returns (header, body, uncompressed body size)."""
         body = self._encrypt(Module.DICTIONARY_PAGE, self._compress(values))
         detail = DictionaryPageHeader(num_values=count, encoding=Encoding.PLAIN)
         header = self._header(PageType.DICTIONARY_PAGE, len(values), body)
@@ -101,7 +101,7 @@ class PageWriter:
         self, *, num_values: int, num_nulls: int, num_rows: int, encoding: Encoding,
         repetition: bytes | None, definition: bytes | None, values: Any, ordinal: int = 0,
     ) -> tuple[bytes, Bytes, int]:
-        """A data page: (header, body, uncompressed body size); levels ``None`` where the column has none.
+        """Write a data page; returns (header, body, uncompressed body size). Levels are None if the column has none.
 
         ``ordinal`` counts the data pages of the chunk.
         """

@@ -1,4 +1,4 @@
-"""A row group on its way into a file: its columns encoded, in parallel where that pays, and written in order."""
+"""Encode the columns of a row group, in parallel if that pays off, and write them in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pqext.core.base.workers import Workers
 from pqext.core.encryption.writing import ChunkEncryptor
 from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.io.sink import Sink
-from pqext.core.kernels.small_chunk_encode import SmallChunk
+from pqext.core.kernels.encode.small_chunk import SmallChunk
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema.shape import Shape
 from pqext.core.write import sorting
@@ -28,9 +28,9 @@ from pqext.core.write.storage import StoredField
 from pqext.core.write.write_plan import Prepared
 
 _SMALL = 64 << 10
-"""Bytes of a column that are not worth a thread, on average: threads wait for one another more than they work."""
+"""Average bytes of a column below which threads do not pay off, since waiting would dominate."""
 _GATHERED = 1 << 20
-"""Bytes of encoded chunks that are written at once."""
+"""Bytes of encoded chunks that are written together."""
 
 _Calls = list[tuple[Any, ...]]
 
@@ -49,7 +49,7 @@ def begin(
     known: Prepared, dense: DenseColumns, table: pa.Table, rows: int, size: int,
     page_starts: NDArray[np.int64] | None, encryptors: Sequence[ChunkEncryptor | None], ordinal: int,
 ) -> BegunRowGroup:
-    """Begin to encode ``table``, of ``size`` bytes, as row group ``ordinal``."""
+    """Start encoding ``table``, of ``size`` bytes, as row group ``ordinal``."""
     columns = len(encryptors)
     workers = Workers(known.options.threads, columns if size > _SMALL * columns else 1)
 
@@ -82,7 +82,7 @@ def begin(
 def _in_place(
     known: Prepared, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
 ) -> Iterator[EncodedChunk | SmallChunk]:
-    """Chunk after chunk, those that are small and ordinary in one call each."""
+    """Encode one chunk after another, small ordinary ones in one call each."""
     for field, top, small, column in zip(known.plan, known.shapes, known.small, table.columns, strict=True):
         made = None
         if small is not None and column.num_chunks == 1:
@@ -96,7 +96,7 @@ def _in_place(
 
 @dataclass(frozen=True, slots=True)
 class WrittenChunks:
-    """The chunks of a row group that lie from ``start`` on and had ``size`` bytes before compression."""
+    """The chunks of a row group from offset ``start`` on; they had ``size`` bytes before compression."""
 
     group: WrittenGroup
     start: int
@@ -105,7 +105,7 @@ class WrittenChunks:
 
 
 def write(begun: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChunks:
-    """Write the chunks as they come, behind their second copies."""
+    """Write the chunks as they arrive, after their second copies."""
     encoded = begun.chunks
     if options.second_encodings:
         encoded = iter(held := list(encoded))
@@ -114,7 +114,7 @@ def write(begun: BegunRowGroup, sink: Sink, options: WriteOptions) -> WrittenChu
     extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
     size = waiting = 0
     pieces: list[bytes | Bytes] = []
-    for encryptor, chunk in zip(begun.encryptors, encoded, strict=True):  # those behind it are still being encoded
+    for encryptor, chunk in zip(begun.encryptors, encoded, strict=True):  # later chunks are still being encoded
         pieces += chunk.pieces
         if isinstance(chunk, SmallChunk):
             written.add_small(chunk, sink.offset + waiting)

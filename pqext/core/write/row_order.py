@@ -1,7 +1,7 @@
-"""Rows in the order that a column's handler gives them, cut where it says.
+"""Order rows, and split them into row groups and pages, as a column's handler decides.
 
-Only handlers that are :class:`pqext.core.schema.annotations.ArrangesRows` are asked; one column of a file may order its
-rows.
+This applies to handlers that are :class:`pqext.core.schema.annotations.ArrangesRows`; one column of a file may order
+its rows.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from pqext.core.schema.types import arrow_compute
 from pqext.core.write.storage import StoredField, child_names
 
 _TAKEN_ROWS = 1 << 20
-"""Rows taken at a time, so that byte arrays stay within 32-bit offsets."""
+"""Rows copied at a time, so that byte arrays stay within 32-bit offsets."""
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """The order of a file's rows by the column at ``path``: its top-level number, then numbers of struct fields."""
+    """The row order by the column at ``path``: its top-level position, then positions of struct fields."""
 
     path: tuple[int, ...]
     handler: ArrangesRows
     storage: Storage
 
     def row_groups(self, table: pa.Table, at_most: int) -> Iterator[pa.Table]:
-        """All rows in order, a row group of ``at_most`` rows at a time; each is copied when its turn comes."""
+        """Iterate over all rows in order, in row groups of ``at_most`` rows; each is copied when it is due."""
         order, starts = self.handler.row_groups(self.storage, _values(table, self.path), at_most)
         for start, stop in pairwise([*starts.tolist(), len(order)]):
             yield taken(table, order[start:stop])
 
     def pages(self, table: pa.Table, at_most: int, sort: bool) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The rows of a row group, put in order with ``sort``, and which of them begin pages of ``at_most`` rows."""
+        """Return the rows of a row group, ordered with ``sort``, and the first rows of pages of ``at_most`` rows."""
         order, starts = self.handler.pages(self.storage, _values(table, self.path), at_most, sort)
         return table if order is None else taken(table, order), starts
 
 
 def find(fields: Sequence[StoredField]) -> RowOrder | None:
-    """The order that one of the columns asks for; raises ``ValueError`` when several do, or one within a list."""
+    """Return the row order that a column requests; raises ``ValueError`` if several do, or one within a list."""
     found: list[tuple[str, RowOrder | None]] = []
     queue: list[tuple[str, tuple[int, ...] | None, StoredField]] = [
         (field.field.name, (index,), field) for index, field in enumerate(fields)
@@ -68,15 +68,15 @@ def find(fields: Sequence[StoredField]) -> RowOrder | None:
 
 
 def _values(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
-    """The column at ``path``, null where a struct around it is."""
+    """The column at ``path``, null if a struct around it is."""
     column = table.column(path[0])
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
 def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
-    """The field and the values of a column by its name, or by its dotted path through structs.
+    """Return the field and the values of a column by its name, or by its dotted path through structs.
 
-    Raises ``KeyError`` when there is none or more than one.
+    Raises ``KeyError`` if there is no such column or more than one.
     """
     tops = table.schema.get_all_field_indices(name)
     names = [name] if tops else name.split(".")
@@ -94,9 +94,9 @@ def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
 
 
 def taken(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
-    """The rows of ``table`` by number, in this order, in chunks.
+    """Return the rows of ``table`` with the numbers in ``order``, in chunks.
 
-    Arrow's own ``take`` joins all chunks of a column first, which fails for more than 2 GiB of byte arrays.
+    Arrow's ``take`` joins all chunks of a column first, which fails for more than 2 GiB of byte arrays.
     """
     parts = [order[start : start + _TAKEN_ROWS] for start in range(0, len(order), _TAKEN_ROWS)]
     columns = [pa.chunked_array([_taken(column, part) for part in parts], column.type) for column in table.columns]

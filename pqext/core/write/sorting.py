@@ -1,7 +1,7 @@
-"""Rows sorted as a file says they are: the sort keys of a row group checked before they are written down.
+"""Check the sort keys of a row group against its rows before declaring them.
 
 Implements ``RowGroup.sorting_columns``. Values sort in the order of their column's bounds; nulls come first or last
-as the key says, NaN is the greatest number and both zeros are one unless floats have the total order.
+according to the key, NaN is the greatest number, and both zeros are equal unless floats have the total order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Flags = NDArray[np.bool_]
 
 
 def to_columns(keys: Sequence[SortKey], schema: Schema) -> list[SortingColumn]:
-    """What the file says of ``keys``. Raises ``ValueError`` for a leaf that rows cannot be sorted by."""
+    """Convert ``keys`` to sorting columns. Raises ``ValueError`` for a leaf that rows cannot be sorted by."""
     columns = []
     for key in keys:
         node = _leaf(key, schema)
@@ -49,7 +49,7 @@ def check(
     keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], row_group: int,
     float_order: FloatOrder,
 ) -> None:
-    """Raise ``ValueError`` unless the rows of ``columns``, one a leaf, are sorted by ``keys``."""
+    """Raise ``ValueError`` unless the rows of ``columns``, one per leaf, are sorted by ``keys``."""
     found = misplaced(keys, sorting, columns, float_order)
     if found is not None:
         row, key = found
@@ -62,7 +62,7 @@ def check(
 def misplaced(
     keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], float_order: FloatOrder
 ) -> tuple[int, SortKey] | None:
-    """The first row that belongs before the one before it, and the key that says so; ``None`` when there is none."""
+    """Return the first row that belongs before its predecessor, and the violated key; None if rows are sorted."""
     tied: _Flags | None = None
     for key, stored in zip(keys, sorting, strict=True):
         column = columns[stored.column_idx]
@@ -79,7 +79,7 @@ def misplaced(
 
 
 def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tuple[_Flags, _Flags]:
-    """For each row but the first: does it sort behind the row before, and does it sort before that?"""
+    """For each row but the first: whether it sorts after the preceding row, and whether it sorts before it."""
     values = _comparable(column, float_order)
     if isinstance(column.definition, int):
         valid = np.full(column.entries, bool(len(values)), np.bool_)
@@ -107,12 +107,12 @@ def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tupl
 
 
 def _comparable(column: DenseColumn, float_order: FloatOrder) -> Any:
-    """The values in a form whose comparison is that of the column's order."""
+    """The values in a representation that compares in the column's order."""
     leaf, values = column.shape.node.leaf_type, column.values
     if is_float(leaf):
         width = leaf.width or 8
         kind, integer = {2: ("<f2", "<i2"), 4: ("<f4", "<i4"), 8: ("<f8", "<i8")}[width]
-        held = values.buffers()[1] if len(values) else None  # arrays of nulls have one buffer
+        held = values.buffers()[1] if len(values) else None  # null arrays have one buffer
         if held is None:
             return np.empty(0, integer)
         raw = np.frombuffer(held, np.uint8)[values.offset * width : (values.offset + len(values)) * width]

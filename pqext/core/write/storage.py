@@ -1,7 +1,7 @@
-"""How an Arrow schema is stored: for each field its schema node, and its arrays in that stored form.
+"""Map an Arrow schema to its stored representation: a schema node for each field, and arrays converted to it.
 
-A field that an annotation claims is stored as its handler says; the others by the type tables of ``core.logical``
-and the three-level LIST and MAP of the LogicalTypes document.
+Annotation handlers store the fields that they claim; other fields follow the type tables of ``core.logical`` and the
+three-level LIST and MAP of the LogicalTypes document.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StoredField:
-    """One Arrow field and how it is stored.
+    """One Arrow field and its stored representation.
 
-    ``plain`` is its Arrow field in stored form, ``children`` its parts: a struct's fields, a list's element or a
-    map's key and item; none for a leaf. ``annotation`` and ``storage`` are set when a handler stores it; the
+    ``plain`` is the Arrow field as stored, ``children`` are the fields of a struct, the element of a list or the key
+    and value of a map; empty for a leaf. ``annotation`` and ``storage`` are set if a handler stores the field; the
     children are then those of the storage.
     """
 
@@ -51,9 +51,9 @@ class StoredField:
     storage: Storage | None
 
     def store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
-        """``array`` of the field's type in stored form; ``notes`` get what handlers note of it.
+        """Convert ``array`` of the field's type to its stored representation; handlers append to ``notes``.
 
-        Raises ``ValueError`` or ``TypeError`` naming the field when Arrow cannot convert it.
+        Raises ``ValueError`` or ``TypeError`` with the field name if Arrow cannot convert it.
         """
         try:
             return self._store(array, options, notes)
@@ -73,17 +73,17 @@ class StoredField:
         if array.type == self.plain.type:
             return array
         if is_view(array.type):
-            # Arrow's cast of views to 32-bit offsets lets these run over.
+            # Arrow's cast of views to 32-bit offsets overflows.
             array = array.cast(_large(self.plain.type))
         return array.cast(self.plain.type)
 
     @cached_property
     def is_rebuilt(self) -> bool:
-        """Is this field, or one below it, more than a cast away from its stored form?"""
+        """Whether converting this field, or one below it, takes more than a cast."""
         if self.annotation is not None or any(child.is_rebuilt for child in self.children):
             return True
         if any(child.plain.nullable != child.field.nullable for child in self.children):
-            return True  # Arrow casts no nullable parts to others
+            return True  # Arrow does not cast nullable children to required ones
         arrow = self.field.type
         types = pa.types
         return (
@@ -94,14 +94,14 @@ class StoredField:
 
     @cached_property
     def is_stored_as_given(self) -> bool:
-        """Is this a leaf whose arrays are stored as they are?"""
+        """Whether this is a leaf whose arrays are stored unchanged."""
         return self.leaf is not None and not self.is_rebuilt and self.field.type == self.plain.type
 
     def _rebuild(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
         validity = array.is_valid() if array.null_count else None
         mask = None if validity is None else pa.compute.invert(validity)
         if pa.types.is_struct(array.type):
-            # What lies below null structs is of no meaning, and need not be what an annotation takes.
+            # Values below null structs are meaningless, and need not be valid for an annotation.
             seen = array.flatten() if mask is not None else []
             parts = [
                 child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options, notes)
@@ -120,7 +120,7 @@ class StoredField:
 
 
 def holds_annotated(stored: StoredField) -> bool:
-    """Has a handler a part in the field or in one below it?"""
+    """Whether a handler stores the field or one below it."""
     return stored.annotation is not None or any(map(holds_annotated, stored.children))
 
 
@@ -128,7 +128,7 @@ TOO_MUCH = (
     "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
 )
 _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
-"""What Arrow says of byte arrays that are more than 32-bit offsets reach."""
+"""Arrow's error for byte arrays that exceed 32-bit offsets."""
 
 
 def _large(arrow: pa.DataType) -> pa.DataType:
@@ -138,7 +138,7 @@ def _large(arrow: pa.DataType) -> pa.DataType:
 
 
 def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """The offsets of a list or map from 0, and its ``values`` without those beside a slice and below null lists."""
+    """The offsets of a list or map from 0, and its ``values`` without those outside a slice and below null lists."""
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     values = tuple(one.slice(first, last - first) for one in values)
@@ -153,7 +153,7 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
 
 
 def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:
-    """The values of ``array`` in lists that begin and end at ``offsets``."""
+    """The lists of ``array``'s values with these ``offsets``."""
     if offsets[-1] >= 1 << 31:
         raise pa.ArrowInvalid(_TOO_LARGE[0])
     mask = array.is_null() if array.null_count else None
@@ -165,12 +165,12 @@ def _as_list(array: pa.Array) -> pa.ListArray:
     kind = pa.list_(array.type.value_field)
     if array.type == kind:
         return array
-    # Arrow refuses the cast of what is null below a null struct, even to the same type.
+    # Arrow rejects the cast of null children of a null struct, even to the same type.
     if pa.types.is_fixed_size_list(array.type):
         return _listed(np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size, array, kind)
     if pa.types.is_large_list(array.type):
         return _listed(array.offsets.to_numpy(), array, kind)
-    # Arrow's own cast of views makes arrays that are not valid.
+    # Arrow's own cast of views makes invalid arrays.
     lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if offsets[-1] >= 1 << 31:
@@ -179,7 +179,7 @@ def _as_list(array: pa.Array) -> pa.ListArray:
 
 
 def _decoded(array: pa.Array) -> pa.Array:
-    """The array without the extension, dictionary or run ends around its values."""
+    """The array without extension type, dictionary or run-end encoding."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
@@ -194,10 +194,10 @@ def _decoded(array: pa.Array) -> pa.Array:
 def plan(
     schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None, layout: FileLayout | None = None
 ) -> tuple[StoredField, ...]:
-    """How each field of ``schema`` is stored; ``sample`` holds the first rows, for handlers that look at data.
+    """Plan how each field of ``schema`` is stored; ``sample`` has the first rows, for handlers that inspect data.
 
-    With the ``layout`` of a file a field is stored like its column of that name, as far as it can be. Raises
-    ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names no column.
+    With the ``layout`` of a file a field is stored like the file's column of that name if possible. Raises
+    ``TypeError`` if a field's type cannot be stored, ``ValueError`` if an option names no column.
     """
     names = set(schema.names)
     for annotation, choices in with_choices(options):
@@ -218,14 +218,14 @@ _KEY, _ITEM, _ELEMENT = "key_value.key", "key_value.value", "list.element"
 
 
 def child_names(field: StoredField) -> list[str]:
-    """The names of a field's children in its dotted path, as they will stand in the file."""
+    """Return the names of a field's children in stored dotted paths."""
     if pa.types.is_map(field.plain.type):
         return [_KEY, _ITEM]
     return [_ELEMENT] if pa.types.is_list(field.plain.type) else [child.field.name for child in field.children]
 
 
 def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
-    """Raise for a column that an option names and that is not there, or that another annotation has claimed."""
+    """Raise if an option names a column that does not exist or that another annotation has claimed."""
     chosen = with_choices(options)
     if not chosen:
         return
@@ -283,7 +283,7 @@ def _plain(
     field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None,
     exact: bool, like: LikeColumn | None,
 ) -> StoredField:
-    """A field stored by the tables; ``exact``: below an annotation, whose types a profile must not exchange."""
+    """A field stored by the type tables; ``exact``: below an annotation, where a profile must not change types."""
     nullable = field.nullable if like is None else like.shape.nullable
     arrow, types = field.type, pa.types
     metadata = dict(field.metadata or {})
@@ -322,7 +322,7 @@ def _plain(
     if types.is_map(arrow):
         likes = (None, None) if like is None else like.elements(2)
         key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY, likes[0])
-        key = replace(key, plain=key.plain.with_nullable(False))  # Arrow has no other keys
+        key = replace(key, plain=key.plain.with_nullable(False))  # Arrow requires it
         item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM, likes[1])
         return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
     if _is_list(arrow):
@@ -360,7 +360,7 @@ def _marked(metadata: dict[bytes, bytes], path: str) -> str:
 
 
 def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
-    """The schema tree of the stored fields."""
+    """Build the schema tree of the stored fields."""
     children: list[SchemaNode] = []
     for field in fields:
         children.append(_node(field, (), 0, 0, children[-1].leaf_stop if children else 0))
@@ -389,7 +389,7 @@ def _node(
     try:
         field_id = int(raw_id) if raw_id is not None else None
     except ValueError:
-        raise ValueError(f"column {'.'.join(path)!r} has field id {raw_id!r}, which is no number") from None
+        raise ValueError(f"column {'.'.join(path)!r}: field id {raw_id!r} is not a number") from None
     if field.leaf is not None:
         leaf = field.leaf
         return SchemaNode(

@@ -1,4 +1,4 @@
-"""Tables in every form that they are given in: Arrow, pandas, polars, DuckDB, mappings, Arrow's C interface."""
+"""Convert inputs to tables: Arrow, pandas, polars, DuckDB, mappings, and Arrow's C interface."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.schema.data_frames import restore, with_arrow_types
 
 _FAILED = re.compile("Conversion failed for column (.*) with type .*", re.DOTALL)
-"""The second argument of pyarrow's errors on columns of pandas."""
+"""The second argument of pyarrow's errors about pandas columns."""
 
 _HINTS = {
     "GeoDataFrame": "; pqext.geo.write_geopandas takes it",
@@ -23,12 +23,12 @@ _ARRAYS = "; pyarrow.table({'name': values}) makes a table with one column of th
 
 
 def as_table(data: Any) -> Any:
-    """``data`` as a ``pyarrow.Table``, or as an iterable of batches with a ``schema`` where it comes in batches.
+    """Convert ``data`` to a ``pyarrow.Table``, or to an iterable of batches with a ``schema`` if it is a stream.
 
     ``data`` is a Table, a RecordBatch, a RecordBatchReader, an iterable of batches with a ``schema``, a pandas or
     polars DataFrame, a mapping from names to arrays, or any object with ``__arrow_c_stream__`` (a DuckDB relation) or
-    ``__arrow_c_array__``. The index of a pandas DataFrame is kept as pyarrow keeps it, and 128-bit integers of polars
-    become ``decimal128(38, 0)``. Raises ``TypeError`` for others and for polars columns of Python objects.
+    ``__arrow_c_array__``. The index of a pandas DataFrame is stored as pyarrow stores it, and 128-bit integers of
+    polars become ``decimal128(38, 0)``. Raises ``TypeError`` for other inputs and for polars columns of Python objects.
     """
     if isinstance(data, pa.Table):
         return data
@@ -46,7 +46,7 @@ def as_table(data: Any) -> Any:
         if _is_array(data):
             raise TypeError(f"expected a table, not {kind}{_ARRAYS}")
         if hasattr(data, "__arrow_c_stream__"):
-            # What has a length is in memory already.
+            # An object with a length is in memory already.
             return pa.table(data) if hasattr(data, "__len__") else pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "__arrow_c_array__"):
             return pa.Table.from_batches([pa.record_batch(data)])
@@ -57,8 +57,8 @@ def as_table(data: Any) -> Any:
 
 
 def _is_array(data: Any) -> bool:
-    """Whether Arrow data is one column, which is not a struct of columns."""
-    if type(data).__name__ == "Series" and hasattr(data, "__arrow_c_stream__"):  # of polars
+    """Whether Arrow data is one column other than a struct of columns."""
+    if type(data).__name__ == "Series" and hasattr(data, "__arrow_c_stream__"):  # polars
         data = pa.chunked_array(data)
     return isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type)
 
@@ -71,12 +71,12 @@ def _of_pandas(frame: Any) -> pa.Table:
         if failed is None or failed[1] not in frame.columns:
             raise
         name = failed[1]
-        values = frame[name] if frame[name].ndim == 1 else ()  # 2 if columns share the name
+        values = frame[name] if frame[name].ndim == 1 else ()  # 2 if several columns have the name
         raise type(error)(f"column {name!r}: {error.args[0]}{_remedy(values)}") from None
 
 
 def _remedy(values: Iterable[Any]) -> str:
-    """The function of pqext that makes an array of values for which Arrow has no type; nothing for others."""
+    """The pqext function that builds an array of values for which Arrow has no type; empty for others."""
     types = {type(value) for value in values if value is not None}
     if any(one.__module__.partition(".")[0] == "shapely" for one in types):
         return "; pqext.geo.from_shapely makes a column of geometries"
@@ -100,7 +100,7 @@ def _table_of(columns: Mapping[Any, Any]) -> pa.Table:
 
 
 def _column(name: str, values: Any) -> Any:
-    """The values of a mapping as an array: ``pyarrow.table`` does not read nested Series of polars."""
+    """The values of a mapping as an array; ``pyarrow.table`` does not read nested polars Series."""
     values = with_arrow_types(values)
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
@@ -117,10 +117,10 @@ def _column(name: str, values: Any) -> Any:
 
 
 def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
-    """``column`` as one of ``type`` where the types differ in no more than Arrow's layout of them, else as it is.
+    """Cast ``column`` to ``type`` if the types differ only in Arrow's layout; otherwise return it unchanged.
 
-    Layouts of one type are the plain, the large and the view form of strings, of bytes and of lists. Raises
-    ``ValueError`` where values do not fit the other layout.
+    Layouts are the plain, large and view variants of strings, bytes and lists. Raises ``ValueError`` if values do not
+    fit the other layout.
     """
     if column.type == type or plain_layout(column.type) != plain_layout(type):
         return column
@@ -133,7 +133,7 @@ def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """``table`` with the columns, order and layouts of ``schema``. Raises ``ValueError`` where it has others."""
+    """Return ``table`` with the column order and layouts of ``schema``. Raises ``ValueError`` for other columns."""
     given, wanted = set(table.column_names), set(schema.names)
     missing = [name for name in schema.names if name not in given]
     extra = [name for name in table.column_names if name not in wanted]
@@ -153,7 +153,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def plain_layout(type: pa.DataType) -> pa.DataType:
-    """``type`` in its plain layout."""
+    """Return ``type`` in its plain layout."""
     if type in (pa.large_string(), pa.string_view()):
         return pa.string()
     if type in (pa.large_binary(), pa.binary_view()):

@@ -1,4 +1,4 @@
-"""What is resolved once for all files of one Arrow schema and the same options: how each field and leaf is written."""
+"""The write plan of an Arrow schema and options, shared by files: how each field and leaf is stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from pqext.core.base.errors import LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.format.metadata import ColumnOrder, SchemaElement, SortingColumn, Type
-from pqext.core.kernels.small_chunk_encode import SmallLeaf
+from pqext.core.kernels.encode.small_chunk import SmallLeaf
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.schema import shape
 from pqext.core.schema.annotations import StoresAlike, generation, with_choices
@@ -30,7 +30,7 @@ from pqext.core.write.storage import StoredField
 
 @dataclass(frozen=True)
 class Prepared:
-    """The columns of a file in stored form, its schema and shapes, and for each leaf how its chunks are written."""
+    """The stored columns of a file, its schema and shapes, and a recipe for the chunks of each leaf."""
 
     options: WriteOptions
     derived: DerivedColumns
@@ -44,7 +44,7 @@ class Prepared:
 
     @cached_property
     def small(self) -> tuple[SmallLeaf | None, ...]:
-        """What encodes small chunks of each top-level column."""
+        """Encoders of small chunks, one per top-level column."""
         return tuple(
             self.recipes[top.node.leaf_start].small(field.plain.type)
             if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_as_given else None
@@ -53,13 +53,13 @@ class Prepared:
 
     @cached_property
     def elements(self) -> list[SchemaElement]:
-        """The schema as the footer has it."""
+        """The schema elements of the footer."""
         if self.layout is not None:
             return list(self.layout.elements)
         return to_elements(self.schema.root)
 
     def noted(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
-        """Text of the Arrow schema for a file of other ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
+        """The serialised Arrow schema for a file with ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
         if unbounded:
             return serialise(schema_of(self.plan, self.options, unbounded), pairs)
         found = self._noted.get(key := tuple(pairs.items()), "")
@@ -74,16 +74,16 @@ class Prepared:
 
     @cached_property
     def column_orders(self) -> list[ColumnOrder]:
-        """The orders of the leaves as the footer has them."""
+        """The column orders of the footer."""
         return [one.order.column_order() for one in self.recipes]
 
 
 def prepare(
     derived: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
 ) -> Prepared:
-    """How files with these columns are written; ``sample`` holds the first rows, for handlers that look at data.
+    """Plan how files with these columns are written; ``sample`` has the first rows, for handlers that inspect data.
 
-    With a ``layout`` all columns are stored as in that file, whose schema is taken. Raises ``ValueError`` or
+    With a ``layout`` all columns are stored as in that file, whose schema is used. Raises ``ValueError`` or
     ``TypeError`` for types that cannot be stored and options that do not suit the columns, ``LimitError`` for a schema
     that is too deep.
     """
@@ -109,7 +109,7 @@ def prepare(
     if isinstance(options.bloom_filters, Mapping):
         for leaf in schema.leaves:
             if leaf.physical_type == Type.BOOLEAN and options.bloom_filter_of(leaf.dotted) is not None:
-                raise ValueError(f"column {leaf.dotted!r} holds booleans, for which there are no Bloom filters")
+                raise ValueError(f"column {leaf.dotted!r}: BOOLEAN columns cannot have Bloom filters")
     for leaf in schema.leaves:
         encoding_choice.check(options.encoding_of(leaf.dotted), leaf)
     if options.profile is not None:
@@ -120,14 +120,14 @@ def prepare(
 
 _KEPT = 16
 _KEPT_LEAVES = 256
-"""Wider schemas are not kept: preparing them costs little beside writing them, and they hold much memory."""
+"""Number of leaves up to which plans are cached: planning is cheap compared to writing wide schemas."""
 _NAMES = tuple(one.name for one in fields(WriteOptions))
 _Key = tuple[Hashable, ...]
 _recent: list[tuple[WriteOptions, _Key, pa.Schema, Prepared]] = []
 
 
 def key_of(options: WriteOptions) -> _Key | None:
-    """What options must have in common to prepare alike; ``None`` where they choose anything by columns or keys."""
+    """Return the cache key of options; None if any option selects columns or keys."""
     values: list[Hashable] = [generation()]
     for name in _NAMES:
         value = getattr(options, name)
@@ -136,12 +136,12 @@ def key_of(options: WriteOptions) -> _Key | None:
         elif value:
             return None
         else:
-            values.append(())  # all are in a place of their own
+            values.append(())  # all flags have a fixed position
     return tuple(values)
 
 
 def recall(schema: pa.Schema, options: WriteOptions) -> Prepared | None:
-    """What was kept for files of ``schema`` and options that prepare alike."""
+    """Return the cached plan for files of ``schema`` and equivalent options."""
     key = None
     for given, known, seen, prepared in _recent:
         if given is not options:
@@ -154,7 +154,7 @@ def recall(schema: pa.Schema, options: WriteOptions) -> Prepared | None:
 
 
 def keep(schema: pa.Schema, options: WriteOptions, prepared: Prepared) -> None:
-    """Keep what no handler has a part in for the next file."""
+    """Cache the plan unless a handler stores any column."""
     global _recent
     key = key_of(options)
     if key is None or len(prepared.recipes) > _KEPT_LEAVES or any(map(storage.holds_annotated, prepared.plan)):
@@ -163,7 +163,7 @@ def keep(schema: pa.Schema, options: WriteOptions, prepared: Prepared) -> None:
 
 
 def looks_at_data(options: WriteOptions, is_appended: bool) -> bool:
-    """Whether the rows decide how a column is stored; those of a file that is appended to have decided."""
+    """Whether the first rows decide how a column is stored; not if a file is appended to."""
     chosen = with_choices(options)
     if is_appended:
         chosen = [one for one in chosen if not isinstance(one[0].load(), StoresAlike)]

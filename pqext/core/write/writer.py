@@ -1,4 +1,4 @@
-"""Writing a file: tables gathered into row groups, columns encoded in parallel, the footer at the end."""
+"""Write a file: collect tables into row groups, encode columns in parallel, and finish with the footer."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ if TYPE_CHECKING:
 
 
 class ParquetWriter(SuggestionMixin):
-    """Writes tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
+    """Write tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.read_write.WriteOptions`; ``filesystem`` and
-    ``storage_options`` say where a path or URL lies, as for :func:`pqext.open`. A path appears only on :meth:`close`;
-    leaving the context by an exception aborts. Threads that share a writer wait for one another, so that the rows of a
-    call stay together. Memory is bounded by two row groups, one of which is written while the rows of the next are
-    taken; a column that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is
-    stored beside ``key_value_metadata``, which goes first. The Arrow types themselves are noted too, since Parquet has
-    no name for some (option ``arrow_schema``): :mod:`pqext.core.write.key_value_metadata` lists what comes back as
-    what, and what is refused.
+    ``storage_options`` locate a path or URL, as in :func:`pqext.open`. A path appears only on :meth:`close`; leaving
+    the context by an exception aborts. Threads that share a writer take turns, so that the rows of a call stay
+    together. Memory is bounded by two row groups: one is written while the rows of the next are collected. A column
+    that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is stored with
+    ``key_value_metadata``, which takes precedence. The Arrow types are stored too, since Parquet has no name for some
+    (option ``arrow_schema``): :mod:`pqext.core.write.key_value_metadata` lists which types survive a round trip and
+    which are rejected.
 
     With ``checkpoint``, an exception leaves the unfinished file next to the path once it has a checkpoint. A note on
     the exception names the file, and :func:`pqext.recover` reads it. Only :meth:`abort` removes it.
 
-    With ``append`` the row groups go behind those of the local file at ``dest``; where there is no file, it is made.
-    Columns are stored like those of the same names in the file: shredded the same way, in the same physical types,
-    units, crs and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, those that are not given by name
-    are the file's where it tells them (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
-    written where columns are missing, or where their types or the options contradict the file, and ``BlockingIOError``
-    where another writer is appending.
+    With ``append`` the row groups are added to the local file at ``dest``, which is created if it does not exist.
+    Columns are stored like those of the same names in the file: with the same shredding, physical types, units, CRS
+    and edges (:mod:`pqext.core.write.file_layout`). Without ``options``, options that are not passed by name are
+    inferred from the file if possible (:mod:`pqext.core.write.file_options`). Raises ``ValueError`` before a byte is
+    written if columns are missing, or if types or options contradict the file, and ``BlockingIOError`` if another
+    writer is appending.
 
-    A local file in the folder of a Delta, Iceberg or Hudi table is an ``UnsupportedError``;
+    A local file in the folder of a Delta, Iceberg or Hudi table raises ``UnsupportedError``;
     ``ignore_table_format=True`` writes it, for programs that add it to the table themselves.
     """
 
@@ -74,7 +74,7 @@ class ParquetWriter(SuggestionMixin):
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
         others = "options", "filesystem", "storage_options", "append", "ignore_table_format"
-        # The level is one of the codec of the file that is appended to.
+        # compression_level applies to the codec of the file that is appended to.
         first = {name: choice for name, choice in keywords.items() if not append or name != "compression_level"}
         self.options = from_keywords(WriteOptions, first, *others, base=options)
         self._appended: AppendedFile | None = None
@@ -82,7 +82,7 @@ class ParquetWriter(SuggestionMixin):
         self._prepared: Prepared | None = None
         self._pending: list[pa.Table] = []
         self._pending_rows = self._pending_bytes = 0
-        self._row_groups: list[RowGroup] = []  # the metadata of those that are written
+        self._row_groups: list[RowGroup] = []  # metadata of the row groups written
         self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
         self._in_order = False
         self._encryptor: FileEncryptor | None = None
@@ -92,7 +92,7 @@ class ParquetWriter(SuggestionMixin):
         self._ignores_tables = ignore_table_format
         every = as_checkpoint(self.options.checkpoint)
         self._checkpoints = None if every is None else Checkpoints(every)
-        # What is appended to is looked at before columns are resolved; what is made is made after that.
+        # An existing file is read before columns are resolved; a new one is created afterwards.
         sink = self._opened(dest, filesystem, storage_options, append) if append else None
         try:
             if sink is not None and sink.offset:
@@ -104,7 +104,7 @@ class ParquetWriter(SuggestionMixin):
                 self.options = from_keywords(WriteOptions, keywords, *others, base=options)
             self._indexes, self._dense = IndexWriter(self.options), DenseColumns(self.options)
             if looks_at_data(self.options, self._appended is not None):
-                derived_columns.find(self.arrow_schema, self.options)  # names that are taken are errors now
+                derived_columns.find(self.arrow_schema, self.options)  # raises if a name is already used
             else:
                 self._prepare(None)
         except BaseException:
@@ -115,7 +115,7 @@ class ParquetWriter(SuggestionMixin):
 
     def _opened(self, dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None, append: bool) -> Sink:
         if self._checkpoints is not None and is_in_store(dest, filesystem, storage_options):
-            raise ValueError("a store shows no file before it is whole: leave out checkpoint")
+            raise ValueError("object stores do not show unfinished files; omit checkpoint")
         check = None if self._ignores_tables else check_new_file
         return Sink(dest, filesystem, storage_options, durable=self.options.durable, append=append, check=check)
 
@@ -124,9 +124,9 @@ class ParquetWriter(SuggestionMixin):
     def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, whose columns must be those of the schema.
 
-        ``table`` is anything that :func:`pqext.write_table` takes. Strings, bytes and lists may have another of Arrow's
-        layouts (large, view) than the schema says. A value that cannot be stored aborts the file: part
-        of it would be missing.
+        ``table`` is any input of :func:`pqext.write_table`. Strings, bytes and lists may have another of Arrow's
+        layouts (large, view) than in the schema. A value that cannot be stored aborts the file, which would otherwise
+        lack part of the table.
         """
         self._check_open()
         table = as_table(table)
@@ -138,7 +138,7 @@ class ParquetWriter(SuggestionMixin):
         self._append(self._checked(table))
 
     def _checked(self, table: pa.Table) -> pa.Table:
-        """``table`` with the columns of the writer; by the first one the writer is prepared."""
+        """Return ``table`` with the columns of the writer; the first table prepares the writer."""
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = conform(table, self.arrow_schema)
         check_table(table)
@@ -147,13 +147,13 @@ class ParquetWriter(SuggestionMixin):
         return table
 
     def _append(self, table: pa.Table) -> None:
-        """Take a checked table into row groups."""
+        """Add a checked table to the row groups."""
         start, stop = 0, len(table)
         whole = table.nbytes
         while start < stop:
-            # Without columns, rows are counted by this length alone.
+            # Without columns, only this length counts the rows.
             rest = table.slice(start, stop - start) if start else table
-            # Looking at all columns again is for tables whose rows may differ too much in size.
+            # Measuring all columns again is for tables whose rows may differ too much in size.
             size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
             room = self._room(len(rest), size)
             taken = rest.slice(0, room) if room < len(rest) else rest
@@ -166,9 +166,9 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def write_ordered(self, table: pa.Table) -> None:
-        """Append the rows of ``table``, all of them in the order of the column that orders the rows, if there is one.
+        """Append the rows of ``table`` in the order of the column that orders rows, if there is one.
 
-        They are then row groups of their own. ``table`` has the columns and types of the schema.
+        The rows get row groups of their own. ``table`` has the columns and types of the schema.
         """
         self._check_open()
         table = self._checked(table)
@@ -183,19 +183,19 @@ class ParquetWriter(SuggestionMixin):
             self.end_row_group()
 
     def _room(self, rows: int, size: int) -> int:
-        """How many rows the row group still takes, one at least, of which ``rows`` have ``size`` bytes."""
+        """Return how many more rows the row group accepts, at least one; its ``rows`` take ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
 
     @suggest_arguments
     def write_batch(self, batch: Any) -> None:
-        """Append the rows of ``batch``: a RecordBatch, or anything else that :meth:`write_table` takes."""
+        """Append the rows of ``batch``: a RecordBatch, or any other input of :meth:`write_table`."""
         self.write_table(batch)
 
     @synchronized
     def end_row_group(self) -> None:
-        """Write the rows so far as a row group, whatever its size; those that come next begin another."""
+        """Write the rows so far as a row group, whatever its size; following rows begin another."""
         self._check_open()
         if self._pending_rows:
             self._flush()
@@ -203,7 +203,7 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def close(self) -> None:
-        """Write what is pending and the footer; the file is whole afterwards."""
+        """Write pending rows and the footer, which completes the file."""
         if self._closed:
             return
         try:
@@ -213,13 +213,13 @@ class ParquetWriter(SuggestionMixin):
                 self._flush()
             self._finish_row_group()
             if self._appended is not None and not self._row_groups:
-                self.abort()  # the file is what it was
+                self.abort()  # restores the original file
                 return
             self._start()
             self._indexes.finish(self._sink)
             tail, told = self._tail()
             if self._appended is not None:
-                self._sink.flush()  # no footer comes to the disk before what it speaks of
+                self._sink.flush()  # the footer must not reach the disk before the data it refers to
             self._sink.write(tail)
             self._sink.commit()
         except BaseException as error:
@@ -231,14 +231,14 @@ class ParquetWriter(SuggestionMixin):
 
     @synchronized
     def abort(self) -> None:
-        """Give up; nothing is left, neither at a path nor beside it."""
+        """Abort; no file remains at the path or next to it."""
         if not self._closed:
             self._stop()
             self._sink.abort()
 
     @synchronized
     def _give_up(self, error: BaseException) -> None:
-        """Abort because of ``error``; where there is a checkpoint, what can be read is left."""
+        """Abort because of ``error``; if there is a checkpoint, the readable part of the file remains."""
         if self._closed or not self._sink.is_kept:
             self.abort()
             return
@@ -255,12 +255,12 @@ class ParquetWriter(SuggestionMixin):
 
     @property
     def bytes_written(self) -> int:
-        """The size of the file so far; row groups count once they are written."""
+        """The size of the file so far, without row groups that are not yet written."""
         return self._sink.offset
 
     @property
     def storage_schema(self) -> pa.Schema | None:
-        """The Arrow schema of what is stored, with VARIANT shredded; None while it waits for the first rows."""
+        """The Arrow schema as stored, with VARIANT shredded; None before the first rows decide it."""
         return None if self._prepared is None else pa.schema([field.plain for field in self._prepared.plan])
 
     def __enter__(self) -> ParquetWriter:
@@ -306,7 +306,7 @@ class ParquetWriter(SuggestionMixin):
             self._sink.flush()
 
     def _flush(self) -> None:
-        """Begin to encode the pending rows as a row group, and write the one before meanwhile."""
+        """Start encoding the pending rows as a row group, and write the preceding one meanwhile."""
         rows, size = self._pending_rows, self._pending_bytes
         table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
@@ -322,14 +322,14 @@ class ParquetWriter(SuggestionMixin):
             )
             before, self._begun = self._begun, begun
             self._finish(before)
-            if not begun.workers.is_parallel:  # nothing is done before it is asked for
+            if not begun.workers.is_parallel:  # they do nothing until results are requested
                 self._finish_row_group()
         except BaseException as error:
             self._give_up(error)
             raise
 
     def _finish_row_group(self) -> None:
-        """Write the row group that is being encoded, if there is one."""
+        """Write the row group being encoded, if any."""
         begun, self._begun = self._begun, None
         self._finish(begun)
 
@@ -373,7 +373,7 @@ class ParquetWriter(SuggestionMixin):
         return ENCRYPTED_MAGIC if self._encryptor is not None and self._encryptor.footer_is_encrypted else MAGIC
 
     def _tail(self) -> tuple[bytes, str | None]:
-        """The end of the file, the footer as it is stored, its length and the magic number; and a warning for then."""
+        """The end of the file (footer, its length, magic number), and a warning to issue afterwards."""
         footer = self._footer()
         if self._encryptor is None:
             form = self.options.footer
@@ -386,12 +386,12 @@ class ParquetWriter(SuggestionMixin):
     def _footer(self) -> FileMetaData:
         footer = self._metadata(self._row_groups)
         extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._known.schema.leaves})
-        for about, entries in self._extensions:  # last, so that what the user gives goes before
+        for about, entries in self._extensions:  # last, so that user values take precedence
             add_entries(about, entries)
         return footer
 
     def _metadata(self, groups: list[RowGroup]) -> FileMetaData:
-        """The footer without extensions, which lists these row groups alone but counts all rows."""
+        """The footer without extensions; it lists ``groups`` only but counts all rows."""
         carried = {
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
@@ -414,7 +414,7 @@ class ParquetWriter(SuggestionMixin):
         )
 
     def _described(self, groups: list[RowGroup]) -> dict[str, str]:
-        """The key-value metadata that the handlers of the columns give, of these row groups."""
+        """Key-value metadata that the handlers of the columns derive from ``groups``."""
         known, names = self._known, self._known.derived.names
         return key_value_metadata.pairs(known.schema, known.plan, groups, names, self._encryptor, self.options)
 
@@ -429,11 +429,11 @@ def write_table(
     Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
 
     ``table`` is a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, a mapping from names
-    to arrays, a :class:`pqext.Scan`, what :func:`pqext.variant.read_json` returns, or any object with
-    ``__arrow_c_stream__``. Of what comes in batches a row group at a time is held.
+    to arrays, a :class:`pqext.Scan`, a result of :func:`pqext.variant.read_json`, or any object with
+    ``__arrow_c_stream__``. Of a stream of batches, one row group at a time is held in memory.
 
-    A column that orders the rows (``geometry``) orders all those of a table, before they are cut into row groups. That
-    needs 56 bytes a row for a while, and a copy of one row group at a time. Batches it orders a row group at a time.
+    A column that orders the rows (``geometry``) orders all rows of a table before they are split into row groups. This
+    temporarily takes 56 bytes per row and a copy of one row group. Streams are ordered one row group at a time.
     """
     table = as_table(table)
     writing = ParquetWriter(

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.predicate import Operator, Value
-from pqext.core.kernels import membership
+from pqext.core.kernels.hash import membership
 from pqext.core.schema.types.arrow_compute import dictionary_decoded, run_ends_decoded
 from pqext.dataset.evaluation.comparison import check_related, kind_of, related
 from pqext.dataset.evaluation.literal_placement import Place, locate, locate_float, placed, range_of

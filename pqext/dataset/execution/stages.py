@@ -19,7 +19,7 @@ from pqext.core.base.buffers import view
 from pqext.core.base.errors import InvalidValueError, OffsetIndexError, ParquetError
 from pqext.core.base.usage import Usage
 from pqext.core.base.workers import thread_count
-from pqext.core.kernels import wanted
+from pqext.core.kernels.decode import selected_values
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.arrays import filtered
 from pqext.core.schema.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
@@ -390,7 +390,7 @@ def _places(mask: pa.BooleanArray, found: int, first: int = 0) -> NDArray[np.int
     """Where a condition is true, ``found`` times, counted from ``first`` on."""
     mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null imports pandas
     places = np.empty(found, np.int64)
-    wanted.rows_of_mask(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
+    selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
     return places
 
 

@@ -18,9 +18,9 @@ from pqext.core.format.encodings import plain, rle
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import ColumnMetaData, Encoding, FieldRepetitionType, Type
 from pqext.core.io.source import Source
-from pqext.core.kernels import levels as level_kernel
-from pqext.core.kernels import run_ends
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.decode import hybrid_runs
+from pqext.core.kernels.encodings import levels as level_kernel
+from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.read.leaf_column import LeafColumnBuilder
 from pqext.core.read.pages.page import OpenedPages, open_data, open_dictionary
 from pqext.core.schema import shape
@@ -277,7 +277,7 @@ def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> b
     if encoding in DICTIONARY_ENCODINGS:
         return _are_indices(data, values)
     if encoding == Encoding.RLE:
-        return len(data) >= 4 and run_ends.fill(data[4:], 1, values, _GROUP)
+        return len(data) >= 4 and hybrid_runs.has_exact_length(data[4:], 1, values, _GROUP)
     if encoding in _DELTAS:
         if not len(data):
             return not values
@@ -304,4 +304,6 @@ def _are_indices(data: Bytes, values: int) -> bool:
     if not values or not len(data):
         return len(data) <= 1 and not values
     width = int(data[0])
-    return width <= 32 and ((not width and len(data) == 1) or run_ends.fill(data[1:], width, values, _GROUP))
+    if width > 32:
+        return False
+    return (not width and len(data) == 1) or hybrid_runs.has_exact_length(data[1:], width, values, _GROUP)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.base.buffers import allocate
-from pqext.core.kernels.decimals import quotients
+from pqext.core.kernels.encodings.decimals import quotients
 
 _EXACT_DIGITS = 22
 """Powers of ten up to this one are doubles."""

@@ -1,1 +1,1 @@
-"""The FlatBuffers footer: beside the Thrift footer in its extension, or as the only one of a file."""
+"""FlatBuffers footers: in the extension of a Thrift footer, or as the only footer of a file."""

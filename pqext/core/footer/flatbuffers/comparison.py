@@ -1,4 +1,4 @@
-"""Where the two footers of a file disagree."""
+"""Compare the Thrift and the FlatBuffers footer of a file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LISTS = ("schema", "row_groups", "columns")
 
 
 def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
-    """The places of the fields that a serialised Thrift footer and the FlatBuffers footer in it say otherwise.
+    """Iterate over the paths of fields that differ between a Thrift footer and the FlatBuffers footer in it.
 
-    Raises what the FlatBuffers footer cannot be read for.
+    Raises an error if the FlatBuffers footer cannot be read.
     """
     tables = beside(footer).tables(limits)
     lookup = FlatLookup(tables, limits, None)
@@ -29,14 +29,14 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
         if tables_of(encode(thrift)) == tables:
             return
     except ValueError:
-        pass  # not one of ours
+        pass  # the extension of another writer
     if contradicts_itself(lookup):
         yield "what its tables alone say to others"
     yield from _between(thrift, flat, "")
 
 
 def contradicts_itself(lookup: FlatLookup) -> bool:
-    """Do the tables, which are all that others read, say otherwise than they do with our extension beside them?"""
+    """Whether the tables, which other readers rely on, differ from their meaning with our extension."""
     try:
         return lookup.flat.is_ours and tables_of(bytes(lookup.raw())) != lookup.tables
     except ValueError:

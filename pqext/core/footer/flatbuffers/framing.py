@@ -1,6 +1,6 @@
-"""Where a FlatBuffers footer stands: in the extension of the Thrift footer, or alone at the end of the file.
+"""The two locations of a FlatBuffers footer: in the extension of the Thrift footer, or alone at the end of the file.
 
-Beside a Thrift footer it is the payload of a frame (:mod:`pqext.core.format.extension.framed`):
+In a Thrift footer it is the payload of a frame (:mod:`pqext.core.format.extension.framed`):
 
     1 byte    codec of the tables, 0 or 7 (LZ4_RAW)
     4 bytes   their size before compression
@@ -11,8 +11,8 @@ Beside a Thrift footer it is the payload of a frame (:mod:`pqext.core.format.ext
 Alone, the file ends in the tables, their CRC-32, their size, the CRC-32 of that, and ``PAR3``. All numbers are
 little-endian. Spec: "Binary Protocol Extensions"; the rules are in ``specs/binary-protocol-extensions.md``.
 
-What the public schema cannot state is in the footer's own extension, slot 99 of its root table, as a frame or, next to
-others, an entry of a container: see :mod:`pqext.core.kernels.thrift_fields`.
+Metadata that the public schema lacks is in the footer's own extension, slot 99 of its root table, as a frame or, next
+to other entries, in a container: see :mod:`pqext.core.kernels.flatbuffers.thrift_fields`.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from pqext.core.format.extension.framed import FRAME_BYTES, frame
 from pqext.core.format.extension.structure import append_readable, extensions
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
-from pqext.core.kernels.thrift_to_flat import convert
+from pqext.core.kernels.flatbuffers.from_thrift import convert
 
 FLATBUFFERS = UUID("6d9c1b52-5a4c-4b0e-8f0b-2f4f6a3a9d10")
-"""Marks the frame."""
+"""Identifies the frame."""
 FLAT_MAGIC = b"PAR3"
 TAIL_BYTES = 16
-"""Behind the tables of a footer that stands alone."""
+"""Bytes after the tables of a footer that is alone."""
 _ABOUT = struct.Struct("<BIII")
 _LEAST_RATIO = 1.2
-"""Tables that shrink less are stored as they are."""
+"""Tables that compress less are stored uncompressed."""
 _MOST_RATIO = 64
-"""Tables that shrink more, far more than real ones do, are stored as they are: none unpack to a surprise."""
+"""Tables that compress more, far more than real ones, are stored uncompressed: readers need no large limit."""
 _CODECS = (CompressionCodec.UNCOMPRESSED, CompressionCodec.LZ4_RAW)
 BESIDE = UUID("a1c6f0de-6f0f-4c1e-9a43-0f6a6f6f7b52")
-"""Marks what stands beside the tables."""
+"""Identifies our extension of the tables."""
 _MOST_BYTES = (1 << 31) - 1
 _DEPTH = 1000
-"""Levels of a schema that is written."""
+"""Maximum depth of a schema that is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A FlatBuffers footer in a Thrift one: its tables, perhaps compressed, and the Thrift fields it was made from."""
+    """A FlatBuffers footer in a Thrift footer: tables, possibly compressed, and a checksum of the Thrift fields."""
 
     codec: int
     size: int
@@ -63,11 +63,11 @@ class Beside:
     body: Bytes
 
     def agrees(self, footer: Bytes) -> bool:
-        """Was it made from the fields of this serialised Thrift footer?"""
+        """Whether it was made from the fields of this serialised Thrift footer."""
         return self.thrift_bytes <= len(footer) and crc32(footer[: self.thrift_bytes].data) == self.thrift_crc
 
     def tables(self, limits: Limits) -> bytes:
-        """The tables.
+        """Return the tables.
 
         Raises ``LimitError`` for more than ``footer_bytes``, ``UnsupportedError`` for another codec, and
         ``CorruptFileError`` for tables that would unpack to far more than tables do.
@@ -81,7 +81,7 @@ class Beside:
 
 
 def framed(tables: bytes, thrift: bytes) -> bytes:
-    """The extension of a Thrift footer with these serialised fields, without their stop byte."""
+    """Return the extension of a Thrift footer with these serialised fields, without their stop byte."""
     codec, body = CompressionCodec.UNCOMPRESSED, tables
     packed = compress(CompressionCodec.LZ4_RAW, tables)
     if len(packed) * _LEAST_RATIO <= len(tables) <= len(packed) * _MOST_RATIO:
@@ -90,12 +90,12 @@ def framed(tables: bytes, thrift: bytes) -> bytes:
 
 
 def is_beside(footer: Bytes) -> bool:
-    """Does a serialised Thrift footer end in the frame of a FlatBuffers one?"""
+    """Whether a serialised Thrift footer ends in the frame of a FlatBuffers footer."""
     return len(footer) > FRAME_BYTES and footer[-17:-1].tobytes() == FLATBUFFERS.bytes
 
 
 def beside(footer: Bytes) -> Beside:
-    """What the frame holds in which a serialised Thrift footer ends. Raises ``CorruptFileError`` for a damaged one."""
+    """Parse the frame at the end of a serialised Thrift footer. Raises ``CorruptFileError`` if it is corrupt."""
     stop = len(footer) - 1 - FRAME_BYTES  # before the stop byte
     end = footer[stop:-1].tobytes()
     if end[12:] != FLATBUFFERS.bytes:
@@ -107,7 +107,7 @@ def beside(footer: Bytes) -> Beside:
 
 
 def parse(payload: Bytes) -> Beside:
-    """What the payload of the frame holds. Raises ``CorruptFileError`` for one that is too short."""
+    """Parse the payload of the frame. Raises ``CorruptFileError`` if it is too short."""
     if len(payload) < _ABOUT.size:
         raise CorruptFileError("the frame of the FlatBuffers footer is too short")
     codec, size, thrift_bytes, thrift_crc = _ABOUT.unpack_from(payload.data)
@@ -115,7 +115,7 @@ def parse(payload: Bytes) -> Beside:
 
 
 def agrees(footer: Bytes) -> bool:
-    """Is the FlatBuffers footer in which a serialised Thrift one ends whole, and made from it?"""
+    """Whether a serialised Thrift footer ends in a valid FlatBuffers footer that was made from it."""
     try:
         return beside(footer).agrees(footer)
     except ParquetError:
@@ -123,15 +123,15 @@ def agrees(footer: Bytes) -> bool:
 
 
 def alone(tables: bytes) -> bytes:
-    """The end of a file whose only footer this is."""
+    """Return the end of a file whose only footer this is."""
     size = len(tables).to_bytes(4, "little")
     return b"".join([tables, crc32(tables).to_bytes(4, "little"), size, crc32(size).to_bytes(4, "little"), FLAT_MAGIC])
 
 
 def size_of(numbers: bytes, room: int) -> int:
-    """The size that three numbers tell of what stands before them, where there are ``room`` bytes.
+    """Return the size of the preceding tables, from their trailer; there are ``room`` bytes before it.
 
-    They are its CRC-32, its size, and the CRC-32 of that. Raises ``CorruptFileError`` where they are damaged.
+    The trailer is their CRC-32, their size, and the CRC-32 of that. Raises ``CorruptFileError`` if it is corrupt.
     """
     size = int.from_bytes(numbers[4:8], "little")
     if crc32(numbers[4:8]) != int.from_bytes(numbers[8:12], "little"):
@@ -148,15 +148,15 @@ def check_limit(size: int, limits: Limits) -> None:
 
 
 def check(stored: Bytes, numbers: bytes) -> None:
-    """Raise ``CorruptFileError`` where bytes do not match the checksum behind them."""
+    """Raise ``CorruptFileError`` if bytes do not match the checksum after them."""
     if crc32(stored.data) != int.from_bytes(numbers[:4], "little"):
         raise CorruptFileError("the FlatBuffers footer does not match its checksum")
 
 
 def tables_of(serialised: bytes) -> bytes:
-    """The FlatBuffers footer that says what a serialised FileMetaData does.
+    """Convert a serialised FileMetaData to a FlatBuffers footer.
 
-    Raises ``ValueError`` for one that has no place in it (:func:`pqext.core.kernels.thrift_to_flat.convert`).
+    Raises ``ValueError`` if it cannot be represented (:func:`pqext.core.kernels.flatbuffers.from_thrift.convert`).
     """
     tables, about, at = convert(serialised, _DEPTH)
     extension = frame(about, BESIDE)
@@ -167,9 +167,10 @@ def tables_of(serialised: bytes) -> bytes:
 
 
 def with_flat_footer(metadata: FileMetaData) -> tuple[bytes, str | None]:
-    """The serialised footer with a FlatBuffers one in its extension; if that is very long, without, and why.
+    """Serialise the footer with a FlatBuffers footer in its extension; if that is too long, without it and with a
+    reason.
 
-    Raises ``ValueError`` where it has another extension, or no place in FlatBuffers.
+    Raises ``ValueError`` if it has another extension, or cannot be represented in FlatBuffers.
     """
     if extensions(metadata) is not None:
         raise ValueError('footer="thrift+flatbuffers" takes the place of another extension of the footer')

@@ -1,4 +1,4 @@
-"""A FlatBuffers footer as a source of facts: structures become Thrift's one by one, as they are asked for."""
+"""Metadata from a FlatBuffers footer, converted to Thrift structures one by one on access."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.extension.container import parts
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode
-from pqext.core.kernels.flat_metadata import FlatMetadata
-from pqext.core.kernels.thrift import scan_fields
+from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
+from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.footer import FooterForm
 
 _FEW = 1_000
-"""Column chunks up to which all are made at once."""
+"""Number of column chunks up to which all are converted together."""
 _SHARE = 4
-"""Where more than this part of the columns was asked for, all are made."""
+"""Share of columns accessed above which all are converted."""
 _SCHEMA, _ROW_GROUPS = 2, 4
 _T = TypeVar("_T", bound=Struct)
 
@@ -32,7 +32,7 @@ _T = TypeVar("_T", bound=Struct)
 class FlatLookup(ColumnWindows):
     """The structures of a FlatBuffers footer.
 
-    Raises ``CorruptFileError`` for a payload that is none, ``LimitError`` beyond ``limits``.
+    Raises ``CorruptFileError`` for an invalid payload, ``LimitError`` beyond ``limits``.
     """
 
     def __init__(self, tables: bytes, limits: Limits, path: str | None) -> None:
@@ -46,15 +46,15 @@ class FlatLookup(ColumnWindows):
 
     @property
     def is_whole(self) -> bool:
-        """Were all structures made, or is it better so?"""
+        """Whether all structures have been, or should be, converted."""
         return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
 
     def whole(self) -> FileMetaData:
-        """All structures."""
+        """Return all structures."""
         return self._whole()[0]
 
     def raw(self) -> Bytes:
-        """The Thrift footer that says the same."""
+        """Return the equivalent Thrift footer."""
         return self._whole()[1]
 
     def _whole(self) -> tuple[FileMetaData, Bytes]:
@@ -67,11 +67,11 @@ class FlatLookup(ColumnWindows):
             return self._read
 
     def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
-        """What ``find`` finds, or ``instead`` in the whole footer where that is better."""
+        """Return the result of ``find``, or of ``instead`` on the complete footer if that is better."""
         return instead(self.whole()) if self.is_whole else find()
 
     def metadata(self) -> FileMetaData:
-        """The footer, whose row groups are made when they are asked for."""
+        """Return the footer, whose row groups are converted on access."""
         if self.is_whole:
             return self.whole()
         found = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
@@ -81,7 +81,7 @@ class FlatLookup(ColumnWindows):
         return found
 
     def _made(self, kind: type[_T], raw: bytes) -> _T:
-        """The structure in bytes that stand nowhere in the file."""
+        """The structure in ``raw``, which is not part of the file."""
         try:
             return decode(kind, raw, limits=self.limits, path=self.path)[0]
         except ParquetError as error:
@@ -94,7 +94,7 @@ class FlatLookup(ColumnWindows):
         return head + self.flat.elements(0, count)
 
     def _file(self, lists: dict[int, bytes]) -> bytes:
-        """The footer with some lists in the place of its empty ones."""
+        """The footer with ``lists`` instead of its empty ones."""
         raw = self.flat.file()
         kept, done = [], 0
         for id, _, _, value, stop in scan_fields(raw, limits=self.limits)[0]:
@@ -118,7 +118,7 @@ class FlatLookup(ColumnWindows):
 
 
 class FlatFooter(Footer):
-    """The footer of a file that is read by its FlatBuffers form."""
+    """The footer of a file that is read from its FlatBuffers footer."""
 
     __slots__ = ("_form", "lookup")
     lookup: FlatLookup
@@ -133,15 +133,15 @@ class FlatFooter(Footer):
 
     @property
     def form(self) -> FooterForm:
-        """The form of the file's footer."""
+        """The footer format of the file."""
         return self._form
 
     @property
     def raw(self) -> Any:
-        """The Thrift footer that says the same; it does not stand in the file."""
+        """The equivalent Thrift footer; it is not part of the file."""
         return self.lookup.raw()
 
     @property
     def whole(self) -> FileMetaData:
-        """The metadata with all that stands in it."""
+        """The complete metadata."""
         return self.lookup.whole()

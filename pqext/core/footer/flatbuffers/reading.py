@@ -1,6 +1,6 @@
 """Read a file by its FlatBuffers footer, if it has no other or its Thrift footer is damaged.
 
-Where a file has both, the Thrift footer rules; a warning states where they disagree.
+If a file has both, the Thrift footer takes precedence; a warning lists differences.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pqext.core.options.footer import FooterForm
 from pqext.core.schema.lazy_tree import from_elements
 
 _ONE_PLACE = 16
-"""Bytes from the first changed one to the last: a fault of disk or memory changes few, an edit of the footer more."""
+"""Maximum span of changed bytes: a fault of disk or memory changes few, an edit of the footer more."""
 
 
 def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFooter:
-    """The footer of a file that ends in ``PAR3``, or did at byte ``end`` before more was written.
+    """Read the footer of a file that ends in ``PAR3``, or ended so at byte ``end`` before more was written.
 
-    Raises ``CorruptFileError`` for a damaged one, ``LimitError`` beyond ``limits`` and ``UnsupportedError`` for one
-    that speaks of encryption.
+    Raises ``CorruptFileError`` for a corrupt footer, ``LimitError`` beyond ``limits`` and ``UnsupportedError`` for
+    encryption.
     """
     about = (source.size if end is None else end) - TAIL_BYTES
     if about < len(MAGIC):
@@ -53,16 +53,16 @@ def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFo
 
 
 def open_beside(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter:
-    """The FlatBuffers footer in the extension of a serialised Thrift one."""
+    """Read the FlatBuffers footer in the extension of a serialised Thrift footer."""
     tables = beside(footer).tables(limits)
     return _opened(tables, offset, len(footer), limits, path, "thrift+flatbuffers")
 
 
 def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -> FlatFooter | None:
-    """What a file is opened by whose Thrift footer holds a FlatBuffers one: None for the Thrift footer.
+    """Decide between a Thrift footer and the FlatBuffers footer in it; None selects the Thrift footer.
 
-    That one rules where both are sound and disagree. It is damaged where it contradicts itself, or where it is the one
-    that the other was made from but for a few bytes in one place.
+    The Thrift footer takes precedence if both are valid and differ. It is corrupt if it contradicts itself, or if it
+    differs from the footer that the FlatBuffers footer was made from in a few adjacent bytes only.
     """
     try:
         held = beside(footer)
@@ -70,7 +70,7 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
             return None
         opened = open_beside(footer, offset, limits, path)
     except ParquetError as error:
-        _tell(path, f"the footer's FlatBuffers form is passed over: {error.message}")
+        _tell(path, f"ignored the footer's FlatBuffers copy: {error.message}")
         return None
     fault = _fault(footer, offset, limits, path) or _damage(footer, held, opened.raw)
     if fault is None:
@@ -83,7 +83,7 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
 def open_after(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
-    """What a file is opened by whose Thrift footer holds a FlatBuffers one and cannot be read; None for neither."""
+    """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if there is none."""
     try:
         opened = open_beside(footer, offset, limits, path)
     except ParquetError:
@@ -93,7 +93,7 @@ def open_after(
 
 
 def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str | None:
-    """How a serialised Thrift footer contradicts itself, or the file whose pages end before it."""
+    """The contradiction within a serialised Thrift footer, or with the file whose pages end before it."""
     try:
         metadata, _ = decode(FileMetaData, footer, limits=limits, base=offset, path=path)
         leaves = from_elements(metadata.schema, limits, path).leaves
@@ -116,7 +116,7 @@ def _fault(footer: Bytes, offset: int, limits: Limits, path: str | None) -> str 
 
 
 def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
-    """Whether a serialised Thrift footer differs in one place alone from the one that the other was made from."""
+    """The difference, if the Thrift footer differs from the one that the other was made from in one location only."""
     fields = raw[:-1]  # without the stop byte
     if len(fields) != held.thrift_bytes or crc32(fields.data) != held.thrift_crc or len(fields) > len(footer):
         return None

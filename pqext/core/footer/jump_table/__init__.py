@@ -1,1 +1,1 @@
-"""Footers with a jump table: what is looked up by it, the schema, and the footer that is read so."""
+"""Footers with a jump table: the table, look-ups with it, and the footer and schema read that way."""

@@ -1,4 +1,4 @@
-"""The footer of a file with a jump table, of which no more is read than is asked for."""
+"""The footer of a file with a jump table, read only as far as it is accessed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pqext.core.schema.types import logical
 
 
 class IndexedFooter(Footer):
-    """A footer of which no more is read than is asked for."""
+    """A footer that is read only as far as it is accessed."""
 
     __slots__ = ("lookup",)
     lookup: Lookup
@@ -47,18 +47,18 @@ class IndexedFooter(Footer):
 
     @property
     def whole(self) -> FileMetaData:
-        """The metadata as it stands in the file, its extension too."""
+        """The complete metadata, with its extension."""
         return self.lookup.whole()
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
-        """The schema, of which a column is made when it is asked for."""
+        """Return the schema, whose columns are resolved on access."""
         return from_table(self.lookup, limits, path)
 
 
 def open_indexed(source: Source, offset: int, length: int, limits: Limits, tail: Bytes) -> IndexedFooter | None:
-    """The footer of ``length`` bytes at ``offset`` by its jump table; None where it has none, or a damaged one.
+    """Open the footer of ``length`` bytes at ``offset`` with its jump table; None if that is missing or corrupt.
 
-    ``tail`` is what was read of the file's end.
+    ``tail`` are the bytes read from the end of the file.
     """
     try:
         lookup = _find(source, offset, length, limits, tail)
@@ -92,7 +92,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
     if opened < 0:
         raise CorruptFileError("the jump table is larger than the extension that holds it")
     header = read(offset + root.thrift_bytes, min(9, end - offset - root.thrift_bytes)).tobytes()
-    # The extension stands where the table says that the other fields end, and takes all that follows them.
+    # The extension begins where the table says that the other fields end, and extends to the end.
     sizes = [uleb(end - offset - root.thrift_bytes - 4 - n) for n in range(1, 6)]
     if header[:4] not in HEADERS.values() or not any(
         header[4 : 4 + n] == size for n, size in enumerate(sizes, 1) if len(size) == n
@@ -101,7 +101,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
     listed = read(start + root.section_bytes, root.blocks * CRC_BYTES)
     if crc32(listed.data) != root.crc_list:
         raise CorruptFileError("the checksums of the jump table are damaged")
-    crcs = memoryview(listed.tobytes()).cast("I")  # little-endian, as the machines this runs on
+    crcs = memoryview(listed.tobytes()).cast("I")  # little-endian, like all supported machines
     return Lookup(source, offset, length, root, crcs, start - offset, limits)
 
 
@@ -148,7 +148,7 @@ class TopColumns(Group):
         return self._lookup.root.tops
 
     def _all(self) -> SchemaNode:
-        """The root of the whole schema, whose columns stand in for those that the table does not find."""
+        """The root of the complete schema, for columns that the table does not locate."""
         if self._whole is None:
             self._whole = from_elements(self._lookup.whole().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
@@ -178,11 +178,11 @@ class TopColumns(Group):
         return super().__iter__()
 
     def names(self) -> list[str]:
-        """The names of all of them."""
+        """The names of all columns."""
         return self._all().child_names
 
     def search(self, name: str) -> tuple[int | None, bool] | None:
-        """The number of the first one called ``name``, and whether it is the only one; None where all must be seen."""
+        """Return the position of the first column ``name``, and whether it is unique; None if all must be searched."""
         if name in self._found:
             return self._found[name]
         if self._whole is not None or self._lookup.is_whole or not isinstance(name, str):
@@ -200,7 +200,7 @@ class TopColumns(Group):
         return self._found[name]
 
     def over_leaf(self, leaf: int) -> SchemaNode:
-        """The column at or above a leaf."""
+        """Return the top-level column at or above a leaf."""
         if self._whole is None and not self._lookup.is_whole:
             try:
                 return self[self._lookup.over_leaf(leaf)]

@@ -1,7 +1,7 @@
-"""A jump table: where in a Thrift footer the structures of each column and row group lie, as an extension of it.
+"""A jump table: offsets of the structures of each column and row group in a Thrift footer, as an extension of it.
 
-A reader that knows it opens one column of 100,000 without walking through the rest; all others pass over it. The layout
-is told in ``specs/binary-protocol-extensions.md``. Spec: "Binary Protocol Extensions".
+With it, a reader opens one of 100,000 columns without parsing the rest; other readers ignore it.
+``specs/binary-protocol-extensions.md`` specifies the layout. Spec: "Binary Protocol Extensions".
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from pqext.core.format.extension.framed import frame, unframe
 from pqext.core.format.extension.structure import append_readable, extensions
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode, encode
-from pqext.core.kernels import schema_tree
-from pqext.core.kernels.footer_places import places, places_within
-from pqext.core.kernels.thrift import StructIndex, scan_fields
+from pqext.core.kernels.thrift import schema_tree
+from pqext.core.kernels.thrift.footer_lists import nested_struct_offsets, struct_offsets
+from pqext.core.kernels.thrift.reader import StructIndex, scan_fields
 
 JUMP_TABLE = UUID("5d0c8b5e-7f0b-4a9e-9a55-6e2f3b9a41c7")
-"""Marks a jump table."""
+"""Identifies a jump table."""
 BLOCK_BYTES = 4096
 LEAST_BLOCK_BYTES = 256
-"""Smaller blocks are refused: they would cost more than the footer itself."""
+"""Minimum block size: the checksums of smaller blocks would exceed the footer."""
 VERSION = 1
 MAGIC = b"PQXJ"
 _HEAD = Packed("<4s19I")
 ROOT_BYTES = _HEAD.size + 4
 NAME_BYTES, TOP_BYTES, GROUP_BYTES, PLACE_BYTES, CRC_BYTES = 8, 12, 12, 4, 4
 _ORDER_BYTES = 3
-"""A column order without fields of its own: header, stop byte, stop byte."""
+"""A column order without fields: header, stop byte, stop byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The end of a table, from which it is read: counts, where the lists of the footer stand, and checksums.
+    """The end of a table, where reading it starts: counts, offsets of the footer's lists, and checksums.
 
-    Of each list ``header`` is the place of its count, ``start`` that of its first structure. ``order_bytes`` is the
-    size of a column order, 0 where the list is none of the table's.
+    For each list, ``header`` is the offset of its count, ``start`` that of its first structure. ``order_bytes`` is the
+    size of a column order, 0 if the table does not cover the list.
     """
 
     version: int
@@ -70,42 +70,42 @@ class Root:
 
     @property
     def tops_at(self) -> int:
-        """Where in the sections the top-level columns stand, behind the names."""
+        """Offset of the top-level columns in the sections, after the names."""
         return self.tops * NAME_BYTES
 
     @property
     def groups_at(self) -> int:
-        """Where the row groups stand."""
+        """Offset of the row groups."""
         return self.tops_at + (self.tops + 1) * TOP_BYTES
 
     @property
     def places_at(self) -> int:
-        """Where the places of the column chunks stand."""
+        """Offset of the column chunks' offsets."""
         return self.groups_at + self.row_groups * GROUP_BYTES
 
     @property
     def thrift_blocks(self) -> int:
-        """Blocks of the footer."""
+        """Number of blocks of the footer."""
         return -(-self.thrift_bytes // self.block_bytes)
 
     @property
     def blocks(self) -> int:
-        """Blocks of the footer and of the sections."""
+        """Number of blocks of the footer and of the sections."""
         return self.thrift_blocks - (-self.section_bytes // self.block_bytes)
 
     @property
     def size(self) -> int:
-        """Bytes of the whole table."""
+        """Size of the table."""
         return self.section_bytes + self.blocks * CRC_BYTES + ROOT_BYTES
 
     def encode(self) -> bytes:
-        """The bytes that end the table."""
+        """Return the bytes that end the table."""
         head = _HEAD.pack(MAGIC, *astuple(self))
         return head + crc32(head).to_bytes(4, "little")
 
     @classmethod
     def decode(cls, data: bytes) -> Root | None:
-        """The root in the last bytes of an extension; None for other bytes. Raises ``CorruptFileError`` for damage."""
+        """Parse the root at the end of an extension; None for other bytes; raises ``CorruptFileError`` if corrupt."""
         if len(data) != ROOT_BYTES or data[:4] != MAGIC:
             return None
         if crc32(data[:-4]) != int.from_bytes(data[-4:], "little"):
@@ -131,9 +131,9 @@ class Root:
 
 
 def fits(footer: bytes) -> bool | None:
-    """Is the jump table of a serialised footer the one that it should have? None where it has none.
+    """Whether a serialised footer's jump table is the expected one; None if it has none.
 
-    Raises ``CorruptFileError`` for a damaged frame.
+    Raises ``CorruptFileError`` for a corrupt frame.
     """
     fields, end = scan_fields(footer, limits=OWN_METADATA)
     stored = footer[fields[-1][3] : end - 1] if fields else b""
@@ -142,10 +142,10 @@ def fits(footer: bytes) -> bool | None:
 
 
 def build(serialised: bytes) -> bytes | None:
-    """The table of a serialised footer without extension; None for one that is in any way unusual.
+    """Build the table of a serialised footer without extension; None if the footer is in any way unusual.
 
-    Unusual are lists that stand twice or in another order than their fields, other counts than the columns', and
-    files without columns.
+    Unusual are repeated lists or lists in another order than their fields, counts that differ from the number of
+    columns, and files without columns.
     """
     metadata, end = decode(FileMetaData, serialised, limits=OWN_METADATA)
     fields, _ = scan_fields(serialised, limits=OWN_METADATA)
@@ -155,7 +155,7 @@ def build(serialised: bytes) -> bytes | None:
     if end != len(serialised) or len(spans) != len(ids) or ids != sorted(ids) or None in lists:
         return None
     schema, groups = (index for index in lists if index is not None)
-    starts = places(schema)
+    starts = struct_offsets(schema)
     tops = _tops(schema, starts)
     if tops is None:
         return None
@@ -167,7 +167,7 @@ def build(serialised: bytes) -> bytes | None:
     if found is None:
         return None
     heads, chunks = found
-    ends = places(groups)
+    ends = struct_offsets(groups)
     names = schema_tree.elements(schema)[0]
     hashes = np.array([crc32(_raw(names[int(at)])) for at in tops[:-1, 1]], np.uint32)
     by_hash = np.stack([hashes, np.arange(len(hashes), dtype=np.uint32)], axis=1)
@@ -202,9 +202,9 @@ def build(serialised: bytes) -> bytes | None:
 
 
 def with_jump_table(metadata: FileMetaData) -> tuple[bytes, str | None]:
-    """The serialised footer with its jump table; without one if it is unusual, or very long, of which it is told then.
+    """Serialise the footer with its jump table; without one, and with a reason, if it is unusual or too long.
 
-    Raises ``ValueError`` where it has another extension: the table is found from the file's end, so it stands alone.
+    Raises ``ValueError`` if it has another extension: readers locate the table from the end of the file.
     """
     if extensions(metadata) is not None:
         raise ValueError('footer="thrift+index" takes the place of another extension of the footer: leave out one')
@@ -224,7 +224,7 @@ def _raw(name: str) -> bytes:
 
 
 def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Of each top-level column its place, its element and its first leaf, and what follows the last."""
+    """For each top-level column its offset, its element and its first leaf, and the end of the last."""
     _, odd, children, repetition, typed = schema_tree.elements(schema)
     fault, _, (_, _, first_leaf, last_leaf, ends, _) = schema_tree.levels(children, repetition, typed, 1 << 16)
     if fault or odd >= 0:
@@ -237,7 +237,7 @@ def _tops(schema: StructIndex, starts: NDArray[np.int64]) -> NDArray[np.int64] |
 
 
 def _orders(span: tuple[int, int] | None, count: int, serialised: bytes) -> tuple[int, int, int, int]:
-    """Header, start, end and size of column orders that are all of one size; zeros for others, which are kept."""
+    """Header, start, end and size of column orders of equal size; zeros for other lists, which are left unchanged."""
     if span is None or not count:
         return 0, 0, 0, 0
     start, stop = span[0] + _list_header(count), span[1]
@@ -248,25 +248,25 @@ def _orders(span: tuple[int, int] | None, count: int, serialised: bytes) -> tupl
 
 
 def _list_header(count: int) -> int:
-    """Bytes of the header of a list, as short as it can be."""
+    """Size of the shortest header of a list."""
     return 1 if count < 15 else 1 + len(uleb(count))
 
 
 def _groups(
     metadata: FileMetaData, groups: StructIndex, columns: int, serialised: bytes
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Start, place of the list of columns, and end of each row group; and by column the places of its chunks."""
-    ends = places(groups)
+    """Start, offset of the list of columns, and end of each row group; and, by column, the offsets of its chunks."""
+    ends = struct_offsets(groups)
     header = bytes([columns << 4 | 12]) if columns < 15 else b"\xfc" + uleb(columns)
     heads = np.zeros((len(groups), 3), np.int64)
     chunks = np.zeros((columns + 1, len(groups)), np.int64)
     for at in range(len(groups)):
-        inner = places_within(groups, at, columns)
-        if inner is None:  # too many were met to be noted, or they are others
+        inner = nested_struct_offsets(groups, at, columns)
+        if inner is None:  # not indexed because there are too many, or different
             found = _index(metadata.row_groups[at].columns)
             if found is None or len(found) != columns:
                 return None
-            inner = places(found)
+            inner = struct_offsets(found)
         first = int(inner[0])
         if serialised[first - len(header) : first] != header:
             return None

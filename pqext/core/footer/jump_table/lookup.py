@@ -1,7 +1,7 @@
-"""A footer that is read by its jump table: the structures that are asked for, and the bytes around them.
+"""Read structures of a footer with its jump table, and only the bytes around them.
 
-Of a footer of 100 MB that is a few blocks, each checked by the table's CRC. What does not fit makes the whole footer
-be read as one without a table, with a ``DamagedIndexWarning``; so does, without one, whoever looks at much of it.
+Of a footer of 100 MB that is a few blocks, each verified with a CRC of the table. If the table does not fit, the footer
+is read completely, with a ``DamagedIndexWarning``; also, without a warning, if much of it is accessed.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from pqext.core.format.thrift import Struct, decode, field
 from pqext.core.io.source import Source
 
 _SHARE = 4
-"""Where more than this part of the footer was looked at, the rest is read too."""
+"""Share of the footer accessed above which the rest is read too."""
 _CANDIDATES = 16
-"""Columns whose names have one hash, of which each is looked at; where there are more, the footer is read whole."""
+"""Maximum columns checked for one name hash; if more match, the footer is read completely."""
 _EMPTY_LIST = b"\x0c"
 _T = TypeVar("_T", bound=Struct)
 
 
 class TableBlocks:
-    """The blocks of a footer at ``offset`` and of the sections at ``sections`` in it, whose checksums are ``crcs``.
+    """The blocks of a footer at ``offset`` and of the sections at ``sections`` in it, with checksums ``crcs``.
 
-    Blocks that were fetched are kept; ``spent`` counts their bytes.
+    Fetched blocks are cached; ``spent`` counts their bytes.
     """
 
     def __init__(self, source: Source, offset: int, sections: int, root: Root, crcs: Sequence[int]) -> None:
@@ -50,13 +50,13 @@ class TableBlocks:
         self._blocks: dict[int, Any] = {}
 
     def hold(self, spans: Iterable[tuple[int, int]], *, of_sections: bool = False) -> dict[int, Any]:
-        """Make ready the bytes of several spans of the footer, or of the table's sections; gives the blocks held.
+        """Fetch several spans of the footer, or of the table's sections; returns the cached blocks.
 
-        Raises ``CorruptFileError`` where they leave it or do not match their checksums.
+        Raises ``CorruptFileError`` if a span is out of range or does not match its checksums.
         """
         size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
         end = self._root.section_bytes if of_sections else self._root.thrift_bytes
-        blocks = self._blocks  # which another thread may let go
+        blocks = self._blocks  # another thread may replace it
         missing: set[int] = set()
         for start, stop in spans:
             if not 0 <= start <= stop <= end:
@@ -77,7 +77,7 @@ class TableBlocks:
         return blocks
 
     def span(self, start: int, stop: int, *, of_sections: bool = False) -> bytes:
-        """Bytes of the footer, or of the table's sections, checked."""
+        """Return verified bytes of the footer, or of the table's sections."""
         size, first_block = self._root.block_bytes, self._root.thrift_blocks if of_sections else 0
         first, last = start // size, (stop - 1) // size
         blocks = self._blocks
@@ -91,12 +91,12 @@ class TableBlocks:
         return joined[start - first * size : stop - first * size]
 
     def numbers(self, at: int, count: int) -> list[int]:
-        """Numbers of 32 bits from a place in the sections on."""
+        """Return ``count`` 32-bit numbers of the sections from offset ``at`` on."""
         found: list[int] = np.frombuffer(self.span(at, at + 4 * count, of_sections=True), "<u4").tolist()
         return found
 
     def let_go(self) -> None:
-        """Keep nothing."""
+        """Clear the cache."""
         self._blocks = {}
 
 
@@ -105,7 +105,7 @@ class _Groups(Struct):
 
 
 class Lookup(ColumnWindows):
-    """What a jump table tells of the footer of ``length`` bytes at ``offset``; the whole footer once it is needed."""
+    """Look-ups in the footer of ``length`` bytes at ``offset`` with its jump table; may read it completely."""
 
     def __init__(
         self, source: Source, offset: int, length: int, root: Root, crcs: Sequence[int], sections: int, limits: Limits
@@ -118,19 +118,19 @@ class Lookup(ColumnWindows):
         self._lock = threading.Lock()
         self._read: tuple[FileMetaData, Any] | None = None
 
-    # The whole footer.
+    # The complete footer.
 
     @property
     def is_whole(self) -> bool:
-        """Was the whole footer read, or is it better so?"""
+        """Whether the complete footer was read, or should be."""
         return self._read is not None or self._blocks.spent * _SHARE > self.length
 
     def whole(self) -> FileMetaData:
-        """The whole footer, read as one without a table."""
+        """Return the complete footer, read without the table."""
         return self._whole()[0]
 
     def raw(self) -> Any:
-        """All its bytes."""
+        """Return all bytes of the footer."""
         return self._whole()[1]
 
     def _whole(self) -> tuple[FileMetaData, Any]:
@@ -144,7 +144,7 @@ class Lookup(ColumnWindows):
             return self._read
 
     def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
-        """What ``find`` finds by the table, or ``instead`` in the whole footer where that is better or all there is."""
+        """Return the result of ``find``, which uses the table, or of ``instead`` on the complete footer if required."""
         if not self.is_whole:
             try:
                 return find()
@@ -158,7 +158,7 @@ class Lookup(ColumnWindows):
     # The structures.
 
     def metadata(self) -> FileMetaData:
-        """The footer, whose long lists find their structures by the table."""
+        """Return the footer, whose long lists look up their structures with the table."""
         root = self.root
         cuts = [(root.schema_header, root.schema_end), (root.groups_header, root.groups_end)]
         if root.order_bytes:
@@ -173,7 +173,7 @@ class Lookup(ColumnWindows):
         if end != len(kept) + 1 or len(found.schema) or len(found.row_groups) or not all(
             self._begins_list(*one) for one in counted
         ):
-            raise CorruptFileError("the jump table's places in the footer are others")
+            raise CorruptFileError("the jump table does not match the footer")
         self._blocks.spent = 0
         found.schema = IndexedStructs(self, root.elements, None, lambda whole: whole.schema)
         found.row_groups = IndexedStructs(self, root.row_groups, self._group, lambda whole: whole.row_groups)
@@ -184,13 +184,13 @@ class Lookup(ColumnWindows):
         return found
 
     def _begins_list(self, start: int, stop: int, count: int) -> bool:
-        """Do these bytes begin a list of so many structures?"""
+        """Whether these bytes begin a list of ``count`` structures."""
         expected = bytes([count << 4 | 12]) if count < 15 else b"\xfc" + uleb(count)
         return stop - start == len(expected) and self._blocks.span(start, stop) == expected
 
     def _window(self, first: int) -> tuple[Sequence[RowGroup], list[tuple[int, int]]]:
-        """Row groups from a place on without their column chunks, and between which places these lie."""
-        groups = self._groups  # which another thread may let go
+        """Row groups from a position on, without their column chunks, and the offsets of these."""
+        groups = self._groups  # another thread may replace it
         found = groups.get(first)
         if found is None:
             found = groups[first] = self._window_of_groups(first, min(first + WINDOW, self.root.row_groups))
@@ -200,7 +200,7 @@ class Lookup(ColumnWindows):
         first = position - position % WINDOW
         found = peeked(self._window(first)[0], position - first)
         if len(found.columns):
-            raise CorruptFileError("the jump table's places in a row group are others")
+            raise CorruptFileError("the jump table does not match a row group")
         found.columns = IndexedStructs(
             self,
             self.root.columns,
@@ -226,7 +226,7 @@ class Lookup(ColumnWindows):
         """The chunks of one column in several row groups, which are fetched together."""
         groups = self.root.row_groups
         at = self.root.places_at + (column * groups + first) * PLACE_BYTES
-        if groups <= WINDOW:  # the places of the next column follow at once
+        if groups <= WINDOW:  # the offsets of the next column follow immediately
             places = self._blocks.numbers(at, 2 * groups)
         else:
             places = self._blocks.numbers(at, stop - first)
@@ -245,16 +245,16 @@ class Lookup(ColumnWindows):
     # The schema.
 
     def schema_root(self) -> SchemaElement:
-        """The first element of the schema."""
+        """Return the first element of the schema."""
         data = self._blocks.span(self.root.schema_start, self.top(0)[0])
         return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
 
     def top(self, position: int) -> list[int]:
-        """Of a top-level column and of what follows it: place in the footer, number of the element, first leaf."""
+        """Return, for a top-level column and its successor, the offset in the footer, the element and first leaf."""
         return self._blocks.numbers(self.root.tops_at + position * TOP_BYTES, 3 if position == self.root.tops else 6)
 
     def below(self, position: int) -> list[SchemaElement]:
-        """The schema elements of a top-level column, its own first."""
+        """Return the schema elements of a top-level column, its own first."""
         place, element, _, stop, last, _ = self.top(position)
         data, at = self._blocks.span(place, stop), 0
         found = []
@@ -262,20 +262,20 @@ class Lookup(ColumnWindows):
             one, at = decode(SchemaElement, data, at, limits=self.limits, base=self.offset, path=self.source.path)
             found.append(one)
         if len(found) != last - element or not found:
-            raise CorruptFileError("the jump table's places in the schema are others")
+            raise CorruptFileError("the jump table does not match the schema")
         return found
 
     def over_leaf(self, leaf: int) -> int:
-        """The number of the top-level column at or above a leaf."""
+        """Return the position of the top-level column at or above a leaf."""
         if self.root.tops == self.root.columns:
             return leaf
         return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
 
     def named(self, name: bytes) -> list[int] | None:
-        """The top-level columns that may be called ``name``, in order; None where they are many."""
+        """Return the top-level columns that may be called ``name``, in order; None if there are many."""
         wanted, count = crc32(name), self.root.tops
 
-        # Hashes lie evenly, so that the place is nearly known.
+        # Hashes are distributed evenly, so that the position is nearly known.
         near, around = (wanted * count) >> 32, 2 * int(count**0.5) + _CANDIDATES
         low, high = max(near - around, 0), min(near + around, count)
         hashes = self._blocks.numbers(low * NAME_BYTES, 2 * (high - low))
@@ -292,7 +292,7 @@ class Lookup(ColumnWindows):
 
 
 def tell(path: str | None, error: ParquetError) -> None:
-    """Warn that a jump table is passed over."""
+    """Warn that a jump table is ignored."""
     from pqext.core.indexes.reading import DamagedIndexWarning
 
-    warn_about_file(path, f"the footer's jump table is passed over: {error}", DamagedIndexWarning)
+    warn_about_file(path, f"ignored the footer's jump table: {error}", DamagedIndexWarning)

@@ -14,9 +14,9 @@ from pqext.core.base.buffers import Bytes, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
-from pqext.core.kernels import alp
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings import alp
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 
 _OUTPUT = {Type.FLOAT: np.float32, Type.DOUBLE: np.float64}
 

@@ -10,9 +10,9 @@ from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings import plain
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
-from pqext.core.kernels import byte_stream_split
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings import byte_stream_split
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 
 _SPLIT = (Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY)
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pqext.core.base.buffers import Bytes
 from pqext.core.format.metadata import Type
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 
 Counts = NDArray[np.int64]
 """Numbers of values or of slots, one a page."""

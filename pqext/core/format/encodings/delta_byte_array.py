@@ -15,9 +15,9 @@ from pqext.core.format.encodings.decoding import Counts, Dictionary, parts, slot
 from pqext.core.format.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.format.encodings.delta_length_byte_array import spans
 from pqext.core.format.metadata import Type
-from pqext.core.kernels import prefix
-from pqext.core.kernels.byte_array import ByteArrayBuilder
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings import prefix
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder
+from pqext.core.kernels.encodings.page_run import PageRun
 
 
 def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:

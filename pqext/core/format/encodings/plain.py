@@ -10,8 +10,8 @@ from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.format.metadata import Type
-from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder, encode_plain
+from pqext.core.kernels.encodings.page_run import PageRun
 
 _WORD = 8
 """Bytes to which writers of single bits may fill up."""

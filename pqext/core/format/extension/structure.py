@@ -13,7 +13,7 @@ from typing import Literal
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import OWN_METADATA
 from pqext.core.format.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField
-from pqext.core.kernels.thrift import scan_fields
+from pqext.core.kernels.thrift.reader import scan_fields
 
 HeaderForm = Literal["spec", "thrift"]
 HEADERS: dict[HeaderForm, bytes] = {"spec": b"\x08\xff\xff\x01", "thrift": b"\x08\xfe\xff\x03"}

@@ -1,1 +1,1 @@
-"""Pages of a column chunk: which are read, and how they are decoded."""
+"""Select and decode the pages of a column chunk."""

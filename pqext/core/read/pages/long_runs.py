@@ -1,7 +1,7 @@
-"""Pages of some bytes that stand for very many values, cut in two: runs of nulls, of one value, of empty lists.
+"""Split short pages that expand to very many values: runs of nulls, of one value, of empty lists.
 
-Other pages are decoded whole. These would take far more memory than the rows that are asked for, so that a batch takes
-the first part of one and leaves the rest, itself a page, for the next. A part is written as a page of version 2.
+Other pages are decoded completely. These would take far more memory than the requested rows, so a batch decodes the
+first part of the page and leaves the rest, itself a page, to the next batch. Each part becomes a page of version 2.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pqext.core.format.metadata import DataPageHeaderV2, Encoding, PageHeader, P
 from pqext.core.read.pages.page import RawPage
 
 _Runs = list[tuple[int, int]]
-"""Values and how many times each stands there: (count, value)."""
+"""Runs of equal values: (count, value)."""
 
 LONG = 1 << 14
-"""Entries that are not worth a cut."""
+"""Entries up to which a page is not split."""
 BYTES = 256
-"""A longer page has too many runs to be cut again and again."""
+"""A longer page has too many runs to split repeatedly."""
 
 
 def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> tuple[RawPage, RawPage] | None:
-    """The first ``entries`` entries of a page and the rest; ``None`` for one that is to be decoded whole.
+    """Split a page after ``entries`` entries; None for a page to decode completely.
 
-    ``highest`` are the maximum repetition and definition levels. A damaged page is one to be decoded whole, which
-    says what is wrong.
+    ``highest`` are the maximum repetition and definition levels. A corrupt page is decoded completely, which raises the
+    error.
     """
     if page.header.uncompressed_page_size > BYTES or page.indexed_rows is not None:
         return None
@@ -50,7 +50,7 @@ def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> 
 
 
 def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, _Runs, int, Bytes]:
-    """The levels, the encoding of the values and the values. Raises ``ValueError`` for what is not known here."""
+    """The levels, the encoding of the values and the values. Raises ``ValueError`` for an unsupported layout."""
     body, size, count = page.plaintext(), page.header.uncompressed_page_size, page.num_values
     second, first = page.header.data_page_header_v2, page.header.data_page_header
     levels: list[_Runs] = []
@@ -82,7 +82,7 @@ def _parts(page: RawPage, codec: int, highest: tuple[int, int]) -> tuple[_Runs, 
 
 
 def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
-    """The bit width and the runs of values. Raises ``ValueError`` for values that are no runs."""
+    """The bit width and the runs of values. Raises ``ValueError`` if the values are not run-length encoded."""
     if not count:
         return 0, []
     if encoding in DICTIONARY_ENCODINGS:
@@ -96,7 +96,7 @@ def _values(encoding: int, values: Bytes, count: int) -> tuple[int, _Runs]:
 
 
 def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
-    """The first ``count`` values of run-length data. Raises ``ValueError`` when there are fewer."""
+    """The first ``count`` values of run-length data. Raises ``ValueError`` if there are fewer."""
     raw, at, runs = bytes(data), 0, []
     if width > 32:
         raise ValueError("too many bits")
@@ -122,7 +122,7 @@ def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
 
 
 def _cut(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
-    """The runs of the first ``count`` values, and the others."""
+    """The runs of the first ``count`` values, and the rest."""
     first: _Runs = []
     for place, (number, value) in enumerate(runs):
         if number > count:

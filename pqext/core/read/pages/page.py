@@ -1,6 +1,6 @@
-"""Pages read: from the bytes of a column chunk to levels and encoded values.
+"""Split the bytes of a column chunk into pages, and pages into levels and encoded values.
 
-Implements data pages (order of levels and values), checksumming, and the two versions of the data page header.
+Implements data pages (order of levels and values), checksums, and both versions of the data page header.
 Version 1 compresses levels and values together and prefixes the levels with their length; version 2 leaves the
 levels uncompressed, with their lengths in the header.
 """
@@ -25,21 +25,21 @@ from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding, PageHeader, PageType
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Span
-from pqext.core.kernels import run_ends
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.decode import hybrid_runs
+from pqext.core.kernels.encodings.page_run import PageRun
 
 _V1, _V2 = PageType.DATA_PAGE, PageType.DATA_PAGE_V2
 _WIDEST = 32
-"""Bits of an index into a dictionary at most."""
+"""Maximum bit width of a dictionary index."""
 
 
 @dataclass(slots=True)
 class RawPage:
-    """A page as it lies in the file: its header, its stored bytes and where it begins in the file.
+    """A stored page: its header, its bytes and its offset in the file.
 
     ``num_values`` counts the entries of a data page, nulls included, or the values of a dictionary page. In an
-    encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages. ``indexed_rows`` is how many rows
-    the offset index gives the page, where it was asked.
+    encrypted column ``decryptor`` decrypts the body, and ``ordinal`` counts data pages. ``indexed_rows`` is the number
+    of rows in the offset index, if it was read.
     """
 
     header: PageHeader
@@ -52,7 +52,7 @@ class RawPage:
 
     @property
     def form(self) -> tuple[int, ...]:
-        """What data pages that are opened together share: their type, and how values and levels are encoded."""
+        """Properties shared by data pages that are opened together: page type, and encodings of values and levels."""
         if self.header.type == _V2:
             second = self.header.data_page_header_v2
             assert second is not None  # see raw_pages
@@ -63,18 +63,18 @@ class RawPage:
 
     @property
     def num_rows(self) -> int | None:
-        """Rows of a data page, where its header tells."""
+        """Number of rows of a data page, if its header states it."""
         header = self.header.data_page_header_v2
         return None if header is None else header.num_rows
 
     @property
     def num_nulls(self) -> int | None:
-        """Entries of a data page without a value, where its header tells."""
+        """Number of entries without a value, if the header states it."""
         header = self.header.data_page_header_v2
         return None if header is None else header.num_nulls
 
     def plaintext(self) -> Bytes:
-        """The body as it was before encryption. Raises ``EncryptionError`` when it is not authentic."""
+        """Return the decrypted body. Raises ``EncryptionError`` if it is not authentic."""
         if self.decryptor is None:
             return self.body
         if self.ordinal is None:
@@ -82,7 +82,7 @@ class RawPage:
         clear, sealed = EMPTY, self.body
         header = self.header.data_page_header_v2
         if header is not None and int.from_bytes(sealed[:4].tobytes(), "little") != len(sealed) - 4:
-            # parquet-java encrypts only the values of a page of version 2, behind levels in plaintext.
+            # parquet-java encrypts only the values of a page of version 2; the preceding levels are plaintext.
             levels = header.repetition_levels_byte_length + header.definition_levels_byte_length
             clear, sealed = sealed[: max(levels, 0)], sealed[max(levels, 0) :]
         opened = self.decryptor.decrypt(Module.DATA_PAGE, sealed, self.ordinal)
@@ -91,10 +91,10 @@ class RawPage:
 
 @dataclass(slots=True)
 class OpenedPages:
-    """Consecutive data pages taken apart: encoded levels (without length prefixes) and values in one encoding.
+    """Consecutive data pages as encoded levels (without length prefixes) and values in one encoding.
 
-    ``repetition`` and ``definition`` are ``None`` where the column has no such levels. Each run counts entries,
-    ``values`` too, until levels tell how many of them have a value.
+    ``repetition`` and ``definition`` are None if the column has no such levels. Each run counts entries, ``values``
+    too, until the levels determine the number of values.
     """
 
     encoding: int
@@ -104,21 +104,21 @@ class OpenedPages:
 
 
 _HEADER_BYTES = 1 << 12
-"""Bytes fetched at first for a page header; a longer one is tried again with all that the limits allow."""
+"""Bytes fetched first for a page header; a longer header is retried with the maximum that the limits allow."""
 
 
 def raw_pages(
     chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False,
     ordinal: int = 0, entries: int | None = None,
 ) -> Iterator[RawPage]:
-    """The pages of a column chunk, one after another, those of types that are not known among them.
+    """Iterate over the pages of a column chunk, including those of unknown types.
 
-    What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
-    others are data pages, the first of them number ``ordinal``. With ``entries`` they end with the page that holds the
-    last of so many, and what follows in ``chunk`` is not looked at. Errors carry the ``offset`` in the file.
+    The type of an encrypted page follows from its position: with ``has_dictionary`` the first is the dictionary, the
+    others are data pages numbered from ``ordinal``. With ``entries``, iteration ends with the page that contains the
+    last of them, and later bytes of ``chunk`` are not read. Errors carry the ``offset`` in the file.
     """
     at = base = 0
-    held = EMPTY  # what lies in memory from ``base`` on
+    held = EMPTY  # bytes in memory, from ``base`` on
     number = None if has_dictionary else ordinal
     while at < chunk.size and (entries is None or entries > 0):
         if decryptor is None:
@@ -152,7 +152,7 @@ def raw_pages(
 
 
 def _count(header: PageHeader) -> int | None:
-    """Entries or values of a page, by the header of its type; ``None`` for a data page that lacks it."""
+    """Number of entries or values according to the header of its type; None for a data page without that header."""
     if header.type == _V1:
         return None if header.data_page_header is None else header.data_page_header.num_values
     if header.type == _V2:
@@ -162,13 +162,13 @@ def _count(header: PageHeader) -> int | None:
 
 
 def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tuple[PageHeader, int]:
-    """The page header at ``at`` and its length: at ``place`` in the bytes ``held``, as far as these go."""
+    """Parse the page header at ``at``; return it and its length. ``held`` contains its bytes from ``place`` on."""
     try:
         header, end = decode(PageHeader, held, place, limits)
         if end - place <= limits.page_header_bytes:
             return header, end - place
     except (CorruptFileError, LimitError):
-        pass  # it may go on behind them
+        pass  # the header may extend beyond them
     try:
         return decode(PageHeader, chunk.read(at, min(limits.page_header_bytes, chunk.size - at)), 0, limits)
     except (CorruptFileError, LimitError) as error:
@@ -179,7 +179,7 @@ def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tu
 def _encrypted_header(
     chunk: Span, at: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
 ) -> tuple[PageHeader, int]:
-    """The encrypted page header at ``at``, that of the dictionary without ``ordinal``, and its stored length."""
+    """Decrypt the page header at ``at``, the dictionary's if ``ordinal`` is None; return it and its stored length."""
     left = chunk.size - at
     try:
         length = module_length(chunk.read(at, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
@@ -192,7 +192,7 @@ def _encrypted_header(
 
 
 def verify_checksum(page: RawPage) -> None:
-    """Compare the stored bytes with the header's CRC-32, where it has one; an authenticated page needs none."""
+    """Compare the stored bytes with the header's CRC-32, if any; authenticated pages need none."""
     crc = page.header.crc
     if page.decryptor is not None and page.decryptor.authenticate_pages:
         return
@@ -201,10 +201,10 @@ def verify_checksum(page: RawPage) -> None:
 
 
 def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> None:
-    """Raise ``CorruptFileError`` where the levels of a page of version 2 are not as long as its header says.
+    """Raise ``CorruptFileError`` if the levels of a page of version 2 differ in length from its header.
 
-    They lie in the page uncompressed, and no checksum covers the header, so that others would make values of them.
-    Pages without values have none that could be wrong.
+    Levels are stored uncompressed and no checksum covers the header, so a wrong length would turn levels into values.
+    Pages without values are accepted.
     """
     header = page.header.data_page_header_v2
     if page.header.type != _V2 or header is None or not page.num_values:
@@ -214,16 +214,17 @@ def check_levels(page: RawPage, max_repetition: int, max_definition: int) -> Non
         (header.repetition_levels_byte_length, max_repetition), (header.definition_levels_byte_length, max_definition)
     ):
         levels = body[at : at + max(length, 0)]
-        is_full = run_ends.fill(levels, highest.bit_length(), page.num_values) or not (highest or len(levels))
+        is_exact = hybrid_runs.has_exact_length(levels, highest.bit_length(), page.num_values)
+        is_full = is_exact or not (highest or len(levels))
         if not highest and len(levels) and header.encoding in DICTIONARY_ENCODINGS and levels[0] <= _WIDEST:
-            is_full = False  # it may be the bit width of the indices too
+            is_full = False  # the byte may also be the bit width of the indices
         if length != len(levels) or not is_full:
             raise CorruptFileError("levels are not as long as the page's header says", offset=page.offset)
         at += length
 
 
 def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
-    """(number of values, PLAIN bytes) of a dictionary page."""
+    """Return the number of values of a dictionary page and its PLAIN bytes."""
     header = page.header.dictionary_page_header
     if header is None:
         raise CorruptFileError("a dictionary page lacks its header", offset=page.offset)
@@ -233,7 +234,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
 
 
 def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> OpenedPages:
-    """Decompress data pages of one form and part them into levels and values."""
+    """Decompress data pages of one layout and split them into levels and values."""
     kind, encoding, *level_encodings = pages[0].form
     repetition: PageRun | None = None
     definition: PageRun | None = None
@@ -251,12 +252,12 @@ def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_
 
 
 def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
-    """(levels in RLE without a length prefix, what follows them)."""
+    """Split off levels: RLE without a length prefix, and the remaining bytes."""
     if encoding == Encoding.RLE:
         return pages.split()
     if encoding != Encoding.BIT_PACKED:
         raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
-    # Old and rare: turned into RLE here, so that nothing else has to know it.
+    # The rare BIT_PACKED levels are converted to RLE here, so that no other code handles them.
     levels, rest = [], []
     for body, count in zip(pages.pages, pages.counts, strict=True):
         levels.append(view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)))
@@ -265,7 +266,7 @@ def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageR
 
 
 def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, PageRun]:
-    """Repetition levels, definition levels and values."""
+    """Split pages of version 2 into repetition levels, definition levels and values."""
     repetition, definition, values, sizes = [], [], [], []
     for page in pages:
         header = page.header.data_page_header_v2

@@ -1,7 +1,7 @@
-"""The pages of a column chunk decoded page by page: the way of chunks that are unusual or encrypted.
+"""Decode a column chunk page by page: the path of unusual or encrypted chunks.
 
-What :class:`pqext.core.read.pages.table_decoder.TableDecoder` declines comes here, so that each fault is named where it
-is.
+It continues where :class:`pqext.core.read.pages.table_decoder.TableDecoder` declines, and reports the location of each
+fault.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 
 class PageDecoder:
-    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts."""
+    """Decode the ``pages`` of a chunk in runs; ``account`` counts their memory."""
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
@@ -46,24 +46,24 @@ class PageDecoder:
         self._dictionary: Dictionary | None = None
         has_dictionary = metadata.dictionary_page_offset is not None
         self._pages_again = partial(pages.raw, limits, decryptor, has_dictionary=has_dictionary)
-        # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
+        # A generator that referred to the decoder would keep its bytes alive until garbage collection.
         self._raw_pages = self._pages_again()
         self._is_first = True
         self._unread: RawPage | None = None
 
     def skip(self, pages: int, rows: int) -> None:
-        """Go to where so many data pages, of ``rows`` rows, were decoded elsewhere."""
+        """Continue after ``pages`` data pages with ``rows`` rows, which another decoder has read."""
         for _ in range(pages):
             self._next_page()
         self.decoded_rows = rows
 
     @property
     def has_more(self) -> bool:
-        """Are there entries left?"""
+        """Whether any entries remain."""
         return self._unread is not None or (self._complete and self.entries_left > 0)
 
     def pass_page(self, rows: int) -> int | None:
-        """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
+        """Skip the next page undecoded if it is known to have at most ``rows`` rows; return its rows, or None."""
         raw = self._next_page()
         if raw is None or raw.num_values > rows:
             self._unread = raw
@@ -72,7 +72,7 @@ class PageDecoder:
         return raw.num_values
 
     def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
-        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end.
+        """Decode the pages that contain the next ``entries`` entries; None at the end of the chunk.
 
         Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
         """
@@ -81,7 +81,7 @@ class PageDecoder:
         return self._decode_run(run, needed) if run else None
 
     def _gather(self, run: list[RawPage], entries: int) -> None:
-        """Add the pages that hold the next ``entries`` entries to ``run``."""
+        """Append the pages that contain the next ``entries`` entries to ``run``."""
         while entries > 0 and (raw := self._next_page()) is not None:
             if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
                 raw = self._part(raw, max(entries, long_runs.LONG))
@@ -89,7 +89,7 @@ class PageDecoder:
             entries -= raw.num_values
 
     def _part(self, raw: RawPage, entries: int) -> RawPage:
-        """The first entries of the page, where it can be cut; the rest is the next page."""
+        """Split the page after ``entries`` entries if possible; the rest becomes the next page."""
         levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
         parts = long_runs.split(raw, entries, self._metadata.codec, levels)
         if parts is not None:
@@ -103,7 +103,7 @@ class PageDecoder:
         return column
 
     def _next_page(self) -> RawPage | None:
-        """The next data page, ``None`` at the chunk's end; what comes before it is read or passed over."""
+        """Return the next data page, None at the end of the chunk; reads the dictionary page and skips other types."""
         if self._unread is not None:
             unread, self._unread = self._unread, None
             return unread
@@ -119,7 +119,7 @@ class PageDecoder:
                     raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
                 self._read_dictionary(raw)
             elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
-                # Passed over like a type that is not known, it would move the rows behind it.
+                # If it were skipped like an unknown type, the following rows would shift.
                 raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
         if self.entries_left and self._complete:
             raise CorruptFileError(f"{self.entries_left} values of the column chunk are missing from its pages")
@@ -141,7 +141,7 @@ class PageDecoder:
             raise
 
     def _believes_header(self, raw: RawPage) -> bool:
-        """Is a header believed that says other rows than the levels?"""
+        """Whether to trust a header whose row count contradicts the levels."""
         return False
 
     def _verify(self, raw: RawPage) -> None:
@@ -193,7 +193,7 @@ class PageDecoder:
         )
 
     def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
-        """What is wrong with the first page at fault of those that could not be decoded together, and where it is."""
+        """Find the first corrupt page of those that could not be decoded together, and return its error."""
         for raw in group:
             builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
             try:
@@ -206,12 +206,12 @@ class PageDecoder:
         return error
 
     def _check_encoding(self, encoding: int) -> None:
-        """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
+        """Raise ``CorruptFileError`` if the chunk does not list an unknown encoding; a listed one may be new."""
         if decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
 
     def _check_level_encoding(self, highest: int, encoding: int) -> None:
-        """Refuses an encoding for levels that the format has only for values."""
+        """Reject an encoding that the format does not allow for levels."""
         if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
         if decoder(encoding) is not None or encoding not in self._metadata.encodings:
@@ -219,6 +219,6 @@ class PageDecoder:
 
 
 def located(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
-    """The error with its place: that of the chunk where it has none of its own."""
+    """Return the error with the column and the offset of the chunk, unless it has its own."""
     error.locate(path=pages.path, column=shape.node.dotted, offset=pages.offset)
     return error

@@ -1,4 +1,4 @@
-"""Data pages that are decoded together: which they are, what they take meanwhile, whether they hold whole rows."""
+"""Groups of data pages that are decoded together, their temporary memory, and checks of their row counts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pqext.core.base.errors import CorruptFileError, OffsetIndexError
 from pqext.core.format.metadata import Encoding
-from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import Levels
 from pqext.core.read.pages.page import RawPage
 
 GROUP_BYTES = 1 << 20
-"""Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
+"""Size of a group of pages: smaller groups contend for the interpreter lock, larger ones exceed the CPU cache."""
 
 
 def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
-    """As :func:`scratch_of`, of the pages of a group."""
+    """Return :func:`scratch_of` for the pages of a group."""
     unpacked = values = 0
     for raw in group:
         unpacked += raw.header.uncompressed_page_size
@@ -24,9 +24,9 @@ def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
 
 
 def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> int:
-    """What pages take beside what they become: their bytes, a flag a value, indices, lengths, joined values.
+    """Return the temporary memory of decoding pages: their bytes, a flag per value, indices, lengths, joined values.
 
-    ``width`` is that of a value, ``None`` for byte arrays.
+    ``width`` is the size of a value, None for byte arrays.
     """
     if width is None:
         return unpacked + values * 13
@@ -36,10 +36,10 @@ def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> 
 def check_rows(
     run: Sequence[RawPage], repetition: Levels | None, *, believes_header: Callable[[RawPage], bool]
 ) -> None:
-    """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says.
+    """Raise ``CorruptFileError`` unless pages consist of complete rows, as many as the offset index states.
 
-    A page of lists that no index was asked of holds as many as its header says, if that is to be believed where the two
-    differ: where damage is passed over, others would move all rows behind them.
+    Without an offset index, the header of a page of lists states the rows. ``believes_header`` decides whether it
+    counts if it contradicts the levels: if corruption is skipped, a wrong count would shift all following rows.
     """
     at = 0
     for raw in run:
@@ -50,7 +50,7 @@ def check_rows(
         if expected is None:
             continue
         rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
-        # Some old writers of version 2 cut rows in two.
+        # Some old writers of version 2 split rows between pages.
         is_torn = is_indexed and levels is not None and len(levels) and levels[0]
         if (rows != expected and (is_indexed or believes_header(raw))) or is_torn:
             source = "the offset index" if is_indexed else "its header"
@@ -59,7 +59,7 @@ def check_rows(
 
 
 def of(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
-    """Pages of one form to be decoded together."""
+    """Group consecutive pages of one layout to be decoded together."""
     group: list[RawPage] = []
     held, shared = 0, None
     for raw in run:

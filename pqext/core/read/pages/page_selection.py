@@ -1,4 +1,4 @@
-"""Which pages of a column chunk are read: all of them, or by the offset index those that hold chosen rows."""
+"""The pages of a column chunk to read: all of them, or those that contain selected rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pqext.core.schema.facts import PageFacts
 from pqext.core.schema.row_ranges import RowRanges, rows_of_pages
 
 Rows = Sequence[range] | NDArray[np.int64]
-"""Rows of a row group: ranges that ascend and lie apart, or numbers that ascend."""
+"""Rows of a row group: disjoint ascending ranges, or ascending numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Pages that lie side by side, and what the offset index says of each: where it begins, its bytes and its rows.
+    """Adjacent pages, and the offset, size and first row of each according to the offset index.
 
-    ``places`` is ``None`` where no index was asked, and empty for a dictionary page.
+    ``places`` is None if the index was not read, and empty for a dictionary page.
     """
 
     span: Span
@@ -39,8 +39,8 @@ class Stretch:
 class PageSelection(Protocol):
     """The pages of one column chunk that a reader decodes.
 
-    ``rows`` are the rows of the row group that they hold, all of these when the pages are ``complete``. ``path`` and
-    ``offset`` tell where the chunk lies in its file, from whose start pages and errors count bytes.
+    ``rows`` are the rows of the row group that they contain, all rows if the selection is ``complete``. Pages and
+    errors count bytes from the chunk's ``offset`` in the file at ``path``.
     """
 
     path: str | None
@@ -50,19 +50,19 @@ class PageSelection(Protocol):
 
     @property
     def is_ordinary(self) -> bool:
-        """Is there nothing to be looked at but the stretches?"""
+        """Whether the stretches are the only bytes to read."""
 
     def stretches(self) -> Iterator[Stretch]:
-        """The bytes of the pages, the dictionary first."""
+        """Iterate over the bytes of the pages, dictionary first."""
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """The pages, the dictionary first, as :func:`pqext.core.read.pages.page.raw_pages` gives them."""
+        """Iterate over the pages, dictionary first, as :func:`pqext.core.read.pages.page.raw_pages` does."""
 
 
 class AllPages:
-    """All pages of a chunk that has the bytes ``span`` and belongs to a row group of ``rows`` rows.
+    """All pages of a chunk with the bytes ``span``, in a row group of ``rows`` rows.
 
-    Where ``span`` may go on behind the chunk, this ends with its ``entries``.
+    If ``span`` may extend beyond the chunk, the chunk ends after ``entries`` entries.
     """
 
     complete = True
@@ -76,21 +76,21 @@ class AllPages:
 
     @property
     def is_ordinary(self) -> bool:
-        """Does the chunk end where its bytes do?"""
+        """Whether the chunk ends where its bytes do."""
         return self._entries is None
 
     def stretches(self) -> Iterator[Stretch]:
-        """One of them."""
+        """Yield the chunk as one stretch."""
         yield Stretch(self._span, None)
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """Every page."""
+        """Iterate over all pages."""
         return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary, entries=self._entries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Pages ``first`` to ``stop`` (exclusive), which lie side by side in the file; none for the dictionary page."""
+    """Adjacent pages ``first`` to ``stop`` (exclusive); empty for the dictionary page."""
 
     first: int
     stop: int
@@ -99,10 +99,10 @@ class _Run:
 
 
 class ChosenPages:
-    """The pages of a chunk that hold any of ``rows``, by the offset index in ``known``; others are not fetched.
+    """The pages of a chunk that contain any of ``rows`` according to the offset index in ``known``.
 
-    ``chunk`` is (offset, length) of the chunk in ``source``. What the index leaves out of it, or gives no rows, is
-    looked at too: a page there would move all rows.
+    ``chunk`` is (offset, length) of the chunk in ``source``. Bytes that the index omits or assigns no rows are checked
+    too: a page there would shift all rows. No other pages are fetched.
     """
 
     complete = False
@@ -119,11 +119,11 @@ class ChosenPages:
 
     @property
     def ranges(self) -> list[tuple[Source, tuple[int, int]]]:
-        """Where the chosen pages lie: of each stretch its source, offset and length."""
+        """Return the byte ranges of the selected pages: source, offset and length of each stretch."""
         return [(self._source, (one.offset, one.length)) for one in self._runs]
 
     def hold(self, spans: Sequence[Span]) -> None:
-        """Read from ``spans`` what lies at their offsets: :attr:`ranges`, fetched with other columns'."""
+        """Use ``spans``, the bytes of :attr:`ranges`, which were fetched together with other columns."""
         self._held = {span.offset: span for span in spans}
 
     def _spans(self, group: Sequence[_Run]) -> list[Span]:
@@ -133,11 +133,11 @@ class ChosenPages:
 
     @cached_property
     def is_ordinary(self) -> bool:
-        """Does the index account for all of the chunk?"""
+        """Whether the offset index covers the complete chunk."""
         return not self._pages or self._known.accounts_for(self._stop)
 
     def stretches(self) -> Iterator[Stretch]:
-        """The dictionary page and the chosen ones."""
+        """Iterate over the dictionary page and the selected pages."""
         for group in self._fetched():
             spans = self._spans(group)
             for one, span in zip(group, spans, strict=True):
@@ -147,7 +147,7 @@ class ChosenPages:
                 yield Stretch(span, (starts, sizes, self._known.row_counts[one.first : one.stop]))
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
-        """The dictionary page and the chosen ones. Raises ``OffsetIndexError`` where the offset index is wrong."""
+        """Iterate over the dictionary page and the selected pages. Raises ``OffsetIndexError`` for a wrong index."""
         if self._pages and not self._known.accounts_for(self._stop):
             self._check_rest(limits, decryptor)
         for stretches in self._fetched():
@@ -158,7 +158,7 @@ class ChosenPages:
                 yield from self._checked(stretch, pages)
 
     def _checked(self, stretch: _Run, pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """The pages of a stretch, each where the offset index says and with the rows that it says."""
+        """Check that each page of a stretch has the offset and the rows that the index states."""
         number = stretch.first
         for raw in self._from_index(pages):
             if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
@@ -174,12 +174,12 @@ class ChosenPages:
             yield raw
             number += 1
         if number < stretch.stop:
-            message = f"no data page lies where the offset index places page {number}"
+            message = f"wrong offset index: no data page at the location of page {number}"
             raise OffsetIndexError(message, offset=stretch.offset)
 
     @staticmethod
     def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        """The pages of a stretch. Bytes that are not a page at its start, which the index states, are its fault."""
+        """Iterate over the pages of a stretch; if it does not start with a page, the index is wrong."""
         try:
             first = next(pages, None)
         except (CorruptFileError, LimitError) as error:
@@ -190,7 +190,7 @@ class ChosenPages:
             yield from pages
 
     def _check_rest(self, limits: Limits, decryptor: ChunkDecryptor | None) -> None:
-        """Raise ``OffsetIndexError`` when there are values in what the offset index gives no rows."""
+        """Raise ``OffsetIndexError`` if bytes to which the offset index assigns no rows contain values."""
         for part in self._rest():
             span = Span(self._source, part.offset, part.length)
             try:
@@ -199,7 +199,7 @@ class ChosenPages:
                         message = "values lie where the offset index has no rows"
                         raise OffsetIndexError(message, offset=raw.offset)
             except (CorruptFileError, LimitError) as error:
-                # Behind all pages there may be anything.
+                # Arbitrary bytes may follow the last page.
                 if part.first < len(self._known) or self._begins_with_values(span, limits, decryptor):
                     message = f"bytes that the offset index does not list are not a page: {error.message}"
                     raise OffsetIndexError(message, offset=error.offset) from None
@@ -212,7 +212,7 @@ class ChosenPages:
         return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
 
     def _rest(self) -> Iterator[_Run]:
-        """Pages without rows, and what lies between pages and behind the last; ``first`` is the next page's number."""
+        """Pages without rows, and gaps between and after pages; ``first`` is the number of the next page."""
         at = self._known.byte_range(0)[0]
         for page in range(len(self._known)):
             offset, length = self._known.byte_range(page)
@@ -225,7 +225,7 @@ class ChosenPages:
             yield _Run(len(self._known), len(self._known), at, self._stop - at)
 
     def _fetched(self) -> Iterator[list[_Run]]:
-        """Stretches to be fetched together."""
+        """Groups of stretches to fetch together."""
         group: list[_Run] = []
         held = 0
         for stretch in self._runs:
@@ -257,7 +257,7 @@ class ChosenPages:
 
 
 def pages_of(known: PageFacts, rows: Rows) -> list[int]:
-    """The pages that hold any of ``rows``: ranges that ascend and lie apart, or numbers that ascend."""
+    """Return the pages that contain any of ``rows``: disjoint ascending ranges, or ascending numbers."""
     if isinstance(rows, np.ndarray):
         before = np.searchsorted(rows, known.starts).tolist()
         until = [*before, len(rows)][1:]

@@ -1,7 +1,7 @@
-"""The pages of an ordinary column chunk decoded by a page table: some calls for many pages, no object a page.
+"""Decode the pages of an ordinary column chunk with a page table: a few calls for many pages, no object per page.
 
-It never says what is wrong: a chunk that is unusual or damaged, or takes too much memory, is :class:`Declined` and goes
-the way of :class:`pqext.core.read.pages.page_decoder.PageDecoder` from the page on that was reached.
+It does not report faults: for a chunk that is unusual or corrupt, or takes too much memory, it raises
+:class:`Declined`, and :class:`pqext.core.read.pages.page_decoder.PageDecoder` continues at the current page.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pqext.core.format import compression
 from pqext.core.format.encodings import plain, rle
 from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.metadata import ColumnMetaData
-from pqext.core.kernels import levels as level_kernel
-from pqext.core.kernels.page_table import PageTable
+from pqext.core.kernels.decode.page_table import PageTable
+from pqext.core.kernels.encodings import levels as level_kernel
 from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
 from pqext.core.read.pages import long_runs
 from pqext.core.read.pages.page import OpenedPages
@@ -30,21 +30,21 @@ from pqext.core.read.pages.page_selection import PageSelection, Stretch
 from pqext.core.schema.shape import LeafShape
 
 _LEAST = 1 << 12
-"""Bytes looked at for a page header at first."""
+"""Bytes first read for a page header."""
 
 _MOST_EXPECTED = 4
-"""Memory is taken beforehand for no more than so many times the bytes that there are."""
+"""Maximum ratio of memory allocated in advance to stored bytes."""
 
 
 class Declined(Exception):
-    """The next pages are for the slower way."""
+    """The page-by-page decoder must continue."""
 
 
 class TableDecoder:
-    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts.
+    """Decode the ``pages`` of a chunk in runs; ``account`` counts their memory.
 
-    Methods raise :class:`Declined`, or what decoding raises; nothing that was decoded before is lost then, and the
-    object is not used any more. Of these, only an ``ArrayLimitError`` is not for the slower way.
+    Methods raise :class:`Declined`, or errors of decoding; rows decoded before remain valid, and the object cannot be
+    used any more. Except for ``ArrayLimitError``, the page-by-page decoder continues after an error.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TableDecoder:
     ) -> None:
         self.decoded_rows = 0
         self.taken = 0
-        """Data pages decoded or passed over."""
+        """Data pages decoded or skipped."""
         self.entries_left = metadata.num_values
         self.dictionary_bytes = 0
         self._unparsed = metadata.num_values
@@ -74,11 +74,11 @@ class TableDecoder:
 
     @property
     def has_more(self) -> bool:
-        """Are there entries left?"""
+        """Whether any entries remain."""
         return self._complete and self.entries_left > 0
 
     def next(self, entries: int, *, needed: int | None = None) -> LeafColumn | None:
-        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end.
+        """Decode the pages that contain the next ``entries`` entries; None at the end of the chunk.
 
         Raises ``ExpansionError`` if the pages expand to far more than the ``needed`` entries among them.
         """
@@ -107,10 +107,10 @@ class TableDecoder:
         return column
 
     def take_at(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int]:
-        """The first of the rows at ``places`` among those of all pages, and how many they are: those of some pages.
+        """Decode the first of the rows at ascending ``places``, those of some pages; return them and their number.
 
-        Places ascend. Nothing of the rows between them is decoded, and pages before the first are not opened. Raises
-        :class:`Declined` also where the rows of pages cannot be counted.
+        Rows between them are not decoded, and preceding pages are not opened. Raises :class:`Declined` also if the rows
+        of pages cannot be counted.
         """
         ends = self._go_to(int(places[0]))
         stop = self._table.group(0, len(ends), GROUP_BYTES)
@@ -126,7 +126,7 @@ class TableDecoder:
             raise
 
     def _go_to(self, place: int) -> NDArray[np.int64]:
-        """Pass over the pages before ``place``; gives where each page of the table ends."""
+        """Skip the pages before row ``place``; return the end row of each page of the table."""
         while True:
             if self._table.size:
                 ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
@@ -148,7 +148,7 @@ class TableDecoder:
         return rows
 
     def _decode_at(self, ends: Sequence[int], places: NDArray[np.int64]) -> LeafColumn:
-        """The rows at ``places`` of the first pages, which end at the rows ``ends``."""
+        """Decode the rows at ``places`` of the first pages, which end at the rows ``ends``."""
         stop = len(ends)
         table, node = self._table, self._shape.node
         encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
@@ -175,7 +175,7 @@ class TableDecoder:
         return column
 
     def pass_page(self, rows: int) -> int | None:
-        """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
+        """Skip the next page undecoded if it is known to have at most ``rows`` rows; return its rows, or None."""
         while not self._table.size:
             if not self._fill():
                 return None
@@ -194,7 +194,7 @@ class TableDecoder:
         self.entries_left -= count
 
     def _fill(self) -> bool:
-        """Parse more pages; false at the chunk's end."""
+        """Parse more pages; False at the end of the chunk."""
         least = _LEAST
         while True:
             stretch = self._stretch
@@ -219,7 +219,7 @@ class TableDecoder:
                 continue
             self._at += self._table.consumed
             if self._at >= span.size:
-                span.let_go()  # the table has what is left of it
+                span.let_go()  # the table refers to the remaining bytes
             if self._table.has_dictionary and not size:
                 self._read_dictionary()
             self._is_first = False
@@ -288,7 +288,7 @@ class TableDecoder:
 
 
 def _agree(counts: Sequence[int], expected: Sequence[int], repetition: Levels | None) -> bool:
-    """Does each page hold whole rows, as many as are expected?"""
+    """Whether each page has complete rows, as many as expected."""
     if repetition is None:
         return list(counts) == list(expected)
     at = 0

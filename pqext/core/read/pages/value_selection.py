@@ -1,7 +1,7 @@
-"""Some of the values of a run of pages as a page of their own, so that the others are not decoded.
+"""Extract selected values of a run of pages into a page of their own, without decoding the others.
 
-Values of a fixed width are found by their offset, indices into dictionaries by the runs that they lie in, byte arrays
-by the lengths before them. What depends on all values before it, such as differences, is decoded and then cut.
+Fixed-width values are located by offset, dictionary indices by the runs that contain them, byte arrays by the lengths
+of the preceding ones. Encodings in which a value depends on all preceding ones are decoded and then filtered.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from pqext.core.format.encodings.decoding import Dictionary
 from pqext.core.format.encodings.table import decoder as find_decoder
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import Encoding, Type
-from pqext.core.kernels import rle, wanted
-from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels.decode import selected_values
+from pqext.core.kernels.encodings import rle
+from pqext.core.kernels.encodings.byte_array import ByteArrayBuilder, encode_plain
+from pqext.core.kernels.encodings.page_run import PageRun
 from pqext.core.schema.types.logical import LeafType
 
 
 def select(
     encoding: int, run: PageRun, places: NDArray[np.int64], kind: LeafType, dictionary: Dictionary | None
 ) -> tuple[int, PageRun]:
-    """The values at ``places``, which ascend, of a run of pages: an encoding, and one page in it.
+    """Return the values at ascending ``places`` of a run of pages, as an encoding and one page of it.
 
-    Raises ``CorruptFileError`` where the pages do not hold them, as far as that shows.
+    Raises ``CorruptFileError`` if the pages lack them, as far as that is detected.
     """
     count, width = len(places), kind.width
     if count == run.total and run.size == 1:
@@ -44,7 +45,7 @@ def select(
         return Encoding.PLAIN, PageRun([np.packbits(values, bitorder="little")], [count])
     if encoding in (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT):
         out = allocate(count * width)
-        wanted.fixed_at(run, width, encoding == Encoding.BYTE_STREAM_SPLIT, places, out)
+        selected_values.select_fixed(run, width, encoding == Encoding.BYTE_STREAM_SPLIT, places, out)
     else:
         out = _decoded(encoding, run, kind, dictionary, width).reshape(-1, width)[places].reshape(-1)
     return Encoding.PLAIN, PageRun([out], [count])
@@ -64,7 +65,7 @@ def _decoded(
 def _byte_arrays(encoding: int, run: PageRun, places: NDArray[np.int64], dictionary: Dictionary | None) -> object:
     """The byte arrays at ``places``, PLAIN."""
     if encoding == Encoding.PLAIN:
-        return wanted.byte_arrays_at(run, places)
+        return selected_values.select_byte_arrays(run, places)
     decoder = find_decoder(encoding)
     if decoder is None:
         raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")

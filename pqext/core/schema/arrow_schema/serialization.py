@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from pqext.core.kernels.ipc_schema import check, from_base64, only
+from pqext.core.kernels.flatbuffers.ipc_schema import check, from_base64, only
 
 KEY = "ARROW:schema"
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pqext.core.base.buffers import EMPTY, allocate, view
 from pqext.core.base.errors import CorruptFileError, InvalidValueError
 from pqext.core.format.metadata import Type
-from pqext.core.kernels.byte_array import is_ascii
-from pqext.core.kernels.decimals import narrow, widen, widen_integers
+from pqext.core.kernels.encodings.byte_array import is_ascii
+from pqext.core.kernels.encodings.decimals import narrow, widen, widen_integers
 from pqext.core.schema.types import int96, interval
 from pqext.core.schema.types.logical import LeafType
 from pqext.core.schema.types.utf8 import first_invalid

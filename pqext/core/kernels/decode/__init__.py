@@ -1,0 +1,1 @@
+"""Decode pages and column chunks."""

@@ -1,0 +1,322 @@
+# cython: language_level=3
+"""All page headers of a buffer parsed in one call, and runs of pages opened in another: no object a page.
+
+This is the way of ordinary pages. Whatever is unusual or wrong is only recognised here: the caller then goes the way of
+`pqext.core.read.pages.page.raw_pages`, page by page, which says what it is.
+"""
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memmove, memset
+
+from pqext.core.kernels.buffer cimport bytes_append, bytes_free
+from pqext.core.kernels.thrift.compact cimport BAD_COUNT, DEPTH_CAP, DONE, TRUNCATED, Cursor
+from pqext.core.kernels.decode.page_header cimport DATA, DATA_V2, DICTIONARY, UNUSUAL, PageEntry, read_fields
+from pqext.core.kernels.encodings.page_run cimport PageRun
+
+cdef enum:
+    MORE = 1
+    MOST = 1 << 18        # pages of one table
+    HEADER = 1 << 16      # a longer header is unusual, and no shorter one exceeds the limit on objects
+
+    # Encodings that matter here.
+    PLAIN = 0
+    PLAIN_DICTIONARY = 2
+    RLE = 3
+
+
+cdef class PageTable:
+    """Pages one after another, `size` of them; `limits` bound what their headers may claim.
+
+    `consumed` bytes of what was given to `read` last held whole pages, and the next one takes `needed` bytes, 0 where
+    that is not known.
+    """
+
+    def __cinit__(self, limits):
+        self.owners = []
+        self.most_elements = limits.metadata_elements
+        self.most_depth = <int> min(<int64_t> limits.metadata_depth, <int64_t> DEPTH_CAP)
+        self.most_header = min(<int64_t> limits.page_header_bytes, <int64_t> limits.metadata_objects, <int64_t> HEADER)
+        self.most_page = limits.page_bytes
+
+    def __dealloc__(self):
+        bytes_free(&self.held)
+
+    cdef int read_page(
+        self, const uint8_t *start, const uint8_t *p, const uint8_t *end, int64_t left, PageEntry *page
+    ) noexcept nogil:
+        """The page at `p`, of which `left` bytes are left in the chunk: DONE, MORE bytes are needed, or UNUSUAL."""
+        cdef Cursor c
+        cdef int status
+        memset(page, 0, sizeof(PageEntry))
+        page.rows = -1
+        page.compressed = True
+        c.start = start
+        c.p = p
+        c.end = p + self.most_header if end - p > self.most_header else end
+        c.base = 0
+        c.elements = c.max_elements = self.most_elements
+        c.objects = c.max_objects = 0
+        c.max_depth = self.most_depth
+        c.status = DONE
+        c.path = NULL
+        status = read_fields(&c, page)
+        if status != DONE:
+            self.needed = 0
+            # A count may exceed what is held of a header that goes on.
+            return MORE if (status == TRUNCATED or status == BAD_COUNT) and c.end == end and end - p < left else UNUSUAL
+        if page.stored < 0 or page.unpacked < 0 or page.count < 0 or page.unpacked > self.most_page:
+            return UNUSUAL
+        if page.stored > left - (c.p - p):
+            return UNUSUAL
+        page.body = c.p
+        if page.stored > end - c.p:
+            self.needed = (c.p - p) + page.stored
+            return MORE
+        return DONE
+
+    def read(self, data, int64_t offset, int64_t left):
+        """Add the pages in `data`, which begins at `offset` of the file and of whose span `left` bytes are left.
+
+        False for a page that is unusual; the pages before it are in the table.
+        """
+        cdef const uint8_t[::1] held = data
+        cdef const uint8_t *start
+        cdef const uint8_t *p
+        cdef const uint8_t *end
+        cdef PageEntry page
+        cdef int status = DONE
+        cdef Py_ssize_t before = self.size
+        self.consumed = self.needed = 0
+        if not held.shape[0]:
+            return True
+        if left < held.shape[0]:
+            raise ValueError("fewer bytes are left than there are")
+        start = p = &held[0]
+        end = start + held.shape[0]
+        with nogil:
+            while p < end:
+                status = self.read_page(start, p, end, left - (p - start), &page)
+                if status != DONE:
+                    break
+                if (page.kind == DICTIONARY and self.size) or self.size >= MOST:
+                    status = UNUSUAL
+                    break
+                page.offset = offset + (p - start)
+                page.owner = <int32_t> 0
+                if bytes_append(&self.held, &page, sizeof(PageEntry)) != 0:
+                    status = -100
+                    break
+                self.entries = <PageEntry *> self.held.data
+                self.size += 1
+                p = page.body + page.stored
+        if status == -100:
+            raise MemoryError("pages")
+        self.consumed = p - start
+        if self.size > before:
+            self.owners.append(data)
+            for i in range(before, self.size):
+                self.entries[i].owner = <int32_t> (len(self.owners) - 1)
+        return status != UNUSUAL
+
+    def drop(self, Py_ssize_t count):
+        """Forget the first `count` pages, and their bytes."""
+        cdef Py_ssize_t i, unused
+        if not 0 <= count <= self.size:
+            raise ValueError(f"{count} of {self.size} pages")
+        if not count:
+            return
+        self.size -= count
+        memmove(self.entries, self.entries + count, self.size * sizeof(PageEntry))
+        self.held.size = self.size * sizeof(PageEntry)
+        unused = self.entries[0].owner if self.size else len(self.owners)
+        if unused:
+            del self.owners[:unused]
+            for i in range(self.size):
+                self.entries[i].owner -= <int32_t> unused
+
+    @property
+    def has_dictionary(self):
+        """Is the first page a dictionary?"""
+        return self.size > 0 and self.entries[0].kind == DICTIONARY
+
+    def count(self, Py_ssize_t first=0, Py_ssize_t stop=-1):
+        """Entries of the pages from `first` to `stop` (exclusive)."""
+        cdef Py_ssize_t i
+        cdef int64_t total = 0
+        for i in range(first, self.size if stop < 0 else min(stop, self.size)):
+            total += self.entries[i].count
+        return total
+
+    def counts(self, Py_ssize_t first, Py_ssize_t stop):
+        """Entries of each page."""
+        return [self.entries[i].count for i in range(max(first, 0), min(stop, self.size))]
+
+    def offset(self, Py_ssize_t page):
+        """Where the page begins in the file."""
+        if not 0 <= page < self.size:
+            raise IndexError(f"page {page} of {self.size}")
+        return self.entries[page].offset
+
+    def until(self, Py_ssize_t first, int64_t entries):
+        """The page behind those from `first` on that hold so many entries."""
+        cdef Py_ssize_t i = max(first, 0)
+        while i < self.size and entries > 0:
+            entries -= self.entries[i].count
+            i += 1
+        return i
+
+    def is_long(self, Py_ssize_t first, Py_ssize_t stop, int64_t least, int64_t most):
+        """Does a page of at most `most` bytes stand for more than `least` entries?"""
+        cdef Py_ssize_t i
+        for i in range(max(first, 0), min(stop, self.size)):
+            if self.entries[i].count > least and self.entries[i].unpacked <= most:
+                return True
+        return False
+
+    def place(self, Py_ssize_t first, starts, sizes, rows, bint flat):
+        """Give the pages from `first` on the rows of the offset index; false where they do not lie as it says."""
+        cdef Py_ssize_t i = first
+        cdef int64_t start, size, number
+        if first < 0 or self.size - first != len(starts):
+            return False
+        for start, size, number in zip(starts, sizes, rows):
+            if self.entries[i].offset != start or (flat and self.entries[i].count != number):
+                return False
+            self.entries[i].rows = number
+            i += 1
+        return True
+
+    def rows(self, Py_ssize_t first, Py_ssize_t stop):
+        """The rows of each page by the offset index, None where it was not asked."""
+        cdef Py_ssize_t i
+        for i in range(max(first, 0), min(stop, self.size)):
+            if self.entries[i].rows >= 0:
+                return [self.entries[i].rows for i in range(max(first, 0), min(stop, self.size))]
+        return None
+
+    def group(self, Py_ssize_t first, Py_ssize_t stop, int64_t most):
+        """The end of the pages of one form from `first` on that are opened together: they hold about `most` bytes."""
+        cdef Py_ssize_t i = first
+        cdef int64_t held = 0
+        cdef PageEntry *one
+        cdef PageEntry *shared
+        if not 0 <= first < stop <= self.size:
+            raise IndexError("no pages")
+        shared = self.entries + first
+        while i < stop:
+            one = self.entries + i
+            if held >= most or one.kind != shared.kind or one.encoding != shared.encoding:
+                break
+            if one.kind == DATA and (one.definition != shared.definition or one.repetition != shared.repetition):
+                break
+            held += one.unpacked
+            i += 1
+        return i
+
+    def unpacked(self, Py_ssize_t first, Py_ssize_t stop):
+        """Bytes of the pages before compression."""
+        cdef Py_ssize_t i
+        cdef int64_t total = 0
+        for i in range(max(first, 0), min(stop, self.size)):
+            total += self.entries[i].unpacked
+        return total
+
+    def stored(self, Py_ssize_t first, Py_ssize_t stop):
+        """Bytes of the pages as they are stored."""
+        cdef Py_ssize_t i
+        cdef int64_t total = 0
+        for i in range(max(first, 0), min(stop, self.size)):
+            total += self.entries[i].stored
+        return total
+
+    def encoding(self, Py_ssize_t page):
+        """The number of its encoding."""
+        if not 0 <= page < self.size:
+            raise IndexError(f"page {page} of {self.size}")
+        return self.entries[page].encoding
+
+    def verify(self, Py_ssize_t first, Py_ssize_t stop, crc32):
+        """Do the stored bytes have their checksums, by the function `crc32`? Pages without one do."""
+        cdef Py_ssize_t i
+        cdef PageEntry *page
+        for i in range(max(first, 0), min(stop, self.size)):
+            page = self.entries + i
+            if page.has_crc and <uint32_t> crc32(
+                PyMemoryView_FromMemory(<char *> page.body, page.stored, PyBUF_READ)
+            ) != page.crc:
+                return False
+        return True
+
+    def dictionary(self, unpack):
+        """(number of values, bytes) of the dictionary, the first page, decompressed as in `open`; None if unusual."""
+        cdef PageEntry *page = self.entries
+        if not self.has_dictionary or page.encoding not in (PLAIN, PLAIN_DICTIONARY):
+            return None
+        return page.count, unpack(
+            [PyMemoryView_FromMemory(<char *> page.body, page.stored, PyBUF_READ)], [page.unpacked]
+        )[0]
+
+    def open(self, Py_ssize_t first, Py_ssize_t stop, int repetition, int definition, unpack):
+        """The levels and the values of data pages of one form: three runs, None where there are no such levels.
+
+        `repetition` and `definition` are the highest levels. `unpack(pages, sizes)` decompresses; it is None for pages
+        that are not compressed. None for pages that are not as they should be.
+        """
+        cdef Py_ssize_t i
+        cdef PageEntry *page
+        cdef int64_t clear
+        cdef bint second
+        cdef list packed, sizes, places
+        cdef PageRun values = PageRun(), one = None, two = None
+        cdef const uint8_t[::1] made
+        if not 0 <= first < stop <= self.size:
+            raise IndexError("no pages")
+        second = self.entries[first].kind == DATA_V2
+        if self.entries[first].kind == DICTIONARY:
+            return None
+        if not second:
+            if (repetition and self.entries[first].repetition != RLE) or (
+                definition and self.entries[first].definition != RLE
+            ):
+                return None
+        else:
+            one, two = PageRun(), PageRun()
+        packed, sizes, places = [], [], []
+        for i in range(first, stop):
+            page = self.entries + i
+            clear = 0
+            if second:
+                clear = <int64_t> page.repetition + page.definition
+                if page.repetition < 0 or page.definition < 0 or clear > page.stored or clear > page.unpacked:
+                    return None
+                one.add(page.body, page.repetition, page.count)
+                two.add(page.body + page.repetition, page.definition, page.count)
+            values.add(page.body + clear, page.stored - clear, page.count)
+            if second and (not page.compressed or not (page.stored - clear or page.unpacked - clear)):
+                continue
+            if unpack is None:
+                if page.stored != page.unpacked:
+                    return None
+                continue
+            places.append(i - first)
+            sizes.append(page.unpacked - clear)
+            packed.append(PyMemoryView_FromMemory(<char *> page.body + clear, page.stored - clear, PyBUF_READ))
+        # Pages are lent by what holds them until the runs are used up.
+        owners = list(self.owners)
+        if packed:
+            results = unpack(packed, sizes)
+            owners.append(results)
+            for i, result in zip(places, results):
+                made = result
+                values.parts[i].data = &made[0] if made.shape[0] else NULL
+                values.parts[i].size = made.shape[0]
+        values.owners = owners
+        if second:
+            one.owners = two.owners = owners
+            return one if repetition else None, two if definition else None, values
+        if repetition:
+            one, values = values.split()
+        if definition:
+            two, values = values.split()
+        return one, two, values

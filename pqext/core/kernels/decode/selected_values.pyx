@@ -1,0 +1,277 @@
+# cython: language_level=3
+"""Some of the values of encoded pages, taken without decoding the others: values, lengths and flags at places.
+
+Places count the values of a run of pages from its first, and ascend.
+"""
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
+from pqext.core.kernels.encodings.page_run cimport PagePart, PageRun
+
+from pqext.core.base.errors import CorruptFileError
+
+cdef enum:
+    OK = 0
+    SHORT = -1
+    OUTSIDE = -2
+    OUT_OF_MEMORY = -3
+
+
+cdef check(int status):
+    if status == SHORT:
+        raise CorruptFileError("a page is too short for its values")
+    if status == OUTSIDE:
+        raise ValueError("places must ascend within the pages' values")
+    if status == OUT_OF_MEMORY:
+        raise MemoryError("byte array values")
+
+
+cdef inline void put(uint8_t *target, const uint8_t *source, Py_ssize_t width) noexcept nogil:
+    if width == 8:
+        memcpy(target, source, 8)
+    elif width == 4:
+        memcpy(target, source, 4)
+    else:
+        memcpy(target, source, width)
+
+
+cdef int _fixed(
+    const PagePart *parts, Py_ssize_t pages, Py_ssize_t width, bint split, const int64_t *places, Py_ssize_t count,
+    uint8_t *out,
+) noexcept nogil:
+    cdef Py_ssize_t i = 0, page, byte
+    cdef int64_t base = 0, place
+    for page in range(pages):
+        if i == count:
+            return OK
+        if places[i] < base:
+            return OUTSIDE
+        if places[i] < base + parts[page].count:
+            if parts[page].size // width < <size_t> parts[page].count:
+                return SHORT
+            if split and parts[page].size != <size_t> (parts[page].count * width):
+                return SHORT
+        while i < count and places[i] < base + parts[page].count:
+            place = places[i] - base
+            if place < 0 or (i and places[i] <= places[i - 1]):
+                return OUTSIDE
+            if split:
+                for byte in range(width):
+                    out[i * width + byte] = parts[page].data[byte * parts[page].count + place]
+            else:
+                put(out + i * width, parts[page].data + place * width, width)
+            i += 1
+        base += parts[page].count
+    return OK if i == count else OUTSIDE
+
+
+def select_fixed(PageRun run not None, Py_ssize_t width, bint split, const int64_t[::1] places, uint8_t[::1] out):
+    """Fill `out` with the values at `places`, `width` bytes each, of pages that hold them as they are, or `split`."""
+    cdef int status
+    if width < 1 or out.shape[0] % width or out.shape[0] // width != places.shape[0]:
+        raise ValueError("the output does not hold one value for each place")
+    if not places.shape[0]:
+        return
+    with nogil:
+        status = _fixed(run.parts, run.size, width, split, &places[0], places.shape[0], &out[0])
+    check(status)
+
+
+cdef int _byte_arrays(
+    const PagePart *parts, Py_ssize_t pages, const int64_t *places, Py_ssize_t count, Bytes *out
+) noexcept nogil:
+    cdef Py_ssize_t i = 0, page, value
+    cdef int64_t base = 0
+    cdef size_t at, size
+    cdef uint32_t length
+    cdef const uint8_t *p
+    for page in range(pages):
+        if i == count:
+            return OK
+        p, size, at = parts[page].data, parts[page].size, 0
+        for value in range(parts[page].count):
+            if i == count or places[i] >= base + parts[page].count:
+                break
+            if size - at < 4:
+                return SHORT
+            memcpy(&length, p + at, 4)
+            if length > size - at - 4:
+                return SHORT
+            if places[i] == base + value:
+                if bytes_reserve(out, <size_t> length + 4) != 0:
+                    return OUT_OF_MEMORY
+                memcpy(out.data + out.size, p + at, <size_t> length + 4)
+                out.size += <size_t> length + 4
+                i += 1
+                if i < count and places[i] <= places[i - 1]:
+                    return OUTSIDE
+            elif places[i] < base + value:
+                return OUTSIDE
+            at += <size_t> length + 4
+        base += parts[page].count
+    return OK if i == count else OUTSIDE
+
+
+def select_byte_arrays(PageRun run not None, const int64_t[::1] places):
+    """The PLAIN byte arrays at `places`, each behind its length, as the bytes of one PLAIN page."""
+    cdef int status
+    cdef Bytes out
+    out.data = NULL
+    out.size = out.capacity = 0
+    if not places.shape[0]:
+        return b""
+    with nogil:
+        status = _byte_arrays(run.parts, run.size, &places[0], places.shape[0], &out)
+    if status != OK:
+        bytes_free(&out)
+    check(status)
+    return take(&out)
+
+
+def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[::1] present, int64_t[::1] places):
+    """Of the `entries` the flags, and the places of their values among those of all flagged entries.
+
+    Fills `present` with a flag for each entry and the front of `places`; gives how many have a value.
+    """
+    cdef Py_ssize_t i, found = 0, at = 0
+    cdef int64_t values = 0, entry
+    cdef bint is_outside = False
+    if present.shape[0] != entries.shape[0] or places.shape[0] != entries.shape[0]:
+        raise ValueError("the outputs do not hold one value for each entry")
+    with nogil:
+        for i in range(entries.shape[0]):
+            entry = entries[i]
+            if entry < at or entry >= flags.shape[0]:
+                is_outside = True
+                break
+            while at < entry:
+                values += flags[at] != 0
+                at += 1
+            present[i] = flags[entry] != 0
+            if present[i]:
+                places[found] = values
+                found += 1
+                values += 1
+            at = entry + 1
+    if is_outside:
+        raise ValueError("entries must ascend within the pages'")
+    return found
+
+
+def mask_positions(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length, int64_t base, int64_t[::1] out):
+    """Fill `out` with `base` and the place of each bit that is set, of `length` bits from `offset` on.
+
+    Raises ``ValueError`` unless there are as many as `out` holds.
+    """
+    cdef Py_ssize_t i, stop = offset + length, found = 0, room = out.shape[0], first = offset >> 3
+    cdef uint32_t byte
+    cdef int bit
+    if offset < 0 or length < 0 or stop > 8 * bits.shape[0]:
+        raise ValueError("the bits leave their buffer")
+    with nogil:
+        for i in range(first, (stop + 7) >> 3):
+            byte = bits[i]
+            if not byte:
+                continue
+            if i == first:
+                byte &= <uint32_t> 0xFF << (offset & 7)
+            if i == stop >> 3:
+                byte &= (<uint32_t> 1 << (stop & 7)) - 1
+            for bit in range(8):
+                if byte >> bit & 1:
+                    if found < room:
+                        out[found] = base + i * 8 + bit - offset
+                    found += 1
+    if found != room:
+        raise ValueError("another number of bits is set")
+
+
+def select_entries(
+    const int16_t[::1] repetition, const int16_t[::1] definition, const int64_t[::1] counts, const int64_t[::1] rows,
+    int slot_level, int value_level, int16_t[::1] kept_repetition, int16_t[::1] kept_definition, uint8_t[::1] present,
+    int64_t[::1] places, int64_t[::1] page_values,
+):
+    """The levels of `rows` of lists, a flag for each entry of them that has a slot, and the places of their values.
+
+    Pages have `counts` entries; `page_values` takes the values of each. The outputs have room for all entries; gives
+    how many of them are used, of slots and of values. A row begins where a repetition level is 0; `rows` ascend.
+    """
+    cdef Py_ssize_t i = 0, page, end = 0, total = repetition.shape[0], kept = 0, slots = 0, found = 0, following = 0
+    cdef int64_t row = -1, values = 0, before
+    cdef bint wanted = False
+    for page in range(counts.shape[0]):
+        if counts[page] < 0 or counts[page] > total - end:
+            raise ValueError("pages have as many entries as there are levels")
+        end += counts[page]
+    if end != total or definition.shape[0] != total or page_values.shape[0] != counts.shape[0]:
+        raise ValueError("pages have as many entries as there are levels")
+    if min(kept_repetition.shape[0], kept_definition.shape[0], present.shape[0], places.shape[0]) < total:
+        raise ValueError("the outputs have room for all entries")
+    with nogil:
+        for page in range(counts.shape[0]):
+            before = values
+            end = i + counts[page]
+            while i < end:
+                if repetition[i] == 0:
+                    row += 1
+                    wanted = following < rows.shape[0] and rows[following] == row
+                    following += wanted
+                if wanted:
+                    kept_repetition[kept] = repetition[i]
+                    kept_definition[kept] = definition[i]
+                    kept += 1
+                    if definition[i] >= slot_level:
+                        present[slots] = definition[i] == value_level
+                        slots += 1
+                        if definition[i] == value_level:
+                            places[found] = values
+                            found += 1
+                values += definition[i] == value_level
+                i += 1
+            page_values[page] = values - before
+    if following != rows.shape[0]:
+        raise ValueError("rows must ascend within the pages'")
+    return kept, slots, found
+
+
+def select_levels(
+    const int16_t[::1] levels, const int64_t[::1] counts, const int64_t[::1] entries, int slot_level, int value_level,
+    int16_t[::1] chosen, uint8_t[::1] present, int64_t[::1] places, int64_t[::1] page_values,
+):
+    """Of the `entries` the definition levels, a flag for each that has a slot, and the places of their values.
+
+    Pages have `counts` entries; `page_values` takes the values of each. Fills `chosen` and the fronts of `present` and
+    `places`; gives how many have a slot and how many a value.
+    """
+    cdef Py_ssize_t i = 0, page, end = 0, found = 0, slots = 0, following = 0, count = entries.shape[0]
+    cdef int64_t values = 0, before
+    for page in range(counts.shape[0]):
+        if counts[page] < 0 or counts[page] > levels.shape[0] - end:
+            raise ValueError("pages have as many entries as there are levels")
+        end += counts[page]
+    if end != levels.shape[0] or page_values.shape[0] != counts.shape[0]:
+        raise ValueError("pages have as many entries as there are levels")
+    if chosen.shape[0] != count or present.shape[0] != count or places.shape[0] != count:
+        raise ValueError("the outputs do not hold one value for each entry")
+    with nogil:
+        end = 0
+        for page in range(counts.shape[0]):
+            before = values
+            end += counts[page]
+            while i < end:
+                if following < count and entries[following] == i:
+                    chosen[following] = levels[i]
+                    following += 1
+                    if levels[i] >= slot_level:
+                        present[slots] = levels[i] == value_level
+                        slots += 1
+                        if levels[i] == value_level:
+                            places[found] = values
+                            found += 1
+                values += levels[i] == value_level
+                i += 1
+            page_values[page] = values - before
+    if following != count:
+        raise ValueError("entries must ascend within the pages'")
+    return slots, found

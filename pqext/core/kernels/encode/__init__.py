@@ -1,0 +1,1 @@
+"""Encode pages and column chunks."""

@@ -1,0 +1,1 @@
+"""FlatBuffers footers and Arrow IPC schemas."""

@@ -1,0 +1,21 @@
+# Column chunks, and key-value metadata, as tables of FlatBuffers.
+from libc.stdint cimport int64_t
+
+from pqext.core.kernels.flatbuffers.builder cimport Build, Table
+from pqext.core.kernels.flatbuffers.thrift_fields cimport Fields
+
+cdef enum:
+    UNUSUAL = -40      # a structure that has no place in the tables
+    ENCRYPTED = -41
+
+# How values of a leaf compare, as far as bounds of them depend on it.
+cdef enum:
+    BY_BYTES = 1       # as unsigned bytes, so that a shorter bound is one too
+    TEXT = 2           # and they are UTF-8
+    ORDERED = 4        # in the order of their type
+
+
+cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcept nogil
+cdef int put_column(
+    Build *b, int64_t reference, Fields *chunk, int64_t rows, int type, int order
+) noexcept nogil

@@ -1,0 +1,1 @@
+"""Hash tables and the hash of Bloom filters."""

@@ -1,3 +1,0 @@
-from typing import Any
-
-def page_places(data: Any, start: int, stop: int, rows: int) -> tuple[list[int], list[int], list[int]] | None: ...

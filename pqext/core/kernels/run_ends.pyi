@@ -1,3 +1,0 @@
-from pqext.core.kernels import Readable
-
-def fill(data: Readable, width: int, count: int, beyond: int = ...) -> bool: ...

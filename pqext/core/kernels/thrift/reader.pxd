@@ -1,0 +1,30 @@
+# What other kernels need of the reader: the buffer that is held, and the places of a list's structures in it.
+from libc.stdint cimport int64_t
+
+from pqext.core.kernels.buffer cimport Bytes
+from pqext.core.kernels.thrift.compact cimport Cursor
+from pqext.core.kernels.thrift.struct_plan cimport FieldPlan, Plan
+
+cdef class Data:
+    cdef Py_buffer view
+    cdef bint held
+    cdef object path
+
+
+cdef class StructIndex:
+    cdef Data data
+    cdef Plan plan
+    cdef Cursor cursor        # behind the list
+    cdef Py_ssize_t count
+    cdef int depth
+    cdef int64_t *offsets
+    cdef Bytes inner           # of a list within each structure: where its elements begin, and where it ends, as int64
+    cdef Bytes inner_starts    # which of these is the first of each structure, and one more, as int64
+
+    cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1
+    cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil
+    cdef int check(self, Py_ssize_t position) except -1
+    cdef Cursor at(self, Py_ssize_t position) noexcept nogil
+
+
+cdef object read_struct(Cursor *c, Plan plan, Data data, int depth)
