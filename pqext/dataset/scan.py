@@ -125,6 +125,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         before = [] if request.filter is None else [request.filter]
         return Scan(replace(request, filter=all_of([*before, *found])))
 
+    @suggest_arguments
     def order_by(
         self, *columns: Any, descending: bool | Sequence[bool] = False, nulls_first: bool | Sequence[bool] = False
     ) -> Scan:
@@ -135,7 +136,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
 
         Args:
             columns: Names, dotted paths of struct fields, and values such as ``col("price") * 2`` or
-                ``col("event").variant("$.n", "int64")``. They need not be selected.
+                ``col("event").variant("$.n", "int64")``, or one list of them. They need not be selected.
             descending: Whether the greatest values come first, for all columns or for each.
             nulls_first: Whether nulls come before all values, for all columns or for each; last by default.
 
@@ -156,10 +157,11 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             [{'id': 3, 'mag': 6.1}, {'id': 1, 'mag': 4.5}]
         """
         request = self._request
+        keys = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else columns
         if request.limit is not None or request.offset:
             raise ValueError("an order after a limit is not supported: order first, then limit")
         computed = [column for column in request.result or () if isinstance(column, Computed)]
-        return Scan(replace(request, order=order_keys(columns, descending, nulls_first, computed)))
+        return Scan(replace(request, order=order_keys(keys, descending, nulls_first, computed)))
 
     def limit(self, rows: int | None, offset: int = 0) -> Scan:
         """Return a scan of at most ``rows`` rows, after skipping the first ``offset``.

@@ -244,6 +244,13 @@ def test_errors_name_the_argument(events: str) -> None:
         scan.order_by("event").limit(1).to_table()
 
 
+def test_order_by_accepts_a_list_of_columns(events: str) -> None:
+    scan = pqext.scan(events, ["id"])
+    for flags in (True, [True, False]):
+        ordered = scan.order_by("mag", "id", descending=flags).to_table()
+        assert scan.order_by(["mag", "id"], descending=flags).to_table().equals(ordered)
+
+
 def test_geometries_have_no_order(tmp_path: Path) -> None:
     table = pa.table({"at": geo.from_points([2.5], [48.5])})
     pqext.write_table(table, tmp_path / "at.parquet", geometry={"at": "OGC:CRS84"})
