@@ -251,8 +251,9 @@ def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Pa
     for names, told in ((["* exclude (b)"], r"not in \['b'\]"), (["a::int"], r"col\('a'\)\.cast\('int'\)")):
         with pytest.raises(ValueError, match=told):
             Query.from_options({"path": path, "columns": json.dumps(names)}).schema()
-    with pytest.raises(ValueError, match=r'JSON text, as in \{"column": "infer"\}'):
-        write_options({"shredding": "infer"})
+    for name, text in (("shredding", "infer"), ("geometry", "{'at': 'EPSG:4326'}"), ("key_value_metadata", "a=b")):
+        with pytest.raises(ValueError, match=rf"option {name} is JSON text, as in \{{.*\}}, not "):
+            write_options({name: text})
 
 
 def test_filter_of_spark_on_a_read_says_once_that_it_skips_nothing(

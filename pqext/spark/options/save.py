@@ -33,6 +33,12 @@ _SPARKS = {
     "partitionoverwritemode": "partition_overwrite",
 }
 """Options of Spark's own sources that mean the same."""
+_JSON_EXAMPLES = {
+    "geometry": '{"column": "OGC:CRS84"}',
+    "key_value_metadata": '{"key": "value"}',
+    "shredding": '{"column": "infer"}',
+}
+"""Options of the writer that are JSON objects, with an example of each."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +133,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         parsed[name] = _checkpoint(_parse_option(text)) if name == "checkpoint" else _parse_option(text)
         if name == "compression" and isinstance(parsed[name], str):
             parsed[name] = codec_of(parsed[name])
-        if name == "shredding" and not isinstance(parsed[name], dict):
-            raise ValueError(f'option shredding is JSON text, as in {{"column": "infer"}}, not {excerpt(text)!r}')
+        if name in _JSON_EXAMPLES and not isinstance(parsed[name], dict):
+            raise ValueError(f"option {name} is JSON text, as in {_JSON_EXAMPLES[name]}, not {excerpt(text)!r}")
     if parsed.get("durable"):
         raise ValueError("option durable is for a file that one process writes: those of tasks wait for the commit")
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
