@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -39,7 +40,9 @@ NAMES: list[tuple[Any, str, str]] = [
     (pqext, "concatenat", "did you mean 'concatenate'"),
     (geo, "from_point", "did you mean 'from_points'"),
     (variant, "parse_jsn", "did you mean 'parse_json'"),
+    (geo, "points_from_xy", "use from_points"),
     (variant, "variant_get", "strict=True"),
+    (variant, "from_json", "use parse_json"),
 ]
 
 
@@ -77,7 +80,8 @@ def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("num_rows", r"count\(\)"), ("to_arrow", "use to_table"), ("sort", "order_by"), ("shape", "count"),
-     ("columns", "schema.names"), ("group_by", "to_polars")],
+     ("columns", "schema.names"), ("group_by", "to_polars"), ("to_pylist", r"to_table\(\).to_pylist\(\)"),
+     ("files", r"scan.plan\(\)"), ("sink_parquet", r"pqext.write_table\(scan, path\)")],
 )  # fmt: skip
 def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=f"'Scan' object has no attribute '{name}'; .*{hint}"):
@@ -87,7 +91,7 @@ def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hin
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("is_in", "did you mean 'isin'"), ("startswith", "'starts_with'"), ("isNotNull", "'is_not_null'"),
-     ("getItem", "variant"), ("is_valid", "use is_not_null"), ("str", "starts_with")],
+     ("getItem", "variant"), ("desc", "descending=True"), ("is_valid", "use is_not_null"), ("str", "starts_with")],
 )  # fmt: skip
 def test_a_column_knows_the_members_of_other_expressions(name: str, hint: str) -> None:
     for value, kind in ((col("a"), "Column"), (col("a") + 1, "Arithmetic")):
@@ -109,6 +113,47 @@ def test_a_scan_is_not_taken_for_a_list_of_batches(path: str) -> None:
     assert sum(batch.num_rows for batch in list(scan)) == 2
     assert pa.table(scan.select("user")).num_rows == 2
     assert polars.DataFrame(scan.select("user")).height == 2
+
+
+@pytest.mark.parametrize(
+    ("write", "option", "hint"),
+    [(pqext.write_table, "partition_by", "use pqext.write_dataset"),
+     (pqext.write_table, "partition_cols", "use pqext.write_dataset"),
+     (pqext.write_dataset, "partitioning", "did you mean 'partition_by'"),
+     (pqext.write_dataset, "existing_data_behavior", "use mode"),
+     (pqext.write_dataset, "format", "not needed")],
+)  # fmt: skip
+def test_writers_suggest_replacements_for_options_of_datasets(
+    tmp_path: Path, write: Callable[..., Any], option: str, hint: str
+) -> None:
+    with pytest.raises(TypeError, match=f"no option '{option}'; {hint}"):
+        write(pa.table({"a": [1]}), tmp_path / "out", **{option: "a"})
+    assert not (tmp_path / "out").exists()
+
+
+def test_write_table_to_a_folder_suggests_write_dataset(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match="write_dataset to write into a folder"):
+        pqext.write_table(pa.table({"a": [1]}), tmp_path)
+
+
+def test_order_by_suggests_descending_for_ascending(path: str) -> None:
+    ascending: dict[str, Any] = {"ascending": False}
+    with pytest.raises(TypeError, match="no argument 'ascending'; did you mean 'descending'"):
+        pqext.scan(path).order_by("user.name", **ascending)
+
+
+@pytest.mark.parametrize(
+    ("package", "read"),
+    [("pandas", lambda scan: scan.to_pandas()),
+     ("polars", lambda scan: scan.to_polars()),
+     ("polars", lambda scan: scan.to_polars(lazy=True))],
+)  # fmt: skip
+def test_frames_name_a_missing_package(
+    path: str, monkeypatch: pytest.MonkeyPatch, package: str, read: Callable[[pqext.Scan], Any]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"{package} is needed: pip install {package}"):
+        read(pqext.scan(path).select("user"))
 
 
 def test_names_that_tools_probe_for_get_no_hint(path: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pqext.core.base.lazy_imports import attach
 
 _OF_OTHERS = {
+    "points_from_xy": "use from_points",
     "read_parquet": "use pqext.read_table, or geo.read_geopandas for a GeoDataFrame",
     "to_parquet": "use pqext.write_table, or geo.write_geopandas for a GeoDataFrame",
 }

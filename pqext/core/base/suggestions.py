@@ -19,6 +19,7 @@ _PATTERN = "put the pattern into the path, as in 'folder/**/part-*.parquet'"
 _INSIDE = "use field(name) for a field of a struct, variant(path, type) for a value within a VARIANT"
 _ALL_JSON = "use read_all, which returns a table"
 _UNION = "use schema=\"union\""
+_FOLDERS = "use pqext.write_dataset(..., partition_by=...)"
 FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
     "read": {
         "batch_size": "use batch_rows, an argument of Scan.to_batches and ParquetFile.iter_batches",
@@ -43,9 +44,12 @@ FOREIGN_OPTIONS: dict[str, dict[str, str]] = {
         "data_page_size": "use page_bytes",
         "data_page_version": "use page_version, 1 or 2",
         "engine": "remove it",
+        "existing_data_behavior": "use mode",
+        "format": "not needed: pqext writes Parquet",
         "index": "not needed: a pandas index is written where pyarrow writes it",
         "metadata": "use key_value_metadata",
-        "partition_cols": "use pqext.write_dataset(..., partition_by=...)",
+        "partition_by": _FOLDERS,
+        "partition_cols": _FOLDERS,
         "row_group_size": "use row_group_rows, and row_group_bytes in bytes",
         "sorting_columns": "use sorting",
         "use_dictionary": "use dictionary",
@@ -88,15 +92,19 @@ FOREIGN_MEMBERS: dict[str, dict[str, str]] = {
     "ParquetWriter": {"write": "use write_table, or write_batch for a record batch"},
     "Scan": {
         "collect": "use to_table, or to_polars",
+        "files": "use [task.path for task in scan.plan()]",
         "group_by": "pqext does not aggregate by group: use to_polars(lazy=True) or duckdb.sql('FROM scan')",
         "num_rows": "use count() for the number of matching rows",
+        "sink_parquet": "use pqext.write_table(scan, path)",
         "shape": "use count() for rows and len(schema) for columns",
         "sort": "use order_by",
         "to_arrow": "use to_table, or to_reader for a stream",
+        "to_pylist": "use to_table().to_pylist()",
         "columns": "use schema.names, or select(...) to project",
         "where": "use filter",
     },
     "Value": {
+        "desc": "use order_by(..., descending=True)",
         "getItem": _INSIDE,
         "is_valid": "use is_not_null",
         "str": "starts_with, ends_with, contains, like and ilike are methods of the column itself",

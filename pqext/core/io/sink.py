@@ -79,7 +79,8 @@ class Sink:
         if check is not None:
             check(given)
         if os.path.isdir(given):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
+            advice = f"{os.strerror(errno.EISDIR)}: use pqext.write_dataset to write into a folder"
+            raise IsADirectoryError(errno.EISDIR, advice, given)
         folder = os.path.dirname(given)
         if folder and not os.path.isdir(folder):
             raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder!r} to write into: make it first", given)

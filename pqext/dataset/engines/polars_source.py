@@ -18,6 +18,7 @@ import numpy as np
 from pqext.dataset.engines.pushdown import Question, batches_of
 from pqext.dataset.expressions import Column, Expression, all_of, any_of, col
 from pqext.dataset.presentation.columns import STORED, Formats
+from pqext.dataset.presentation.frames import require_package
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +47,7 @@ def lazy_frame(scan: Question, formats: Formats = STORED) -> pl.LazyFrame:
 
     Raises ``ValueError`` for formats of Python objects.
     """
+    require_package("polars")
     from polars.io.plugins import register_io_source
 
     formats.check_arrow("lazy=False returns them")

@@ -6,6 +6,7 @@ Objects of VARIANT values and geometries have types of their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,11 +20,21 @@ if TYPE_CHECKING:
     import pandas
     import polars
 
+
+def require_package(name: str) -> None:
+    """Import an optional package; raises ``ImportError`` with the command that installs it."""
+    try:
+        import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{name} is needed: pip install {name} ({error})") from error
+
+
 def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> pandas.DataFrame:
     """Convert a table to a DataFrame in the formats; ``options`` are passed to ``pyarrow.Table.to_pandas``.
 
     The frame's attributes record the types of VARIANT and geometry columns in stored format.
     """
+    require_package("pandas")
     made = _objects(table, formats)
     shown = formats.arrow().table(_without(table, made))
     frame = convert_table(shown, "pandas", lambda part: part.to_pandas(**options), *PANDAS_FAULTS)
@@ -44,6 +55,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
 
 def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
     """A table as a DataFrame in the formats."""
+    require_package("polars")
     import polars
 
     names = table.column_names
