@@ -64,7 +64,7 @@ def command(
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
-    """Write what is left of a file whose footer or pages are lost, and say what was recovered and what was not.
+    """Recover rows of a file without a valid footer or with lost pages, and report what was recovered.
 
     FILE is never touched; OUT appears when it is whole. Without any footer, pages are told apart by a schema.
 

@@ -42,7 +42,7 @@ def command(
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
-    """Give a file its footer anew, in another form or the same; no page is touched.
+    """Rewrite the footer of a file in the same or another format. Pages stay as they are.
 
     Example: pqext rewrite-footer wide.parquet --footer thrift+index
     """

@@ -92,7 +92,7 @@ def reshred(
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
-    """Shred the VARIANT columns of a file anew. Every value is checked, and what can be mended is.
+    """Shred the VARIANT columns of a file again. Every value is checked, and repaired if possible.
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
 
@@ -125,7 +125,7 @@ def unshred(
     reading: Reading = DEFAULTS, storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
-    """Write the VARIANT columns of a file whole, for readers that know no shredding.
+    """Write VARIANT columns unshredded, for readers without shredding support.
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
 
@@ -151,7 +151,7 @@ def repair(
     source: Source, dest: Dest, invalid_values: Invalid = InvalidValues.stop, force: Force = False,
     form: Report = Form.text, reading: Reading = DEFAULTS, storage: Storage = None, anonymous: Anonymous = False,
 ) -> None:
-    """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
+    """Write the readable rows of a damaged file with correct statistics, and report the lost rows.
 
     Shredding, codecs, row groups, sort keys and metadata stay as they are. OUT appears when it is whole. pqext
     recover writes what is left of a file whose end is lost.
