@@ -80,7 +80,7 @@ def main() -> int:
         through = least(lambda: pqext.scan(table, filter=point, skipping=store).plan(), options.repeat)
         kept = least(lambda: pqext.scan(table, filter=point, skipping=opened).plan(), options.repeat)
         answered = least(lambda: pqext.scan(table, filter=point, skipping=opened).to_table(), options.repeat)
-        read = sum(task.refusal is None for task in pqext.scan(table, filter=point, skipping=opened).plan())
+        read = sum(task.prune_reason is None for task in pqext.scan(table, filter=point, skipping=opened).plan())
     rows: list[tuple[str, float, str, float | None]] = [
         ("build from footers", built, "s", None),
         ("memory of building", grown, "MB", None),

@@ -26,7 +26,7 @@ from pqext import col, skipping
 from pqext.dataset.expressions import Expression
 from pqext.geo.types import GeospatialType
 from pqext.skipping.format.identifiers import object_name
-from pqext.skipping.store.clauses import refusals
+from pqext.skipping.store.clauses import prune_reasons
 from pqext.skipping.store.folders import TYPE, VERSION
 from pqext.skipping.store.objects import Objects
 from pqext.skipping.upkeep.object_cells import Indexed
@@ -115,7 +115,7 @@ def main() -> int:
         point = col("id") == count * 500 + 5
 
         def left(filter: Expression) -> int:
-            refused = refusals(filter, store.evidence(objects, filter), count)
+            refused = prune_reasons(filter, store.evidence(objects, filter), count)
             return count - sum(int(one.objects.sum()) for one in refused)
 
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

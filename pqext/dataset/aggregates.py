@@ -27,7 +27,7 @@ from pqext.dataset.planning.certainty import certain_rows, may_be_certain
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import find, lookup
 from pqext.dataset.scan_planner import ScanPlanner
-from pqext.dataset.table.file_request import Asked, type_at
+from pqext.dataset.table.file_request import FileRequest, type_at
 from pqext.dataset.table.union import Conformed, keeps_values
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ class Aggregates:
 
 
 def _parts(
-    planner: ScanPlanner, column: str | Column, known: Callable[[ColumnChunk], T | None], found: Callable[[pa.Array], T]
+    planner: ScanPlanner, column: str | Column,
+        from_metadata: Callable[[ColumnChunk], T | None], from_values: Callable[[pa.Array], T],
 ) -> Iterator[T]:
     """Yield ``known`` metadata of row groups that match completely, and ``found`` for the values of the others."""
     column = planner.exact.of(column)
@@ -134,34 +135,35 @@ def _parts(
     asked_for = column if isinstance(column, Column) else None
     if request.limit is not None or request.offset:
         with closing(executor.batches(_ROWS)) as batches:
-            yield from (found(_values(batch, asked_for, top)) for batch, _ in batches)
+            yield from (from_values(_values(batch, asked_for, top)) for batch, _ in batches)
         return
-    for row, file, asked in executor.files():
+    for row, file, file_request in executor.files():
         node = None
-        if asked.is_exact and top not in request.partitions.schema.names:
-            node = _node(file, asked, top, asked_for)
+        if file_request.is_exact and top not in request.partitions.schema.names:
+            node = _node(file, file_request, top, asked_for)
         is_known = node is not None and node.is_leaf and not node.max_repetition_level and may_be_certain(file)
-        if node is None or not is_known or asked.computed:
-            with closing(executor.file_batches(row, file, asked, _ROWS)) as batches:
-                yield from (found(_values(batch, asked_for, top)) for batch in batches)
+        if node is None or not is_known or file_request.computed:
+            with closing(executor.file_batches(row, file, file_request, _ROWS)) as batches:
+                yield from (from_values(_values(batch, asked_for, top)) for batch in batches)
             continue
         rest: list[RowGroupPlan] = []
-        for plan in executor.run.plans(planner.of_file(asked, file).row_groups(pages=True, places=False)):
-            if plan.refusal is not None:
+        for plan in executor.run.plans(planner.of_file(file_request, file).row_groups(pages=True, places=False)):
+            if plan.prune_reason is not None:
                 continue
             group = file.row_groups[plan.index]
-            is_whole = asked.filter is None or certain_rows(asked.filter, group) == [range(group.num_rows)]
-            told = known(group.chunk(node)) if is_whole else None
-            if told is None:
+            condition = file_request.filter
+            is_whole = condition is None or certain_rows(condition, group) == [range(group.num_rows)]
+            value = from_metadata(group.chunk(node)) if is_whole else None
+            if value is None:
                 rest.append(plan)
             else:
-                yield told
+                yield value
         with closing(matching(file, rest, (), _ROWS)) as parts:
             for batch, _ in parts:
-                yield found(value_of(Column(node.path), batch))
+                yield from_values(value_of(Column(node.path), batch))
 
 
-def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
+def proved_value(group: RowGroup, column: Column, function: str) -> pa.Array | None:
     """Return the non-null ``count``, ``min`` or ``max`` that a row group's metadata proves; None if it proves none."""
     try:
         node = find(group.schema, column)
@@ -176,13 +178,13 @@ def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
     return _known_extreme(chunk, function)
 
 
-def _node(file: ParquetFile, asked: Asked, top: str, column: Column | None) -> SchemaNode | None:
+def _node(file: ParquetFile, file_request: FileRequest, top: str, column: Column | None) -> SchemaNode | None:
     """Return the column as stored in the file; None if the result's values are widened or cast."""
-    if isinstance(asked, Conformed):
-        schemas = asked.schema, file.arrow_schema
-        path = (top,) if top in asked.schema.names else tuple(top.split("."))
-        wanted, own = (type_at(schema, path if column is None else column.path) for schema in schemas)
-        if wanted is None or own is None or not keeps_values(own, wanted):
+    if isinstance(file_request, Conformed):
+        schemas = file_request.schema, file.arrow_schema
+        path = (top,) if top in file_request.schema.names else tuple(top.split("."))
+        unified, own = (type_at(schema, path if column is None else column.path) for schema in schemas)
+        if unified is None or own is None or not keeps_values(own, unified):
             return None
     return lookup(file.schema, top) if column is None else find(file.schema, column)
 
@@ -252,20 +254,20 @@ def _box(planner: ScanPlanner, column: str | Column) -> BoundingBox | None:
         raise TypeError(f"column {name} holds no geometries")
     nothing = object()
 
-    def known(chunk: ColumnChunk) -> Any:
+    def from_metadata(chunk: ColumnChunk) -> Any:
         if chunk.bounds().all_null:
             return nothing
         stored = chunk.geospatial_statistics
         box = None if stored is None or stored.bbox is None or not chunk.trusted else stored.bbox
         return None if box is None or not BoundingBox.from_metadata(box).usable else BoundingBox.from_metadata(box)
 
-    def found(array: pa.Array) -> Any:
-        told = statistics(array, kind.edges, kind.crs)
-        if told.bbox is None:
-            return nothing if not told.geospatial_types else told
-        return BoundingBox.from_metadata(told.bbox)
+    def from_values(array: pa.Array) -> Any:
+        summary = statistics(array, kind.edges, kind.crs)
+        if summary.bbox is None:
+            return nothing if not summary.geospatial_types else summary
+        return BoundingBox.from_metadata(summary.bbox)
 
-    boxes = [part for part in _parts(planner, column, known, found) if part is not nothing]
+    boxes = [part for part in _parts(planner, column, from_metadata, from_values) if part is not nothing]
     if not all(isinstance(box, BoundingBox) for box in boxes):
         return None
     return union(boxes, crs_.is_geographic(crs_.normalize(kind.crs)) is True)

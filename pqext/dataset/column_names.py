@@ -85,16 +85,16 @@ class _FileNames:
         return name in self.folders or name in self.root
 
 
-def selected(before: Result | None, wanted: Result) -> Result:
-    """The ``wanted`` columns of a result that had those ``before``, all of the files' when None.
+def selected(before: Result | None, selection: Result) -> Result:
+    """The ``selection`` columns of a result that had those ``before``, all of the files' when None.
 
     A name stands for all parts of a column that there were, and a path for what lies within a column. Raises
     ``ValueError`` for a name that is not among them.
     """
     if before is None:
-        return wanted
+        return selection
     found: list[str | Computed] = []
-    for one in wanted:
+    for one in selection:
         if isinstance(one, Computed):
             found.append(one)
             continue

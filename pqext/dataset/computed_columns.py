@@ -32,7 +32,7 @@ def path_within(path: str) -> str:
     return path if path.startswith("$") else f"$.{path}"
 
 
-def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
+def maker(made: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return a function that computes the column from a batch; ``variant`` is the column that its paths start at."""
     import pyarrow as pa
 
@@ -43,7 +43,7 @@ def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array
     from pqext.variant.json.parse import parse_json
     from pqext.variant.json.text import to_json
 
-    paths = tuple(path if variant is None else path_within(path) for path in one.paths)
+    paths = tuple(path if variant is None else path_within(path) for path in made.paths)
 
     def part(batch: pa.RecordBatch, path: str, kind: str) -> pa.Array:
         if variant is None:
@@ -51,11 +51,11 @@ def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array
         found = extract(batch.column(variant), path, kind)
         return to_json(found) if kind == "variant" else found
 
-    if one.kind == "points":
+    if made.kind == "points":
         return lambda batch: from_points(*(part(batch, path, "double") for path in paths))
-    if one.kind == "wkt":
+    if made.kind == "wkt":
         return lambda batch: from_wkt(part(batch, paths[0], "string"))
-    if one.kind == "geojson":
+    if made.kind == "geojson":
         return lambda batch: from_geojson(part(batch, paths[0], "variant"))
     return lambda batch: parse_json(part(batch, paths[0], "variant"))
 

@@ -30,8 +30,8 @@ from pqext.dataset.pruning.intervals import UNKNOWN, interval
 from pqext.dataset.scan_executor import ScanExecutor
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
-from pqext.dataset.table.file_request import Asked
-from pqext.dataset.table.partitions import Narrowed
+from pqext.dataset.table.file_request import FileRequest
+from pqext.dataset.table.partitions import RemainingFilter
 
 _ROWS = 1 << 16
 """Rows that are read together."""
@@ -116,10 +116,10 @@ def _in_file_order(
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
     """All rows, with their positions and the bytes of the files opened for them."""
     opened = 0
-    for row, file, asked in executor.files():
+    for row, file, file_request in executor.files():
         _check_type(key, executor.request, file)
         opened += file.source.size
-        with closing(executor.file_batches(row, file, asked, _ROWS)) as batches:
+        with closing(executor.file_batches(row, file, file_request, _ROWS)) as batches:
             for batch in batches:
                 yield batch, row * _FILE, opened
 
@@ -131,47 +131,49 @@ def _by_bounds(
     planner, run = executor.planner, executor.run
     opened = 0
     for row in _files(executor, key):
-        if top.admits(row * _FILE) is False or _condition(planner, row, top.admits(row * _FILE)).refusal is not None:
+        condition = top.admits(row * _FILE)
+        if condition is False or _condition(planner, row, condition).prune_reason is not None:
             continue
         for _, file in planner.open_files(run, [row]):
             _check_type(key, executor.request, file)
             opened += file.source.size
             file.check_rows()
             admitted: Expression | bool | None = None
-            for index in _in_order(key, [(group.index, *_known(key, group)) for group in file.row_groups]):
+            for index in _in_order(key, [(group.index, *_best_bound(key, group)) for group in file.row_groups]):
                 position = row * _FILE + index
                 before, admitted = admitted, top.admits(position)
                 if admitted is False:
                     continue
                 if admitted is not before:
                     with located(file), run.planning():
-                        asked = _ask(planner, row, file, admitted)
-                        of_file = planner.of_file(asked, file)
-                if asked.refusal is not None:
+                        file_request = _ask(planner, row, file, admitted)
+                        of_file = planner.of_file(file_request, file)
+                if file_request.prune_reason is not None:
                     continue
                 plans = of_file.row_groups(True, False, chosen=[index])
-                with located(file), closing(executor.file_batches(row, file, asked, _ROWS, plans=plans)) as batches:
+                batches = executor.file_batches(row, file, file_request, _ROWS, plans=plans)
+                with located(file), closing(batches):
                     for batch in batches:
                         yield batch, position, opened
                 top.settle()
 
 
-def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression | bool) -> Asked:
+def _ask(planner: ScanPlanner, row: int, file: ParquetFile, admitted: Expression | bool) -> FileRequest:
     """Return the request to a file, with the condition on rows that may be among the first if the file supports it."""
     try:
-        asked = planner.ask(row, file, _condition(planner, row, admitted).filter)
-        if asked.filter is not None:
-            bind(asked.filter, file.schema)
+        file_request = planner.ask(row, file, _condition(planner, row, admitted).filter)
+        if file_request.filter is not None:
+            bind(file_request.filter, file.schema)
     except TypeError:  # values that have an order, but compare with no literal
-        asked = planner.ask(row, file)
-    return asked
+        file_request = planner.ask(row, file)
+    return file_request
 
 
-def _condition(planner: ScanPlanner, row: int, admitted: Expression | bool) -> Narrowed:
+def _condition(planner: ScanPlanner, row: int, admitted: Expression | bool) -> RemainingFilter:
     """Evaluate the condition on rows that may be among the first for a file's partition values."""
     if isinstance(admitted, bool) or not planner.request.partitions:
-        return Narrowed(None if isinstance(admitted, bool) else admitted)
-    return planner.request.partitions.narrow(admitted, planner.folder_values.slice(row, 1))[0]
+        return RemainingFilter(None if isinstance(admitted, bool) else admitted)
+    return planner.request.partitions.evaluate(admitted, planner.partition_values.slice(row, 1))[0]
 
 
 def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
@@ -182,16 +184,16 @@ def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
         return rows
     found: list[tuple[int, Any, bool]] = []
     if isinstance(key.value, Column) and key.value.path[0] in planner.request.partitions.schema.names:
-        values = planner.folder_values.column(key.value.path[0]).to_pylist()
+        values = planner.partition_values.column(key.value.path[0]).to_pylist()
         return _in_order(key, [(row, values[row], values[row] is None) for row in rows])
     for row, file, _ in executor.files():
-        groups = [(number, *_known(key, group)) for number, group in enumerate(file.row_groups)]
+        groups = [(number, *_best_bound(key, group)) for number, group in enumerate(file.row_groups)]
         best = _in_order(key, groups)[:1]
         found += [(row, groups[number][1], groups[number][2]) for number in best]
     return _in_order(key, found)
 
 
-def _known(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
+def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
     """The best value that a key may have in a row group, None if it is unknown, and whether the group has nulls."""
 
     def known(base: Base) -> Bounds:

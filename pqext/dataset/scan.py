@@ -19,7 +19,7 @@ from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.not_a_table import NotATable
 from pqext.dataset.notations.dnf import Filter, as_expression
-from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, summary, told_skipped
+from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipped, summary
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.presentation.columns import Formats
@@ -37,7 +37,7 @@ _PREVIEW_SOURCE_ROWS = 1 << 20
 
 class Scan(SuggestionMixin, NotATable, Aggregates, Results):
     """A question over files that share a schema; see :func:`scan`. It never changes: ``select``, ``filter`` and
-    ``limit`` give another. Nothing is read before rows, a count, the plan or the schema are asked for.
+    ``limit`` give another. Nothing is read before rows, a count, the plan or the schema are requested.
 
     A scan is taken for a table by what knows Arrow's C stream, as ``pyarrow.table(scan)``, ``polars.DataFrame(scan)``
     and ``duckdb.sql("FROM scan")`` do, and gives batches in ``for`` and ``async for`` loops.
@@ -116,9 +116,9 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         """
         request = self._request
         computed = [one for one in request.result or () if isinstance(one, Computed)]
-        wanted = [as_expression(one) for one in conditions]
-        found = [with_computed(one, computed) for one in wanted if one is not None]
-        if not found or len(found) < len(wanted):
+        expressions = [as_expression(one) for one in conditions]
+        found = [with_computed(one, computed) for one in expressions if one is not None]
+        if not found or len(found) < len(expressions):
             raise TypeError("filter takes conditions, such as pqext.col('a') > 5")
         if request.limit is not None or request.offset:
             raise ValueError("filter after limit is not supported; filter first, then limit")
@@ -227,14 +227,14 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         if form not in ("text", "json"):
             raise ValueError(f"form is 'text' or 'json', not {form!r}")
         request = self._request
-        doubtful = self._planner.doubts()
+        warnings = self._planner.mistake_warnings()
         tasks = self.plan(pages=True)
         filter = None if request.filter is None else str(request.filter)
         told = [] if request.files.summaries is None else request.files.summaries.told()
         if form == "json":
             facts = {
                 "columns": self.schema.names, "filter": filter, "order": [*map(str, self._request.order)],
-                "limit": request.limit, "offset": request.offset, "summaries": told, "doubts": doubtful,
+                "limit": request.limit, "offset": request.offset, "summaries": told, "warnings": warnings,
             }
             return json.dumps(as_data(facts, tasks, shown))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name in ("order", "limit")]
@@ -244,8 +244,8 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
             "  reads " + summary(tasks) + (" at most" if request.limit is not None else ""),
-            *(f"  {line}" for line in (*told, *doubtful)),
-            *told_skipped(tasks),
+            *(f"  {line}" for line in (*told, *warnings)),
+            *format_skipped(tasks),
             *explanation(tasks, shown),
         ]
         return "\n".join(map(escape_text, lines))

@@ -24,14 +24,14 @@ from pqext.dataset.files.file_set import located
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.planning.certainty import split_certain
 from pqext.dataset.planning.checks import check_numbers
-from pqext.dataset.planning.likely_mistakes import doubtful, doubts_of
+from pqext.dataset.planning.likely_mistakes import checkable_parts, mistake_warnings_of
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.scan_request import ScanRequest
-from pqext.dataset.skipping import narrowed_by, of_stored_values
+from pqext.dataset.skipping import of_stored_values, prune_by_store
 from pqext.dataset.table.agreement import Agreement
-from pqext.dataset.table.file_request import Asked, Form, Wanted
-from pqext.dataset.table.partitions import Narrowed
+from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
+from pqext.dataset.table.partitions import RemainingFilter
 from pqext.dataset.table.unified_schema import Unifier
 from pqext.dataset.table.union import Union
 
@@ -46,14 +46,14 @@ class ScanPlanner:
 
     def __init__(self, request: ScanRequest) -> None:
         self.request = request
-        self._latest: tuple[Asked, FilePlanner] | None = None
+        self._latest: tuple[FileRequest, FilePlanner] | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
-        known = self.known_schema if self.request.rule is None else self._form.schema
+        known = self.known_schema if self.request.rule is None else self._strategy.schema
         if known is None:
-            rows = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+            rows = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
             with closing(self.open_files(Run(), rows or [0])) as files:
                 for row, file in files:
                     with located(file):
@@ -64,7 +64,7 @@ class ScanPlanner:
     @property
     def known_schema(self) -> pa.Schema | None:
         """The schema if it is known without opening a file, or None."""
-        form = self.__dict__.get("_form")
+        form = self.__dict__.get("_strategy")
         return None if form is None else form.schema
 
     @cached_property
@@ -73,56 +73,56 @@ class ScanPlanner:
         return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     @cached_property
-    def _form(self) -> Form:
+    def _strategy(self) -> SchemaStrategy:
         request = self.request
         result = None if request.result is None else tuple(map(self.exact.of_column, request.result))
-        wanted = Wanted(request.sources, result, self.exact.of(request.filter), request.partitions)
+        row_target = TableRequest(request.sources, result, self.exact.of(request.filter), request.partitions)
         if not isinstance(request.rule, str):
-            return Agreement(wanted) if request.rule is None else Union(wanted, request.rule)
+            return Agreement(row_target) if request.rule is None else Union(row_target, request.rule)
         if not request.files.schemas:
             raise CorruptFileError(_NO_FILE)
-        unifier = Unifier(wanted.tops)
+        unifier = Unifier(row_target.tops)
         for path, schema in request.files.schemas:
             unifier.add(schema, path)
-        return Union(wanted, unifier.schema)
+        return Union(row_target, unifier.schema)
 
-    def plan(self, pages: bool = False, looks: int | None = None, is_told: bool = True) -> list[Task]:
+    def plan(self, pages: bool = False, looks: int | None = None, with_reasons: bool = True) -> list[Task]:
         """Plan each file, from footers and Bloom filters alone.
 
         With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are the rows in
         pages that may contain a match. Without a limit, row groups that remain after statistics are evaluated further
         only while there are at most ``looks`` of them, file by file; the plans of later files are outlines from the
-        footers alone. ``is_told`` adds complete reasons.
+        footers alone. ``with_reasons`` adds complete reasons.
         """
-        tasks, kept, wanted = {}, self.sources_to_read(), self.request.wanted
+        tasks, kept, row_target = {}, self.sources_to_read(), self.request.row_target
         for row, file in self.open_files(Run(), kept):
             with located(file):
-                asked = self.ask(row, file)
+                file_request = self.ask(row, file)
                 file.check_rows()
-                of_file = wanted if asked.is_exact else None
+                of_file = row_target if file_request.is_exact else None
                 plans: tuple[RowGroupPlan, ...] = ()
-                if looks is not None and wanted is None and asked.refusal is None:
+                if looks is not None and row_target is None and file_request.prune_reason is None:
                     with file.by_footer_alone():
-                        plans = tuple(self.of_file(asked, file).outlines(is_told))
-                    left = [plan.index for plan in plans if plan.refusal is None]
+                        plans = tuple(self.of_file(file_request, file).outlines(with_reasons))
+                    left = [plan.index for plan in plans if plan.prune_reason is None]
                     looks -= len(left)
                     if left and looks >= 0:
-                        looked = self.of_file(asked, file).row_groups(pages, True, chosen=left)
+                        looked = self.of_file(file_request, file).row_groups(pages, True, chosen=left)
                         known = {plan.index: plan for plan in looked}
                         plans = tuple(known.get(plan.index, plan) for plan in plans)
-                elif asked.refusal is None:
-                    plans = tuple(self.of_file(asked, file).row_groups(pages, True, of_file))
+                elif file_request.prune_reason is None:
+                    plans = tuple(self.of_file(file_request, file).row_groups(pages, True, of_file))
                 is_outline = looks is not None and looks < 0
                 path, crc = source_name(self.request.sources[row]), footer_crc(file)
-                tasks[row] = Task(path, plans, asked.refusal, crc, is_outline)
-            if wanted is not None and wanted.rows <= 0:
+                tasks[row] = Task(path, plans, file_request.prune_reason, crc, is_outline)
+            if row_target is not None and row_target.rows <= 0:
                 rest = kept[kept.index(row) + 1 :]
                 tasks |= {row: Task(source_name(self.request.sources[row]), (), REACHED) for row in rest}
                 break
         return [
-            tasks[row] if row in tasks else Task(source_name(source), (), part.refusal, evidence=part.evidence)
-            for row, (source, part) in enumerate(zip(self.request.sources, self._narrowed, strict=True))
-            if row in tasks or part.refusal is not None
+            tasks[row] if row in tasks else Task(source_name(source), (), part.prune_reason, evidence=part.evidence)
+            for row, (source, part) in enumerate(zip(self.request.sources, self._remaining_filters, strict=True))
+            if row in tasks or part.prune_reason is not None
         ]
 
     def complete(self, task: Task, file: ParquetFile) -> Task:
@@ -130,24 +130,24 @@ class ScanPlanner:
         if not task.is_outline:
             return task
         with located(file):
-            asked = self.ask(0, file)
+            file_request = self.ask(0, file)
             check_numbers(task.kept, file)
-            plans = self.of_file(asked, file).row_groups(True, False, chosen=task.kept)
+            plans = self.of_file(file_request, file).row_groups(True, False, chosen=task.kept)
             return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def split(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
         """Split a task into row groups whose rows are all certain to match, and row groups that must be read."""
         with located(file):
-            asked = self.ask(0, file)
-            return split_certain(task.row_groups, file, asked.filter, asked.is_exact)
+            file_request = self.ask(0, file)
+            return split_certain(task.row_groups, file, file_request.filter, file_request.is_exact)
 
-    def doubts(self) -> list[str]:
+    def mistake_warnings(self) -> list[str]:
         """Warnings about VARIANT paths and boxes that look like mistakes, judged by the first file that is read."""
-        fields, places = doubtful(self.exact.of(self.request.filter), self.request.result or ())
+        fields, places = checkable_parts(self.exact.of(self.request.filter), self.request.result or ())
         kept = self.sources_to_read() if fields or places else []
         with closing(self.request.files.opened(kept[:1], is_learning=True)) as files:
             for _, file in files:
-                return doubts_of(fields, places, file)
+                return mistake_warnings_of(fields, places, file)
         return []
 
     def open_files(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
@@ -167,33 +167,35 @@ class ScanPlanner:
                 at = rows.index(row, at) + 1
                 with located(file), run.opened(file, before):
                     self.exact.learn(file)
-                    self._form.check_filter(file)
+                    self._strategy.check_filter(file)
                     yield row, file
 
     @cached_property
-    def folder_values(self) -> pa.RecordBatch:
+    def partition_values(self) -> pa.RecordBatch:
         """The values of the partition columns, one row for each source."""
         return self.request.partitions.values(self.request.sources)
 
     @cached_property
-    def _narrowed(self) -> list[Narrowed]:
+    def _remaining_filters(self) -> list[RemainingFilter]:
         """The rest of the filter for each source, after its folders have answered their part.
 
         Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
         """
-        narrowed = self._narrowed_by_folders()
+        narrowed = self._after_partitions()
         request = self.request
         if request.skipping is None or request.filter is None or not request.files.options.trust_statistics:
             return narrowed
         cast = request.rule.names if isinstance(request.rule, pa.Schema) else ()
         names = request.partitions.schema.names
-        asked = of_stored_values(self.exact.of(request.filter), names, cast, request.rule == "union")
-        return narrowed if asked is None else narrowed_by(request.skipping, narrowed, request.sources, asked)
+        stored_conditions = of_stored_values(self.exact.of(request.filter), names, cast, request.rule == "union")
+        if stored_conditions is None:
+            return narrowed
+        return prune_by_store(request.skipping, narrowed, request.sources, stored_conditions)
 
-    def _narrowed_by_folders(self) -> list[Narrowed]:
+    def _after_partitions(self) -> list[RemainingFilter]:
         if not self.request.partitions:
-            return [Narrowed(self.request.filter)] * len(self.request.sources)
-        unnamed = self.request.partitions.unnamed(self.request.sources, self.folder_values)
+            return [RemainingFilter(self.request.filter)] * len(self.request.sources)
+        unnamed = self.request.partitions.unnamed(self.request.sources, self.partition_values)
         for row, file in self.request.files.opened([*unnamed]):
             both = unnamed[row].intersection(file.schema.root.child_names)
             if both:
@@ -202,44 +204,44 @@ class ScanPlanner:
                     "pass partitioning=None, or scan them apart",
                     feature="partition columns within files", path=file.path,
                 )
-        return self.request.partitions.narrow(self.exact.of_folders(self.request.filter), self.folder_values)
+        return self.request.partitions.evaluate(self.exact.of_folders(self.request.filter), self.partition_values)
 
     def sources_to_read(self) -> list[int]:
         """Return the positions of the sources to read. Even without any, a wrong name in the filter is an error."""
-        kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+        kept = [row for row, part in enumerate(self._remaining_filters) if part.prune_reason is None]
         if not kept:
             for _ in self.open_files(Run(), [0]):
                 pass
         return kept
 
-    def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> Asked:
+    def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
         """The request to the file of one source, with an additional ``condition`` on its own columns."""
-        filter = self.exact.of(self._narrowed[row].filter)
+        filter = self.exact.of(self._remaining_filters[row].filter)
         both = [part for part in (filter, condition) if part is not None]
-        asked = self._form.ask(row, file, all_of(both) if both else None)
-        return asked.without_columns if self.request.is_count else asked
+        file_request = self._strategy.ask(row, file, all_of(both) if both else None)
+        return file_request.without_columns if self.request.is_count else file_request
 
-    def ask_to_count(self, row: int, file: ParquetFile) -> Asked:
+    def ask_to_count(self, row: int, file: ParquetFile) -> FileRequest:
         """The request to the file of one source whose rows are only counted."""
-        return self._form.to_count(row, file, self.exact.of(self._narrowed[row].filter))
+        return self._strategy.to_count(row, file, self.exact.of(self._remaining_filters[row].filter))
 
-    def refuses_all(self, asked: Asked, file: ParquetFile) -> bool:
+    def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
         """Whether the footer proves that no row group of a file has a matching row."""
-        if asked.filter is None or len(self.request.sources) == 1 or file.options.on_corrupt == "skip":
+        if file_request.filter is None or len(self.request.sources) == 1 or file.options.on_corrupt == "skip":
             return False
         file.check_rows()
-        return self.of_file(asked, file).refuses_all()
+        return self.of_file(file_request, file).prunes_all()
 
-    def of_file(self, asked: Asked, file: ParquetFile) -> FilePlanner:
+    def of_file(self, file_request: FileRequest, file: ParquetFile) -> FilePlanner:
         """The planner of one file. Files with the same schema share what follows from it."""
         known = self._latest
-        if known is not None and known[0] is asked and known[1].facts is file:
+        if known is not None and known[0] is file_request and known[1].facts is file:
             return known[1]
-        if known is not None and known[0] is asked and known[1].shares(file, file.options):
+        if known is not None and known[0] is file_request and known[1].shares(file, file.options):
             planner = known[1].of(file)
-            self._latest = asked, planner  # with what was worked out since
+            self._latest = file_request, planner  # with what was worked out since
             return planner
-        planner = FilePlanner(file, file.options, asked.columns, asked.computed, asked.filter)
+        planner = FilePlanner(file, file.options, file_request.columns, file_request.computed, file_request.filter)
         if len(self.request.sources) > 1:
-            self._latest = asked, planner
+            self._latest = file_request, planner
         return planner

@@ -12,7 +12,7 @@ from pqext.dataset.execution.top_rows import OrderKey
 from pqext.dataset.expressions import Expression, bases
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.planning.planner import RowsWanted
+from pqext.dataset.planning.planner import RowTarget
 from pqext.dataset.planning.projection import Computed
 from pqext.dataset.skipping import Skipping
 from pqext.dataset.table.partitions import NO_PARTITIONS, Partitions
@@ -78,6 +78,6 @@ class ScanRequest:
         return len(self.sources) == 1 and isinstance(self.sources[0], str) and "://" not in self.sources[0]
 
     @property
-    def wanted(self) -> RowsWanted | None:
+    def row_target(self) -> RowTarget | None:
         """The number of rows that suffice. None for all, and with an order, whose first rows may be anywhere."""
-        return None if self.limit is None or self.order else RowsWanted(self.offset + self.limit)
+        return None if self.limit is None or self.order else RowTarget(self.offset + self.limit)

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from pqext.dataset.expressions import And, Column, Expression, VariantField, all_of, bases, operand_column
-from pqext.dataset.expressions.visitors import asked_of, leaves, normal, operands
-from pqext.dataset.table.partitions import Narrowed
+from pqext.dataset.expressions.visitors import leaf_operands, leaves, normal, operands
+from pqext.dataset.table.partitions import RemainingFilter
 
 EVIDENCE = "skipping store"
 """Evidence reported for files that a store prunes."""
@@ -19,24 +19,24 @@ EVIDENCE = "skipping store"
 class Skipping(Protocol):
     """Prunes files by stored metadata. A reason is a proof: no row of that file matches."""
 
-    def refusals(self, sources: Sequence[Any], filter: Expression) -> Sequence[str | None]:
+    def prune_reasons(self, sources: Sequence[Any], filter: Expression) -> Sequence[str | None]:
         """Return for each file the reason why no row matches ``filter``; None if a row may match.
 
         A file that has changed since it was indexed is not pruned.
         """
 
 
-def skipping_of(given: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Skipping | None:
+def skipping_of(skipping: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Skipping | None:
     """Open the ``skipping=`` argument: an open store, or the path or URL of one.
 
     Raises ``TypeError`` for anything else.
     """
-    if given is None or (isinstance(given, Skipping) and not isinstance(given, type)):
-        return given
-    if not isinstance(given, str | os.PathLike):
-        raise TypeError(f"skipping is a data-skipping store or its path, not {type(given).__name__}")
+    if skipping is None or (isinstance(skipping, Skipping) and not isinstance(skipping, type)):
+        return skipping
+    if not isinstance(skipping, str | os.PathLike):
+        raise TypeError(f"skipping is a data-skipping store or its path, not {type(skipping).__name__}")
     opened = import_module("pqext.skipping.store.store").open_store  # which stands above this room
-    store: Skipping = opened(given, filesystem=filesystem, storage_options=storage_options)
+    store: Skipping = opened(skipping, filesystem=filesystem, storage_options=storage_options)
     return store
 
 
@@ -52,8 +52,8 @@ def of_stored_values(
     whole = normal(filter)
     left = []
     for part in whole.operands if isinstance(whole, And) else (whole,):
-        asked = [(operand_column(one).path[0], isinstance(one, VariantField)) for one in operands(part)]
-        is_other = any(name in folders or (name in cast and not is_within) for name, is_within in asked)
+        columns = [(operand_column(one).path[0], isinstance(one, VariantField)) for one in operands(part)]
+        is_other = any(name in folders or (name in cast and not is_within) for name, is_within in columns)
         if not is_other and not (widened and _is_computed(part)):
             left.append(part)
     return all_of(left) if left else None
@@ -61,19 +61,19 @@ def of_stored_values(
 
 def _is_computed(condition: Expression) -> bool:
     """Whether any leaf uses a computed value."""
-    asked = [operand for leaf in leaves(condition) for operand in asked_of(leaf)]
+    used = [operand for leaf in leaves(condition) for operand in leaf_operands(leaf)]
     return any(
-        isinstance(base, Column) for operand in asked if not isinstance(operand, Column) for base in bases(operand)
+        isinstance(base, Column) for operand in used if not isinstance(operand, Column) for base in bases(operand)
     )
 
 
-def narrowed_by(
-    skipping: Skipping, narrowed: Sequence[Narrowed], sources: Sequence[Any], asked: Expression
-) -> list[Narrowed]:
+def prune_by_store(
+    skipping: Skipping, narrowed: Sequence[RemainingFilter], sources: Sequence[Any], conditions: Expression
+) -> list[RemainingFilter]:
     """Return the remaining filter for each source, after pruning by ``skipping``."""
-    reasons = skipping.refusals(sources, asked)
-    refused = {reason: Narrowed(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
+    reasons = skipping.prune_reasons(sources, conditions)
+    refused = {reason: RemainingFilter(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
     return [
-        part if reason is None or part.refusal is not None else refused[reason]
+        part if reason is None or part.prune_reason is not None else refused[reason]
         for part, reason in zip(narrowed, reasons, strict=True)
     ]

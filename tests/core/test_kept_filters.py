@@ -17,7 +17,7 @@ from pqext.core.io.source import MemorySource
 from pqext.core.schema.types.logical import LeafType
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.pruning.binding import bind
-from pqext.dataset.pruning.row_groups import refusal, row_group_may_match
+from pqext.dataset.pruning.row_groups import prune_reason, row_group_may_match
 from pqext.dataset.reading import scan
 
 ROWS = 3000
@@ -99,7 +99,7 @@ def test_one_scan_reads_each_filter_once(filter: Expression, data: bytes) -> Non
         for group in file.row_groups:
             assert not row_group_may_match(bound, group)
             read = file.source.bytes_read
-            assert refusal(bound, group) is not None
+            assert prune_reason(bound, group) is not None
             assert file.source.bytes_read == read
 
 

@@ -66,7 +66,7 @@ def test_threads_that_would_wait_get_parts_of_the_last_row_groups(threads: int, 
 @pytest.mark.spec("querying.divided")
 def test_of_rows_that_pages_leave_each_part_has_as_many() -> None:
     found = parts(FILE, 2, (col("i") >= 7000) & (col("k") < 0.5))
-    assert [(plan.index, len(rows_of(plan))) for plan in found if plan.refusal is None] == [(2, 1000), (2, 1000)]
+    assert [(plan.index, len(rows_of(plan))) for plan in found if plan.prune_reason is None] == [(2, 1000), (2, 1000)]
 
 
 @pytest.mark.spec("querying.divided")

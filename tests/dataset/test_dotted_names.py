@@ -105,7 +105,7 @@ def test_skipping_stores_index_and_refuse_by_the_column(path: Path, tmp_path: Pa
             scan = pqext.scan(folder, filter=filter, skipping=store)
             assert sorted(scan.to_table()["n"].to_pylist()) == expected
             is_indexed = expected == ([2] if isinstance(name, str) else [0, 1])
-            refused = sum(task.refusal is not None for task in scan.plan())
+            refused = sum(task.prune_reason is not None for task in scan.plan())
             assert refused == (3 - len(expected) if is_indexed else 0)
 
 

@@ -166,5 +166,5 @@ def test_a_path_near_to_a_shredded_one_is_doubted(tmp_path: Path, form: str) -> 
         field = pqext.col("e").variant(path, "string")
         scan = pqext.scan(tmp_path, filter=field == "x") if form == "filter" else pqext.scan(tmp_path, [("x", field)])
         assert ([f"  {told}"] if told else []) == [line for line in scan.explain().split("\n") if "no shredded" in line]
-        assert json.loads(scan.explain("json"))["doubts"] == ([told] if told else [])
+        assert json.loads(scan.explain("json"))["warnings"] == ([told] if told else [])
         assert scan.to_table().num_rows == (form == "column")

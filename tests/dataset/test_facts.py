@@ -26,7 +26,7 @@ from pqext.dataset.expressions import Expression, col
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.dataset.pruning.binding import bind
 from pqext.dataset.pruning.pages import rows_that_may_match
-from pqext.dataset.pruning.row_groups import refusal
+from pqext.dataset.pruning.row_groups import prune_reason
 
 UNKNOWN = Bounds(has_nan=None)
 
@@ -203,10 +203,10 @@ def test_told_facts_give_the_plan_of_the_file(filter: Expression, data: bytes) -
         known: FileFacts = file
         expected = list(FilePlanner(known, ReadOptions(), ["s"], (), filter).row_groups(pages=True, places=True))
         bound = bind(filter, file.schema)
-        verdicts = [(refusal(bound, group), rows_that_may_match(bound, group)) for group in file.row_groups]
+        verdicts = [(prune_reason(bound, group), rows_that_may_match(bound, group)) for group in file.row_groups]
     facts: FileFacts = told
     assert list(FilePlanner(facts, ReadOptions(), ["s"], (), filter).row_groups(pages=True, places=True)) == expected
-    assert [(refusal(bound, group), rows_that_may_match(bound, group)) for group in facts.row_groups] == verdicts
+    assert [(prune_reason(bound, group), rows_that_may_match(bound, group)) for group in facts.row_groups] == verdicts
     assert any(rows != [range(1000)] for _, rows in verdicts)
 
 
@@ -225,8 +225,8 @@ def test_facts_made_up_plan_a_file_that_is_not_there(data: bytes) -> None:
         (found,) = FilePlanner(facts, ReadOptions(), ["n"], (), filter).row_groups(pages=True, places=True)
         return found
 
-    assert plan(col("n") > 19).refusal == "n > 19 is true of no row: values lie between 0 and 19"
-    assert plan(col("n") == 4).refusal == "n == 4 is true of no row: its Bloom filter does not hold the value"
+    assert plan(col("n") > 19).prune_reason == "n > 19 is true of no row: values lie between 0 and 19"
+    assert plan(col("n") == 4).prune_reason == "n == 4 is true of no row: its Bloom filter does not hold the value"
     assert plan(col("n") == 12).rows == [range(50, 100)]
     assert plan(col("n") == 12).stages[0].byte_ranges == ((130, 20),)
     assert plan(col("s") == "x").rows is None  # nothing is known of it

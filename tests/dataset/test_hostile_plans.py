@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, Any]] = {
     "no rows": {"rows": [[10, 10]]},
     "broken rows": {"rows": [[0.5, 3.2]]},
     "no stages": {"stages": []},
-    "a reason that is none": {"refusal": 7},
+    "a reason that is none": {"prune_reason": 7},
 }
 STAGES: dict[str, dict[str, Any]] = {
     "letters for columns": {"columns": "kv"},
@@ -121,7 +121,7 @@ def test_a_plan_that_nests_too_deep_is_none() -> None:
 
 @pytest.mark.parametrize("rows", [40, 60])
 def test_a_plan_of_other_rows_is_refused(rows: int, plan: dict[str, Any]) -> None:
-    plan["row_groups"][0].update(num_rows=rows, rows=None, refusal=None)
+    plan["row_groups"][0].update(num_rows=rows, rows=None, prune_reason=None)
     with pytest.raises(ValueError, match=f"another file: it has {rows} rows in row group 0, the file 50"):
         run(Task.from_json(json.dumps(plan)))
 

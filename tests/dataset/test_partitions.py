@@ -203,7 +203,7 @@ def test_files_that_a_filter_on_folders_refuses_are_not_opened(tmp_path: Path) -
         assert query.count() == 3
         assert query.schema.names == ["x", "y"]
         assert query.to_table()["y"].to_pylist() == [2021] * 3
-        assert [task.refusal is None for task in query.plan()] == [False, True, False]
+        assert [task.prune_reason is None for task in query.plan()] == [False, True, False]
     told = scan(folder, None, (col("y") == 2021) & (col("x") > 1)).explain()
     assert "reads 1 of 3 files, 1 of 1 row group" in told
     assert f"{folder}/y=2020/0.parquet skipped: y == 2021 is true of no row: by its folders y is 2020" in told

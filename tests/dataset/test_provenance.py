@@ -53,8 +53,8 @@ def test_a_filter_on_paths_leaves_other_files_unopened(folder: Path) -> None:
     found = pqext.scan(folder, ["b"], col("path") == str(folder / "1.parquet"), include_file_paths="path")
     assert found.to_table()["b"].to_pylist() == [f"{row}" for row in range(10)]
     first = found.plan()[0]
-    assert first.refusal is not None
-    assert first.refusal.endswith(f"path is '{folder / '0.parquet'}'")
+    assert first.prune_reason is not None
+    assert first.prune_reason.endswith(f"path is '{folder / '0.parquet'}'")
 
 
 @settings(max_examples=share(0.3))

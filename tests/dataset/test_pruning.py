@@ -21,7 +21,7 @@ from pqext.core.read.reader import ParquetFile
 from pqext.core.write.writer import write_table
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.pruning.binding import bind
-from pqext.dataset.pruning.row_groups import refusal, row_group_may_match
+from pqext.dataset.pruning.row_groups import prune_reason, row_group_may_match
 from pqext.dataset.reading import read_table
 from reference import evaluate as twin
 
@@ -54,7 +54,7 @@ def test_no_row_group_that_is_refused_holds_a_row_that_matches(data: st.DataObje
             if not row_group_may_match(bound, row_group):
                 start = row_group.index * rows
                 assert True not in twin.truths(expression, batch.slice(start, rows))
-            assert (refusal(bound, row_group) is None) == row_group_may_match(bound, row_group)
+            assert (prune_reason(bound, row_group) is None) == row_group_may_match(bound, row_group)
 
 
 def kept(table: pa.Table, expression: Expression, rows: int = 2, writer: Any = by_pyarrow) -> list[int]:
@@ -178,14 +178,14 @@ def test_reasons_name_the_condition_and_what_the_statistics_say() -> None:
     with ParquetFile(by_pyarrow(NUMBERS, 2)) as file:
         groups = file.row_groups
         either = bind((col("a") > 100) | (col("b") == "z"), file.schema)
-        assert refusal(either, groups[0]) == (
+        assert prune_reason(either, groups[0]) == (
             "a > 100 is true of no row: values lie between 1 and 2; "
             "b == 'z' is true of no row: values lie between 'a' and 'a'"
         )
         both = bind((col("a") > 0) & (col("b") == "z"), file.schema)
-        assert refusal(both, groups[0]) == "b == 'z' is true of no row: values lie between 'a' and 'a'"
-        assert refusal(both, groups[3]) == "a > 0 is true of no row: all values are null"
-        assert refusal(bind(col("a") > 0, file.schema), groups[0]) is None
+        assert prune_reason(both, groups[0]) == "b == 'z' is true of no row: values lie between 'a' and 'a'"
+        assert prune_reason(both, groups[3]) == "a > 0 is true of no row: all values are null"
+        assert prune_reason(bind(col("a") > 0, file.schema), groups[0]) is None
 
 
 MAP = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))
@@ -239,7 +239,7 @@ def test_bloom_filters_refuse_values_that_lie_between_the_bounds_but_do_not_occu
 
         assert kept(col("n") == 1200) == [1]
         assert kept(col("n") == 1201) == []
-        reason = refusal(bind(col("n") == 1201, file.schema), file.row_groups[1])
+        reason = prune_reason(bind(col("n") == 1201, file.schema), file.row_groups[1])
         assert reason is not None
         assert reason.endswith("its Bloom filter does not hold the value")
         assert kept(col("n").isin([1201, 3998])) == [3]

@@ -233,7 +233,7 @@ def test_files_of_other_file_systems_that_folders_refuse_are_not_opened(memory: 
         memory.pipe(f"/{name}", b"no Parquet")
     found = pqext.scan("memory://t", filter=(pqext.col("year") == 2021) & (pqext.col("m") == "02"))
     assert found.to_table().num_rows == 1
-    assert sum(task.refusal is None for task in found.plan()) == 1
+    assert sum(task.prune_reason is None for task in found.plan()) == 1
 
 
 def test_what_is_not_there_in_another_file_system_is_said(memory: Any) -> None:

@@ -251,7 +251,7 @@ def planned(source: Any, columns: Any, filter: Expression) -> Task:
 def test_what_is_fetched_is_what_the_plan_names(name: str, question: str, small: None) -> None:
     filter = QUESTIONS[question]
     task = planned(FILES[name], ["s", "l"], filter)
-    kept = [group for group in task.row_groups if group.refusal is None and group.rows != []]
+    kept = [group for group in task.row_groups if group.prune_reason is None and group.rows != []]
     source = Recorded(FILES[name])
     pqext.scan(source, ["s", "l"], filter).to_table()
     fetched = source.pages()
@@ -273,7 +273,7 @@ def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
         group = file.row_groups[at // GROUP]
         expected = set()
         for plan in planned(FILES["pages"], None, col("k") == 4321).row_groups:
-            if plan.refusal is None:
+            if plan.prune_reason is None:
                 expected |= bytes_of(plan.stages[0].byte_ranges)
         own = [range(at % GROUP, at % GROUP + 1)]
         expected |= bytes_of(byte_ranges(list(group.chunks())[1:], own))

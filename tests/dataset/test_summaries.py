@@ -225,7 +225,7 @@ def test_a_summary_that_is_named_has_the_columns_of_folders(folder: Path, opened
     assert found["y"].to_pylist() == [1] * 30
     assert {os.path.basename(path) for path in found["file"].to_pylist()} == {"1.parquet", "3.parquet", "7.parquet"}
     assert found["row"].to_pylist() == [*range(10)] * 3
-    assert sum(task.refusal is not None for task in scan.plan()) == 4
+    assert sum(task.prune_reason is not None for task in scan.plan()) == 4
     assert pqext.scan(folder / "_metadata", partitioning=None).to_table().schema.names == ["a", "s"]
 
 

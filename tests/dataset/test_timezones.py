@@ -44,7 +44,7 @@ def test_filters_prune_by_the_zone_and_lose_no_row(path: str) -> None:
     for day in sorted(set(days)):
         scan = pqext.scan(path, timezone=ZONE).filter(col("at").cast("date") == day)
         assert scan.count() == days.count(day)
-        assert sum(group.refusal is not None for group in scan.plan()[0].row_groups) >= 6
+        assert sum(group.prune_reason is not None for group in scan.plan()[0].row_groups) >= 6
     saturday = pqext.scan(path, filter="at::date = date '2024-03-09'", timezone=ZONE)
     assert saturday.count() == days.count(date(2024, 3, 9))
 

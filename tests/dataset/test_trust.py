@@ -212,7 +212,7 @@ def test_a_lie_loses_rows_where_it_is_trusted_and_none_where_not(name: str) -> N
     assert pqext.read_table(data, filter=filter, trust_statistics=False).num_rows == rows
     assert pqext.scan(data, filter=filter, trust_statistics=False).count() == rows
     (task,) = pqext.scan(data, filter=filter, trust_statistics=False).plan(pages=True)
-    assert all(group.refusal is None and group.rows is None for group in task.row_groups)
+    assert all(group.prune_reason is None and group.rows is None for group in task.row_groups)
 
 
 @pytest.mark.parametrize("name", LIES)

@@ -201,7 +201,7 @@ def test_a_file_that_lacks_a_column_is_dropped_where_that_decides_the_filter(tmp
     pq.write_table(pa.table({"a": [3, 4], "b": ["x", None]}), tmp_path / "2.parquet")
     found = pqext.scan(tmp_path, schema="union")
     first, second = found.filter(col("b") == "x").plan()
-    assert first.refusal == "b == 'x' is true of no row: the file lacks 'b'"
+    assert first.prune_reason == "b == 'x' is true of no row: the file lacks 'b'"
     assert second.rows_kept == 2
     assert found.filter(col("b").is_null()).to_table()["a"].to_pylist() == [1, 2, 4]
     assert found.filter(col("b").is_null()).plan()[0].rows_kept == 2
@@ -349,7 +349,7 @@ def test_variants_of_different_shredding_are_plain_variants(tmp_path: Path) -> N
     assert found.select(("uid", path)).to_table()["uid"].to_pylist() == [row and row["user"]["uid"] for row in expected]
     assert found.filter(path == 7).count() == 3
     assert found.filter(path.is_null()).count() == 5
-    assert found.filter(path == 7).plan()[3].refusal is not None
+    assert found.filter(path == 7).plan()[3].prune_reason is not None
     with pytest.raises(ValueError, match="shredded=True"):
         pqext.scan(tmp_path, schema="union", shredded=True)
 

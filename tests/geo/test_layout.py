@@ -68,7 +68,7 @@ def test_expectations_are_what_scans_read(make: Any, order: Any, tmp_path: Path)
         x = generator.uniform(layout.extent.xmin, layout.extent.xmax - 9)
         y = generator.uniform(layout.extent.ymin, layout.extent.ymax - 0.5)
         (task,) = pqext.scan(path, filter=pqext.col("geom").intersects((x, y, x + 9, y + 0.5))).plan(pages=True)
-        plans = [plan for plan in task.row_groups if plan.refusal is None]
+        plans = [plan for plan in task.row_groups if plan.prune_reason is None]
         groups += len(plans)
         rows += sum(plan.num_rows if plan.rows is None else sum(map(len, plan.rows)) for plan in plans)
     assert layout.row_groups.read == pytest.approx(groups / queries, rel=0.2, abs=0.1)
@@ -140,7 +140,7 @@ def test_expectations_across_the_antimeridian_are_what_scans_read(order: Any, tm
         box = [one - 360 if one > 180 else one for one in (west, west + 6)]
         where = pqext.col("geom").intersects((box[0], y, box[1], y + 6))
         (task,) = pqext.scan(path, filter=where).plan(pages=True)
-        plans = [plan for plan in task.row_groups if plan.refusal is None]
+        plans = [plan for plan in task.row_groups if plan.prune_reason is None]
         groups += len(plans)
         rows += sum(plan.num_rows if plan.rows is None else sum(map(len, plan.rows)) for plan in plans)
     assert layout.row_groups.read == pytest.approx(groups / queries, rel=0.2, abs=0.1)

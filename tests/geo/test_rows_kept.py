@@ -75,7 +75,7 @@ def check(
     at = 0
     for group in task.row_groups:
         places = {n for n, row in enumerate(order[at : at + group.num_rows]) if row in kept - unsure}
-        assert not places or group.refusal is None
+        assert not places or group.prune_reason is None
         assert group.rows is None or all(any(place in part for part in group.rows) for place in places)
         at += group.num_rows
 

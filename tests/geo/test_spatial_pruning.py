@@ -49,7 +49,7 @@ def check(data: bytes, question: Spatial, kept: set[int], unsure: frozenset[int]
     at = 0
     for group in task.row_groups:
         rows = {row - at for row in kept - unsure if at <= row < at + group.num_rows}
-        assert not rows or group.refusal is None
+        assert not rows or group.prune_reason is None
         assert group.rows is None or all(any(row in part for part in group.rows) for row in rows)
         at += group.num_rows
 

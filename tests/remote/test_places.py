@@ -155,7 +155,7 @@ def test_folders_and_patterns_in_stores(way: str, s3: S3, memory: Any) -> None:
         assert "y" in found.schema.names or folder == "none"
     kept = pqext.scan(base + "t", filter=col("y") == 2021, **given)
     assert kept.to_table()["y"].to_pylist() == [2021] * 20
-    assert sum(task.refusal is not None for task in kept.plan()) == 2
+    assert sum(task.prune_reason is not None for task in kept.plan()) == 2
     listed = [base + f"t/y=2020/part-{part}.parquet" for part in (1, 0)]
     assert pqext.scan(listed, **given).to_table()["a"].to_pylist() == [*range(100, 110), *range(10)]
     mixed = [base + "t/y=2020/part-0.parquet", base + "t/y=2021/part-0.parquet"]

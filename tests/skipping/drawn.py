@@ -19,7 +19,7 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexes.minmax import MinMax
 from pqext.skipping.indexes.prefix import Prefix
 from pqext.skipping.indexes.valuelist import ValueList
-from pqext.skipping.store.clauses import Evidence, refusals
+from pqext.skipping.store.clauses import Evidence, prune_reasons
 from pqext.skipping.upkeep.construction import as_stored
 from pqext.skipping.upkeep.object_cells import Indexer, meet
 
@@ -71,4 +71,4 @@ def evidence_of(chosen: Sequence[Index], objects: Sequence[bytes], data: bool = 
 
 def refused(filter: Any, evidence: Sequence[Evidence], count: int) -> set[int]:
     """The objects that a filter does not look at."""
-    return {int(at) for one in refusals(filter, evidence, count) for at in np.flatnonzero(one.objects)}
+    return {int(at) for one in prune_reasons(filter, evidence, count) for at in np.flatnonzero(one.objects)}

@@ -27,7 +27,7 @@ from pqext.skipping import (
     VariantPaths,
     register_index,
 )
-from pqext.skipping.store.clauses import Evidence, refusals
+from pqext.skipping.store.clauses import Evidence, prune_reasons
 
 C = col("c")
 
@@ -220,9 +220,9 @@ def test_what_is_not_known_of_an_object_does_not_refuse_it() -> None:
 def test_of_facts_that_differ_about_one_object_the_most_cautious_counts() -> None:
     cells = pa.array([{"min": 1, "max": 2}, {"min": 5, "max": 6}])
     evidence = [Evidence(MinMax("c"), cells, np.array([0, 0]))]
-    assert not refusals(C > 4, evidence, 1)
-    assert not refusals(C < 4, evidence, 1)
-    (found,) = refusals(C > 6, evidence, 1)
+    assert not prune_reasons(C > 4, evidence, 1)
+    assert not prune_reasons(C < 4, evidence, 1)
+    (found,) = prune_reasons(C > 6, evidence, 1)
     assert found.objects.all()
 
 

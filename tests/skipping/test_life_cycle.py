@@ -48,7 +48,7 @@ def rows(table: Any, filter: Expression, store: Any, **options: Any) -> list[int
 
 def opened(table: Any, filter: Expression, store: Any) -> list[str]:
     plan = pqext.scan(table, filter=filter, skipping=store).plan()
-    return sorted(os.path.relpath(task.path, table) for task in plan if task.refusal is None)
+    return sorted(os.path.relpath(task.path, table) for task in plan if task.prune_reason is None)
 
 
 def names(store: Path) -> list[str]:
@@ -250,7 +250,7 @@ def test_an_index_whose_column_some_files_lack_is_kept_for_the_others(table: Pat
     told = opened(table / "day=2", pqext.col("x") == 200, tmp_path / "store")
     assert told == ["0.parquet"]
     files = pqext.scan(table, filter=pqext.col("x") == 21, schema="union", skipping=tmp_path / "store").plan()
-    assert sorted(one.path[-15:] for one in files if one.refusal is None) == ["day=2/1.parquet"]
+    assert sorted(one.path[-15:] for one in files if one.prune_reason is None) == ["day=2/1.parquet"]
 
 
 def test_dropping_an_index_keeps_the_others(table: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def scanned(tmp_path: Path, filter: object, store: object) -> tuple[list[int], i
     """The values found, and how many files are refused."""
     scan = pqext.scan(tmp_path / "table", filter=filter, skipping=store)
     values = sorted(row["c"] for row in scan.to_table().to_pylist())
-    return values, sum(task.refusal is not None for task in scan.plan())
+    return values, sum(task.prune_reason is not None for task in scan.plan())
 
 
 @pytest.mark.spec("skipping.version")
@@ -69,7 +69,7 @@ def test_a_store_of_another_table_is_refused_or_ignored(tmp_path: Path, store: P
 
 def test_a_store_is_not_asked_where_statistics_are_not_trusted(tmp_path: Path, store: Path) -> None:
     scan = pqext.scan(tmp_path / "table", filter=C > 50, skipping=store, trust_statistics=False)
-    assert [task.refusal for task in scan.plan()] == [None, None]
+    assert [task.prune_reason for task in scan.plan()] == [None, None]
 
 
 def test_files_that_are_refused_are_not_opened(tmp_path: Path, store: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_is_computed_of_a_type_that_a_union_widens_is_not_asked_of_a_store(
     for filter, skipped in ((C.cast("string") == "3.0", 0), (C == 0.5, 1)):
         scan = pqext.scan(tmp_path / "table", filter=filter, schema="union", skipping=tmp_path / "store")
         assert scan.count() == 1
-        assert sum(task.refusal is not None for task in scan.plan()) == skipped
+        assert sum(task.prune_reason is not None for task in scan.plan()) == skipped
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="paths are text elsewhere")
@@ -144,7 +144,7 @@ def test_a_table_may_be_a_whole_bucket() -> None:
     table, store = "memory://whole-bucket", "memory://store-of-a-bucket"
     skipping.build(table, [MinMax("c")], store)
     scan = pqext.scan(table, filter=C == 2, skipping=store)
-    assert (scan.count(), [task.refusal is None for task in scan.plan()]) == (1, [False, True])
+    assert (scan.count(), [task.prune_reason is None for task in scan.plan()]) == (1, [False, True])
     assert skipping.refresh(table, store).kept == 2
 
 

@@ -153,7 +153,7 @@ def test_a_plan_with_a_condition_of_spark_takes_all_arguments_of_the_read(
         (files / "_delta_log" / f"{0:020}.json").touch()
     assert [row.id for row in read(spark, str(files), where=condition, **arguments).collect()] == [1]
     plan = explain_read(str(files), where=condition, spark=spark, **arguments)
-    kept = {Path(task.path).name for task in plan.tasks if task.refusal is None}
+    kept = {Path(task.path).name for task in plan.tasks if task.prune_reason is None}
     assert "a1.parquet" in kept
     assert "0.txt" not in {Path(task.path).name for task in plan.tasks}
 

@@ -57,12 +57,12 @@ def test_dates_keep_their_type_and_codes_their_zeros(spark: Any, tmp_path: Path)
     option = spark.read.format("pqext").option("partition_types", '{"zip": "int"}').load(folder)
     assert option.dtypes == [("id", "bigint"), ("day", "date"), ("zip", "int")]
     plan = explain_read(folder, where="zip = 3", partition_types={"zip": "int32"})
-    assert [task.refusal is None for task in plan.tasks].count(True) == 1
+    assert [task.prune_reason is None for task in plan.tasks].count(True) == 1
 
 
 def test_files_that_a_filter_on_folders_refuses_are_not_opened(spark: Any, folder: Path, tmp_path: Path) -> None:
     filter = (pqext.col("n") == -1) & (pqext.col("k") == "c/d:e")
-    assert [task.refusal is None for task in explain_read(str(folder), where=filter).tasks].count(True) == 0
+    assert [task.prune_reason is None for task in explain_read(str(folder), where=filter).tasks].count(True) == 0
     filter = (pqext.col("n") == 0) & (pqext.col("k") == "c/d:e")
     found = where(read(spark, str(folder), metrics_path=str(tmp_path)), filter)
     assert sorted(row.x for row in found.collect()) == [1, 7]

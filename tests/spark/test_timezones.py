@@ -178,7 +178,7 @@ def test_no_condition_loses_a_row_in_any_zone(spark: Any, zone: str, folder: Pat
         scan = pqext.scan(str(path), timezone=NAMES.get(zone, zone)).filter(_OPERATORS[operator](casts[key], literal))
         assert scan.select("id").to_table().column("id").to_pylist() == rows, (key, operator, literal)
         assert scan.count() == len(rows), (key, operator, literal)
-        skipped += sum(group.refusal is not None for task in scan.plan() for group in task.row_groups)
+        skipped += sum(group.prune_reason is not None for task in scan.plan() for group in task.row_groups)
     assert skipped > len(conditions)  # row groups, of twelve in the file
 
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from pqext.dataset.engines.pushdown import Question, batches_of
+from pqext.dataset.engines.pushdown import ScanSource, batches_of
 from pqext.dataset.expressions import Expression, all_of, any_of, col
 
 BATCH_ROWS = 131_072
@@ -48,7 +48,7 @@ _HEADER, _METADATA = 2, 2
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
     """The rows of a scan; ``scanner`` and the methods built on it read them, other dataset methods are rejected."""
 
-    def __init__(self, scan: Question) -> None:
+    def __init__(self, scan: ScanSource) -> None:
         # pyarrow code that bypasses the methods below opens a file that does not exist, and raises an error.
         form, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
         super().__init__([form.make_fragment(_NO_FILE, local)], scan.schema, form, local)
@@ -149,7 +149,7 @@ class _Text:
                 return self._null(name)
         if self._skip("if_else(is_valid("):
             return self._is_in()
-        self._take("(")
+        self._consume("(")
         if self._rest.startswith(("(", "is_valid(", "is_null(", "if_else(")):
             return self._joined()
         column, field = self._column()
@@ -158,7 +158,7 @@ class _Text:
             raise _Unread
         self._rest = self._rest[sign.end() :]
         value = self._literal(field.type)
-        self._take(")")
+        self._consume(")")
         compare = _COMPARE[sign[1]]
         return compare(_field(column), pc.scalar(value)), compare(col(list(column)), _plain(value))
 
@@ -166,9 +166,9 @@ class _Text:
         left = self._part()
         is_and = self._skip(" and ")
         if not is_and:
-            self._take(" or ")
+            self._consume(" or ")
         right = self._part()
-        self._take(")")
+        self._consume(")")
         if is_and:
             return left[0] & right[0], all_of([left[1], right[1]])
         return left[0] | right[0], any_of([left[1], right[1]])
@@ -177,9 +177,9 @@ class _Text:
         column, _ = self._column()
         theirs = _field(column)
         if name == "is_valid":
-            self._take(")")
+            self._consume(")")
             return theirs.is_valid(), col(list(column)).is_not_null()
-        self._take(", {nan_is_null=false})")
+        self._consume(", {nan_is_null=false})")
         return theirs.is_null(), col(list(column)).is_null()
 
     def _is_in(self) -> Both:
@@ -215,20 +215,20 @@ class _Text:
         self._rest = self._rest[len(name) :]
         return (name,), self._schema.field(name)
 
-    def _literal(self, kind: pa.DataType) -> pa.Scalar:
+    def _literal(self, type: pa.DataType) -> pa.Scalar:
         """A literal of the column's type."""
         types = pa.types
-        if types.is_string(kind) or types.is_large_string(kind):
+        if types.is_string(type) or types.is_large_string(type):
             match = re.match(r'"(?:[^"\\]|\\.)*"', self._rest, re.S)
             if match is None:
                 raise _Unread
             self._rest = self._rest[match.end() :]
-            return pa.scalar(json.loads(match[0], strict=False), kind)
+            return pa.scalar(json.loads(match[0], strict=False), type)
         match = re.match(r"[^()\"]+(?=\))", self._rest)
         if match is None:
             raise _Unread
         self._rest = self._rest[match.end() :]
-        return _scalar(match[0], kind)
+        return _scalar(match[0], type)
 
     def _skip(self, text: str) -> bool:
         if not self._rest.startswith(text):
@@ -236,22 +236,22 @@ class _Text:
         self._rest = self._rest[len(text) :]
         return True
 
-    def _take(self, text: str) -> None:
+    def _consume(self, text: str) -> None:
         if not self._skip(text):
             raise _Unread
 
 
-def _scalar(text: str, kind: pa.DataType) -> pa.Scalar:
+def _scalar(text: str, type: pa.DataType) -> pa.Scalar:
     """Parse a value of a type other than text."""
     types = pa.types
-    if types.is_boolean(kind):
-        return pa.scalar({"true": True, "false": False}[text], kind)
-    if types.is_integer(kind):
-        return pa.scalar(int(text), kind)
-    if types.is_float32(kind) or types.is_float64(kind):
-        return pa.scalar(float(text), kind)
-    if types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns"):
-        return pc.cast(pa.scalar(text), kind)
+    if types.is_boolean(type):
+        return pa.scalar({"true": True, "false": False}[text], type)
+    if types.is_integer(type):
+        return pa.scalar(int(text), type)
+    if types.is_float32(type) or types.is_float64(type):
+        return pa.scalar(float(text), type)
+    if types.is_date32(type) or (types.is_timestamp(type) and type.unit != "ns"):
+        return pc.cast(pa.scalar(text), type)
     raise _Unread
 
 
@@ -302,8 +302,8 @@ def _joined(items: Items) -> list[range]:
 
 def _stop(items: Items, at: int) -> int:
     """Where the argument ends that begins at ``at``."""
-    kind, value = items[at]
-    if kind == "nested_field_ref":
+    type, value = items[at]
+    if type == "nested_field_ref":
         return at + 1 + int(value)
     depth = 0
     while True:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pqext.dataset.engines.pushdown import Question, batches_of
+from pqext.dataset.engines.pushdown import ScanSource, batches_of
 from pqext.dataset.expressions import Column, Expression, all_of, any_of, col
 from pqext.dataset.presentation.columns import STORED, Formats
 from pqext.dataset.presentation.frames import require_package
@@ -42,7 +42,7 @@ class Untranslated(Exception):
     """A part of a condition that is left to polars."""
 
 
-def lazy_frame(scan: Question, formats: Formats = STORED) -> pl.LazyFrame:
+def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
     """Return a lazy frame of the rows of ``scan``, which is read on collection.
 
     Raises ``ValueError`` for formats of Python objects.

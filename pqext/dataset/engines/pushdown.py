@@ -12,7 +12,7 @@ from pqext.core.base.errors import ParquetError
 from pqext.dataset.expressions import Expression
 
 
-class Question(Protocol):
+class ScanSource(Protocol):
     """The scan interface used by engines."""
 
     @property
@@ -27,14 +27,14 @@ class Question(Protocol):
     def to_batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
 
 
-def batches_of(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``found``, without most of those for which the condition is not true.
+def batches_of(rows: ScanSource, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of ``rows``, without most of those for which the condition is not true.
 
     The condition is not pushed down if the scan has a limit, or if the files' columns do not support it.
     """
     if condition is not None:
         try:
-            batches = found.filter(condition).to_batches(batch_rows)
+            batches = rows.filter(condition).to_batches(batch_rows)
             first = next(batches, None)
         except ParquetError:
             raise
@@ -43,4 +43,4 @@ def batches_of(found: Question, condition: Expression | None, batch_rows: int) -
         else:
             yield from () if first is None else chain([first], batches)
             return
-    yield from found.to_batches(batch_rows)
+    yield from rows.to_batches(batch_rows)

@@ -158,8 +158,8 @@ def _nonzero(side: Any) -> Any:
 
 
 def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
-    one = pa.scalar(1, right.type)
-    values = [np.asarray(_filled(side, one)) for side in (left, right)]
+    dividend = pa.scalar(1, right.type)
+    values = [np.asarray(_filled(side, dividend)) for side in (left, right)]
     with np.errstate(all="ignore"):
         found = np.fmod(*values)
     valid = pc.and_(_valid(left, rows), _valid(right, rows))
@@ -167,19 +167,19 @@ def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
 
 
 def _decimal_remainder(left: Any, right: Any, rows: int, type: pa.DataType) -> pa.Array:
-    def remainder(one: Any, other: Any) -> Decimal | None:
-        if one is None or not other:
+    def remainder(dividend: Any, divisor: Any) -> Decimal | None:
+        if dividend is None or not divisor:
             return None
-        return _EXACT.remainder(Decimal(one), Decimal(other))
+        return _EXACT.remainder(Decimal(dividend), Decimal(divisor))
 
     sides = [side.to_pylist() if isinstance(side, pa.Array) else [side.as_py()] * rows for side in (left, right)]
-    return pa.array([remainder(one, other) for one, other in zip(*sides, strict=True)], type)
+    return pa.array([remainder(dividend, divisor) for dividend, divisor in zip(*sides, strict=True)], type)
 
 
-def _filled(side: Any, one: pa.Scalar) -> Any:
+def _filled(side: Any, dividend: pa.Scalar) -> Any:
     if isinstance(side, pa.Scalar):
-        return side.as_py() if side.is_valid else one.as_py()
-    return pc.fill_null(side, one).to_numpy(zero_copy_only=False)
+        return side.as_py() if side.is_valid else dividend.as_py()
+    return pc.fill_null(side, dividend).to_numpy(zero_copy_only=False)
 
 
 def _valid(side: Any, rows: int) -> Any:

@@ -20,14 +20,14 @@ _NEAR = 1e-9
 """Doubles and decimals that differ by a smaller share of them are compared exactly."""
 
 
-def check_related(left: Kind, right: Kind, shown: str) -> None:
-    """Raise ``TypeError`` unless values of both kinds compare; ``shown`` is the comparison."""
+def check_related(left: Kind, right: Kind, text: str) -> None:
+    """Raise ``TypeError`` unless values of both kinds compare; ``text`` is the comparison."""
     same = left == right or "null" in (left.name, right.name)
     numbers = left.name in _NUMBERS and right.name in _NUMBERS
     binary = {left.name, right.name} == {"binary", "uuid"}
     midnight = {left, right} == {Kind("date"), Kind("timestamp")}
     if not (same or numbers or binary or midnight):
-        raise TypeError(f"{shown}: {left} values do not compare with {right} values")
+        raise TypeError(f"{text}: {left} values do not compare with {right} values")
 
 
 def related(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
@@ -109,13 +109,13 @@ def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
     """Integers or decimals, and doubles: rounding to doubles keeps the order but where both are as good as equal."""
     if pa.types.is_integer(exact.type):
         near = exact.cast(pa.float64(), safe=False)
-        doubtful = pc.equal(near, floats)
+        inexact = pc.equal(near, floats)
     else:
         near = exact.cast(pa.float64(), safe=False)
         gap = pc.abs(pc.subtract(near, floats))
-        doubtful = pc.less_equal(gap, pc.multiply(pc.abs(near), pa.scalar(_NEAR)))
+        inexact = pc.less_equal(gap, pc.multiply(pc.abs(near), pa.scalar(_NEAR)))
     less, equal = _floats_order(near, floats)
-    rows = np.flatnonzero(pc.fill_null(doubtful, False).to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(pc.fill_null(inexact, False).to_numpy(zero_copy_only=False))
     if not len(rows):
         return less, equal
     if pa.types.is_integer(exact.type):
@@ -164,9 +164,9 @@ def _tick(type: pa.DataType) -> int:
     return NANOSECONDS[type.unit]
 
 
-def kind_of(type: pa.DataType, shown: str) -> Kind:
+def kind_of(type: pa.DataType, text: str) -> Kind:
     """The kind of a type; ``TypeError`` when its values compare with nothing."""
     kind = kind_of_arrow(type)
     if kind is None:
-        raise TypeError(f"{shown} of type {type} compares with nothing, only with null")
+        raise TypeError(f"{text} of type {type} compares with nothing, only with null")
     return kind

@@ -125,8 +125,8 @@ class _Evaluator(Visitor[pa.Array]):
         array, kind, indices = self._comparable(node.operand)
         held = self.prepared.get((id(node), array.type))
         if held is None or held[0] is not node:
-            listed = _Listed.of(array.type, tuple(compared_value(value, kind, node.operand) for value in node.values))
-            held = self.prepared[id(node), array.type] = node, listed
+            table = _Listed.of(array.type, tuple(compared_value(value, kind, node.operand) for value in node.values))
+            held = self.prepared[id(node), array.type] = node, table
         found = held[1].holds(array)
         if node.has_null:
             found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
@@ -383,8 +383,8 @@ def _where_valid(array: pa.Array, value: bool) -> pa.Array:
 class IntegerSet:
     """A hash table of integers, made once for all batches."""
 
-    def __init__(self, listed: pa.Array) -> None:
-        values = listed.to_numpy().astype(np.int64)
+    def __init__(self, table: pa.Array) -> None:
+        values = table.to_numpy().astype(np.int64)
         size = 1 << (4 * len(values)).bit_length()
         self._keys, self._used = np.zeros(size, np.int64), np.zeros(size, np.uint8)
         self._least, self._most = int(values.min()), int(values.max())

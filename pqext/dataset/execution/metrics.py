@@ -92,13 +92,13 @@ class Run:
     @property
     def metrics(self) -> Metrics:
         """Return the current metrics."""
-        found = self._counts()
-        known = self._planning + found["fetch_seconds"] + found["filter_seconds"]
-        whole = {name: int(found[name]) for name in ("requests", "bytes", "pages", "rows_evaluated")}
+        counts = self._counts()
+        known = self._planning + counts["fetch_seconds"] + counts["filter_seconds"]
+        whole = {name: int(counts[name]) for name in ("requests", "bytes", "pages", "rows_evaluated")}
         return Metrics(
             self._files, self._row_groups, **whole, rows=self.rows, plan_seconds=self._planning,
-            fetch_seconds=found["fetch_seconds"], decode_seconds=max(0.0, self._seconds - known),
-            filter_seconds=found["filter_seconds"], seconds=self._seconds,
+            fetch_seconds=counts["fetch_seconds"], decode_seconds=max(0.0, self._seconds - known),
+            filter_seconds=counts["filter_seconds"], seconds=self._seconds,
         )
 
     def opened(self, file: ParquetFile, before: Counts) -> _Opened:
@@ -139,31 +139,31 @@ class Run:
                 plan = next(waiting, None)
             if plan is None:
                 return
-            self._row_groups += plan.refusal is None and plan.rows != []
+            self._row_groups += plan.prune_reason is None and plan.rows != []
             yield plan
 
-    def timed(self, found: Generator[T, None, None]) -> Generator[T, None, None]:
-        """Iterate ``found`` and measure the time that producing the values takes, without the consumer's time."""
+    def timed(self, batches: Generator[T, None, None]) -> Generator[T, None, None]:
+        """Iterate ``batches`` and measure the time that producing the values takes, without the consumer's time."""
         try:
             while True:
                 started = perf_counter()
                 try:
-                    one = next(found)
+                    one = next(batches)
                 except StopIteration:
                     return
                 finally:
                     self._seconds += perf_counter() - started
                 yield one
         finally:
-            found.close()
+            batches.close()
 
     def fetch_seconds(self) -> float:
         """Return the total time spent waiting for bytes so far."""
-        found = self._done[_FETCH_SECONDS]
+        seconds = self._done[_FETCH_SECONDS]
         if self._open:
             for usage, before in [*self._open.values()]:
-                found += usage.fetch_seconds - before[_FETCH_SECONDS]
-        return found
+                seconds += usage.fetch_seconds - before[_FETCH_SECONDS]
+        return seconds
 
     def _counts(self) -> dict[str, float]:
         counts = self._done

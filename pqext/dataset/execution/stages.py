@@ -29,10 +29,10 @@ from pqext.dataset.execution.parallel_decoding import Part, Run, divided
 from pqext.dataset.execution.parallel_decoding import side_by_side as run_side_by_side
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
-from pqext.dataset.planning.checks import checked
-from pqext.dataset.planning.plan import RowGroupPlan, Stage, together
+from pqext.dataset.planning.checks import check_batches
+from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
 from pqext.dataset.planning.projection import Computed, Fields, computed_of, read_leaves
-from pqext.dataset.planning.selectivity import Passed, estimated
+from pqext.dataset.planning.selectivity import PassRates, estimated
 
 AHEAD_BYTES = 1 << 20
 """A file of fewer is read when its rows are asked for."""
@@ -59,20 +59,20 @@ def matching(
 
     With ``ahead`` several row groups are read at once, and before their rows are asked for.
     """
-    lessons = Lessons()
+    statistics = AdaptiveStatistics()
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
     options = file.options
     threads = thread_count(options.threads)
     ahead = ahead and file.source.size >= AHEAD_BYTES and threads > 1 and options.on_corrupt != "skip"
-    found = checked(plans, file, computed)
+    found = check_batches(plans, file, computed)
 
     def runs() -> Iterator[Run]:
         for plan in divided(found, file, threads) if ahead else found:
-            if plan.refusal is None and plan.rows != []:
+            if plan.prune_reason is None and plan.rows != []:
                 if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed:
                     unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
                     continue
-                yield partial(_run, file, plan, computed, batch_rows, lessons)
+                yield partial(_run, file, plan, computed, batch_rows, statistics)
         for stage, rows in unfiltered.items():  # without a filter all row groups are read the same way, at once
             yield partial(_unfiltered, file, stage, rows, batch_rows)
 
@@ -84,21 +84,22 @@ def matching(
 
 
 @dataclass(slots=True)
-class Lessons:
+class AdaptiveStatistics:
     """Adaptive statistics: results of the row groups read so far that guide the next ones."""
 
     pays: bool | None = None
     """Are stages worth their overhead? ``None`` before a row group was read."""
     prepared: Prepared = field(default_factory=dict)
-    passed: Passed = field(default_factory=Passed)
+    passed: PassRates = field(default_factory=PassRates)
 
 
 def _run(
-    file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons, shares: int
+    file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int,
+    statistics: AdaptiveStatistics, shares: int,
 ) -> Iterator[Part]:
     returned = 0
     try:
-        for part in _GroupRun(file, plan, computed, batch_rows, lessons, shares).parts():
+        for part in _GroupRun(file, plan, computed, batch_rows, statistics, shares).parts():
             returned += part[0].num_rows
             yield part
     except OffsetIndexError as error:
@@ -106,13 +107,13 @@ def _run(
         if returned or plan.rows is None or indexes is None:
             raise
         indexes.ignore_pages(error)
-        yield from _GroupRun(file, replace(plan, rows=None), computed, batch_rows, lessons, shares).parts()
+        yield from _GroupRun(file, replace(plan, rows=None), computed, batch_rows, statistics, shares).parts()
     except InvalidValueError:
         # The filter may exclude the row, if the other columns are read after it.
         stages = _filter_first(plan, file)
         if stages is None or file.options.on_corrupt == "skip":
             raise
-        run = _GroupRun(file, plan, computed, batch_rows, lessons, shares, is_apart=True)
+        run = _GroupRun(file, plan, computed, batch_rows, statistics, shares, is_apart=True)
         yield from _after(run.in_stages(*stages), returned)
     except ParquetError as error:
         error.locate(path=file.path, row_group=plan.index)
@@ -163,19 +164,20 @@ class _Window:
     kept: list[pa.RecordBatch] = field(default_factory=list)
     kept_bytes: int = 0
 
-    def look_at(
+    def evaluate(
         self, stage: Stage, batch: pa.RecordBatch, fields: Fields,
-        rows: RowRanges | NDArray[np.int64], usage: Usage, lessons: Lessons, flags: NDArray[np.bool_] | None = None,
+        rows: RowRanges | NDArray[np.int64], usage: Usage, statistics: AdaptiveStatistics,
+        flags: NDArray[np.bool_] | None = None,
     ) -> pa.BooleanArray:
         """Evaluate a stage's filter on ``batch`` and the values in ``fields``; return its result for each row.
 
         The batch contains the ``rows``, or the flagged ones if ``flags`` of the preceding stages are passed.
         """
-        mask = _mask(stage, batch, fields, usage, lessons.prepared, is_first=flags is None)
+        mask = _mask(stage, batch, fields, usage, statistics.prepared, is_first=flags is None)
         self.looked_at += batch.num_rows
         found = mask.true_count
         if stage.filter is not None:
-            lessons.passed.count(stage.filter, batch.num_rows, found)
+            statistics.passed.count(stage.filter, batch.num_rows, found)
         if found:
             if flags is None and not isinstance(rows, np.ndarray) and len(rows) == 1:
                 self.rows.append(_places(mask, found, rows[0].start))
@@ -207,7 +209,8 @@ class _GroupRun:
     """One row group read, with one of ``shares`` parts of the memory that a call may hold."""
 
     def __init__(
-        self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons,
+        self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int,
+        statistics: AdaptiveStatistics,
         shares: int = 1, *, is_apart: bool = False,
     ) -> None:
         self._file = file
@@ -215,7 +218,7 @@ class _GroupRun:
         self._plan = plan
         self._computed = computed
         self._batch_rows = batch_rows
-        self._lessons = lessons
+        self._statistics = statistics
         self._shares = shares
         self._is_measured = True
         self._usage = file.source.usage
@@ -224,26 +227,26 @@ class _GroupRun:
         """The rows that match."""
         stages = self._plan.stages
         # If corrupt rows are skipped, rows cannot be numbered.
-        if len(stages) < 2 or not self._pays(stages) or self._file.options.on_corrupt == "skip":
-            return self._at_once(stages, self._plan.rows)
+        if len(stages) < 2 or not self._stages_pay_off(stages) or self._file.options.on_corrupt == "skip":
+            return self._in_one_stage(stages, self._plan.rows)
         found = self._file.row_groups[self._plan.index].num_rows
         if found != self._plan.num_rows:
             raise ValueError(
                 f"the plan is of another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
                 f"the file {found}"
             )
-        return self.in_stages(*self._lessons.passed.ordered(stages, self._file, self._plan.index))
+        return self.in_stages(*self._statistics.passed.ordered(stages, self._file, self._plan.index))
 
-    def _pays(self, stages: Sequence[Stage]) -> bool:
+    def _stages_pay_off(self, stages: Sequence[Stage]) -> bool:
         """Whether stages are worth their overhead, by adaptive statistics, at first by column statistics."""
-        if self._lessons.pays is not None:
-            return self._lessons.pays
-        condition = together(stages).filter
+        if self._statistics.pays is not None:
+            return self._statistics.pays
+        condition = merged_stage(stages).filter
         return condition is None or estimated(condition, self._file.row_groups[self._plan.index]) <= _PAYS
 
-    def _at_once(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
+    def _in_one_stage(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
         self._is_measured = False
-        yield from self._give(together(stages), ranges)
+        yield from self._run_last_stage(merged_stage(stages), ranges)
 
     def in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
         """Yield the matching rows, in stages while these are worthwhile, or if columns must stay separate."""
@@ -255,16 +258,16 @@ class _GroupRun:
             while queue and window.looked_at < most and window.kept_bytes <= _KEPT_BYTES:
                 batch, fields = next(batches)
                 rows = queue.take(batch.num_rows)
-                window.look_at(first, batch, fields, rows, self._usage, self._lessons)
+                window.evaluate(first, batch, fields, rows, self._usage, self._statistics)
             left, kept, last = self._filtered(window.left(), window.columns(), more)
             pays = window.kept_bytes <= _KEPT_BYTES and len(left) <= _PAYS * window.looked_at
             if len(left):
-                yield from self._give_kept(last, left, kept)
+                yield from self._yield_columns(last, left, kept)
             most = min(most * _GROWTH, _MOST_ROWS)
-            self._lessons.pays = pays
+            self._statistics.pays = pays
             if not pays and queue and not self._is_apart:
                 del batches
-                yield from self._at_once([first, *more], queue.take(1 << 62))
+                yield from self._in_one_stage([first, *more], queue.take(1 << 62))
                 return
         for _ in batches:  # to the end, where the reader rejects a chunk with more rows than the row group
             pass
@@ -285,13 +288,13 @@ class _GroupRun:
             queue = self._queue(rows)
             for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
                 part = queue.take(batch.num_rows)
-                wanted = _wanted(left, part)
-                if wanted.any():
-                    batch, fields = _only(batch, fields, wanted)
-                    flags.append(window.look_at(stage, batch, fields, part, self._usage, self._lessons, wanted))
+                remaining = _in_part(left, part)
+                if remaining.any():
+                    batch, fields = _only(batch, fields, remaining)
+                    flags.append(window.evaluate(stage, batch, fields, part, self._usage, self._statistics, remaining))
                 if window.kept_bytes > _KEPT_BYTES:
                     # They are read again, with the columns of the last stage.
-                    last = replace(together([stage, last]), filter=None, asked=())
+                    last = replace(merged_stage([stage, last]), filter=None, asked=())
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
             left = window.left()
@@ -300,17 +303,17 @@ class _GroupRun:
             kept = side_by_side(kept, window.columns())
         return left, kept, last
 
-    def _give_kept(self, last: Stage, left: NDArray[np.int64], kept: pa.RecordBatch | None) -> Iterator[Part]:
+    def _yield_columns(self, last: Stage, left: NDArray[np.int64], kept: pa.RecordBatch | None) -> Iterator[Part]:
         """Yield the rows ``left`` with their columns ``kept`` and those of the last stage."""
         if last.columns or last.leaves:
-            yield from self._give(last, self._rows(left), left, kept)
+            yield from self._run_last_stage(last, self._rows(left), left, kept)
             return
         for start in range(0, len(left), self._batch_rows):
             count = min(self._batch_rows, len(left) - start)
             batch = _without_columns(count) if kept is None else kept.slice(start, count)
             yield batch, computed_of(self._computed, {}, batch)
 
-    def _give(
+    def _run_last_stage(
         self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, kept: pa.RecordBatch | None = None,
     ) -> Iterator[Part]:
         """Run the last stage: read its columns for the rows ``left``, apply its filter, add the columns ``kept``."""
@@ -318,7 +321,7 @@ class _GroupRun:
         at = 0
         for batch, leaves in self._batches(stage, rows, self._batch_rows):
             if left is not None:
-                batch, leaves = _only(batch, leaves, _wanted(left, queue.take(batch.num_rows)))
+                batch, leaves = _only(batch, leaves, _in_part(left, queue.take(batch.num_rows)))
                 if kept is not None:
                     batch = side_by_side(kept.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
@@ -327,10 +330,10 @@ class _GroupRun:
             arrays = computed_of(self._computed, leaves, batch)
             if stage.filter is not None:
                 mask = _mask(
-                    stage, batch, leaves, self._usage, self._lessons.prepared, is_first=left is None
+                    stage, batch, leaves, self._usage, self._statistics.prepared, is_first=left is None
                 )
                 if not self._is_measured:  # the first rows decide whether stages are worthwhile
-                    self._lessons.pays = mask.true_count <= _PAYS * batch.num_rows
+                    self._statistics.pays = mask.true_count <= _PAYS * batch.num_rows
                     self._is_measured = True
                 batch, arrays = _matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
             if batch.num_rows:
@@ -372,7 +375,7 @@ Rows = RowRanges | NDArray[np.int64] | None
 """Rows of a row group: ranges, numbers of single ones that ascend, or ``None`` for all."""
 
 
-def _wanted(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
+def _in_part(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the rows in ``part`` are ``left``: all of those that were chosen one by one."""
     return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flags_within(left, part)
 

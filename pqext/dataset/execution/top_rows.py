@@ -123,7 +123,7 @@ class TopRows:
         keys = _joined(self._key_batches)
         order = self._order(keys)[: self._rows]
         rows = _joined(self._batches)
-        self._batches, self._key_batches = [_taken(rows, order)], [_taken(keys, order)]
+        self._batches, self._key_batches = [_take_rows(rows, order)], [_take_rows(keys, order)]
         del rows, keys
         (batch,), (selected,) = self._batches, self._key_batches
         self.held = batch.get_total_buffer_size() + selected.get_total_buffer_size()
@@ -171,7 +171,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
-def _taken(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
+def _take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
     """Copies of the rows, so that the batch can be freed."""
     if not batch.num_columns:
         return batch.slice(0, len(rows))

@@ -28,12 +28,12 @@ def days(text: str) -> int:
     >>> days("1970-02-01")
     31
     """
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
         raise ValueError("a date is written as '2026-05-31'")
-    if found[4] is not None or found[8] is not None:
+    if match[4] is not None or match[8] is not None:
         raise ValueError("a date has neither a time of day nor a zone")
-    return _days(found)
+    return _days(match)
 
 
 def nanoseconds_of_day(text: str) -> int:
@@ -44,10 +44,10 @@ def nanoseconds_of_day(text: str) -> int:
     >>> nanoseconds_of_day("00:00:01.5")
     1500000000
     """
-    found = _TIME_OF_DAY.fullmatch(text)
-    if found is None:
+    match = _TIME_OF_DAY.fullmatch(text)
+    if match is None:
         raise ValueError("a time of day is written as '23:59:59'")
-    return _nanoseconds(found.groups())
+    return _nanoseconds(match.groups())
 
 
 def nanoseconds(text: str, utc: bool) -> int:
@@ -59,22 +59,22 @@ def nanoseconds(text: str, utc: bool) -> int:
     >>> nanoseconds("1970-01-01 00:00:01", utc=False), nanoseconds("1970-01-01T02:00:00+02:00", utc=True)
     (1000000000, 0)
     """
-    found = _TIMESTAMP.fullmatch(text)
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
         form = "'2026-05-31T23:59:59Z'" if utc else "'2026-05-31' or '2026-05-31T23:59:59'"
         raise ValueError(f"a timestamp is written as {form}")
-    zone = found[8]
+    zone = match[8]
     if (zone is not None) != utc:
         raise ValueError("the text has no zone, and the column holds instants" if utc else
                          "the text has a zone, and the column has none")
-    whole = _days(found) * _DAY
-    whole += 0 if found[4] is None else _nanoseconds(found.groups()[3:7])
+    whole = _days(match) * _DAY
+    whole += 0 if match[4] is None else _nanoseconds(match.groups()[3:7])
     return whole - _offset(zone)
 
 
-def _days(found: re.Match[str]) -> int:
+def _days(match: re.Match[str]) -> int:
     try:
-        return date(int(found[1]), int(found[2]), int(found[3])).toordinal() - _EPOCH
+        return date(int(match[1]), int(match[2]), int(match[3])).toordinal() - _EPOCH
     except ValueError:
         raise ValueError("day does not exist in the calendar") from None
 
@@ -82,10 +82,10 @@ def _days(found: re.Match[str]) -> int:
 def _nanoseconds(parts: tuple[str | None, ...]) -> int:
     hours, minutes, seconds, fraction = parts
     try:
-        found = time(int(hours or 0), int(minutes or 0), int(seconds or 0))
+        parsed = time(int(hours or 0), int(minutes or 0), int(seconds or 0))
     except ValueError:
         raise ValueError("time of day is out of range") from None
-    whole = (found.hour * 60 + found.minute) * 60 + found.second
+    whole = (parsed.hour * 60 + parsed.minute) * 60 + parsed.second
     return whole * _SECOND + int((fraction or "").ljust(9, "0"))
 
 

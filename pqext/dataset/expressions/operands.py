@@ -30,8 +30,8 @@ from pqext.dataset.expressions.conditions import (
     Stored,
     literal_text,
 )
-from pqext.dataset.expressions.operators import Questions
-from pqext.dataset.expressions.spatial import SpatialQuestions
+from pqext.dataset.expressions.operators import Predicates
+from pqext.dataset.expressions.spatial import SpatialPredicates
 from pqext.dataset.expressions.type_inference import UNTYPED, type_beside, type_beside_all, type_to_write
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
@@ -40,7 +40,7 @@ ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
 ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
-class Value(SuggestionMixin, Questions):
+class Value(SuggestionMixin, Predicates):
     """A value of each row: a column, a field of a VARIANT column, or a value computed from these.
 
     Comparisons create expressions, arithmetic creates values. A value that cannot be computed is null and never an
@@ -139,7 +139,7 @@ class Value(SuggestionMixin, Questions):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Column(Value, Stored, SpatialQuestions["Spatial"]):
+class Column(Value, Stored, SpatialPredicates["Spatial"]):
     """A column by its path: the top-level name, then the names of struct fields."""
 
     path: tuple[str, ...]
@@ -174,9 +174,7 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
 
         ``type`` is a type name or an Arrow type; casts follow ``pqext.variant.get``. Without a type the value is a
         VARIANT, and a condition uses the type of its literal: ``double`` for all numbers. Lists, structs and maps can
-        be selected and tested for null; they do not compare with literals.
-
-        Raises ``ValueError`` if the path or the type is invalid.
+        be selected and tested for null but not compared. Raises ``ValueError`` if the path or type is invalid.
 
         >>> from pqext import col
         >>> str(col("event").variant("$.user") == "Bo")
@@ -433,7 +431,7 @@ def operand_column(operand: Operand) -> Column:
 def check_number(value: literals.Literal) -> None:
     """Raise ``TypeError`` if a literal is not a number."""
     if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
-        raise TypeError(f"arithmetic is of numbers, not of {literal_text(value)}")
+        raise TypeError(f"arithmetic requires numbers, not {literal_text(value)}")
 
 
 def _constant(value: Any) -> Constant:
@@ -448,4 +446,4 @@ def _column_path(path: Sequence[str]) -> tuple[str, ...]:
 
 def _check_depth(operand: Operand) -> None:
     if operand.depth > MAX_DEPTH:
-        raise ValueError(f"what is computed nests more than {MAX_DEPTH} levels deep")
+        raise ValueError(f"computed values nest more than {MAX_DEPTH} levels deep")

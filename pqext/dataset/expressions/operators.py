@@ -15,7 +15,7 @@ from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, Is
 from pqext.dataset.expressions.patterns import ESCAPE
 
 
-class Questions(Operand):
+class Predicates(Operand):
     """An operand whose comparisons and questions make conditions."""
 
     __slots__ = ()
@@ -145,14 +145,14 @@ def as_condition(value: object) -> Expression:
     """Return a condition unchanged, or a boolean column as the condition that it is true."""
     if isinstance(value, Expression):
         return value
-    if isinstance(value, Questions):
+    if isinstance(value, Predicates):
         return value._compare("==", True)
     raise TypeError(f"expected a condition like col('a') > 5, or a column of booleans, not {type(value).__name__}")
 
 
 def _joined(other: object) -> Expression:
     """The other operand of ``&`` or ``|`` as a condition."""
-    if not isinstance(other, Expression | Questions):
+    if not isinstance(other, Expression | Predicates):
         raise TypeError(
             "& and | join conditions and bind closer than comparisons, so put these into parentheses: "
             "(a > 5) & (b > 3)"

@@ -29,13 +29,13 @@ Parts: TypeAlias = tuple[str | Wildcard, ...]
 """A pattern of LIKE: texts, and the wildcards between them."""
 
 
-def check_pattern(how: str, pattern: object, escape: object) -> None:
+def check_pattern(operator: str, pattern: object, escape: object) -> None:
     """Raise ``TypeError`` or ``ValueError`` for a pattern of another type, an unknown question or a wrong escape."""
-    if how not in HOW:
-        raise ValueError(f"{how!r} is not one of {', '.join(HOW)}")
-    is_like = how in ("like", "ilike")
+    if operator not in HOW:
+        raise ValueError(f"{operator!r} is not one of {', '.join(HOW)}")
+    is_like = operator in ("like", "ilike")
     if not isinstance(pattern, str if is_like else str | bytes):
-        raise TypeError(f"{how} takes text, not {type(pattern).__name__}")
+        raise TypeError(f"{operator} takes text, not {type(pattern).__name__}")
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"the pattern has more than {MAX_PATTERN:,} characters")
     if isinstance(pattern, str):
@@ -70,35 +70,35 @@ def like_parts(pattern: str, escape: str) -> Parts:
     return (*parts, text) if text else tuple(parts)
 
 
-def matches(array: pa.Array, how: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
+def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
     """Where the values of an array of strings or bytes match; null on null."""
     array = _plain(array)
-    if isinstance(pattern, str) and how in ("like", "ilike"):
+    if isinstance(pattern, str) and operator in ("like", "ilike"):
         parts = like_parts(pattern, escape)
-        if how == "ilike":
+        if operator == "ilike":
             return pc.match_like(array, "".join(map(_of_arrow, parts)), ignore_case=True)
         match parts:
             case () | (str(),):
                 return pc.equal(array, pa.scalar("".join(map(str, parts)), array.type))
             case (str(text), Wildcard.ANY):
-                how, pattern = "starts_with", text
+                operator, pattern = "starts_with", text
             case (Wildcard.ANY, str(text)):
-                how, pattern = "ends_with", text
+                operator, pattern = "ends_with", text
             case (Wildcard.ANY, str(text), Wildcard.ANY):
-                how, pattern = "contains", text
+                operator, pattern = "contains", text
             case _:
                 return pc.match_like(array, "".join(map(_of_arrow, parts)))
     if isinstance(pattern, str) and not _is_text(array.type):
         pattern = pattern.encode()
-    function = {"starts_with": pc.starts_with, "ends_with": pc.ends_with, "contains": pc.match_substring}[how]
+    function = {"starts_with": pc.starts_with, "ends_with": pc.ends_with, "contains": pc.match_substring}[operator]
     return function(array, pattern)
 
 
-def prefix_of(how: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
+def prefix_of(operator: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]:
     """Return the prefix of every match, and whether every text with that prefix matches."""
-    if how == "starts_with":
+    if operator == "starts_with":
         return (pattern.encode() if isinstance(pattern, str) else pattern), True
-    if how != "like" or isinstance(pattern, bytes):
+    if operator != "like" or isinstance(pattern, bytes):
         return b"", False
     parts = like_parts(pattern, escape)
     first = parts[0] if parts else ""
@@ -106,9 +106,9 @@ def prefix_of(how: How, pattern: str | bytes, escape: str) -> tuple[bytes, bool]
     return prefix.encode(), parts in ((prefix, Wildcard.ANY), (Wildcard.ANY,))
 
 
-def is_exact(how: How, pattern: str | bytes, escape: str) -> bool:
+def is_exact(operator: How, pattern: str | bytes, escape: str) -> bool:
     """Test whether exactly one text matches."""
-    if how != "like" or isinstance(pattern, bytes):
+    if operator != "like" or isinstance(pattern, bytes):
         return False
     parts = like_parts(pattern, escape)
     return not any(isinstance(part, Wildcard) for part in parts)

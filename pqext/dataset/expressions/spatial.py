@@ -16,7 +16,7 @@ from pqext.geo.predicates.boxes import OPERATIONS, Operation
 if TYPE_CHECKING:
     from pqext.geo.predicates.predicate import SpatialPredicate
 
-Question = TypeVar("Question", covariant=True)
+Result = TypeVar("Result", covariant=True)
 """The result of a spatial predicate: an expression in Python, a column in Spark."""
 
 Box: TypeAlias = tuple[float, float, float, float]
@@ -82,7 +82,7 @@ def geometry_text(geometry: Geometry) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-class SpatialQuestions(Generic[Question]):
+class SpatialPredicates(Generic[Result]):
     """Spatial predicates of a geometry column; each returns an expression that is null on null.
 
     ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges of
@@ -95,9 +95,9 @@ class SpatialQuestions(Generic[Question]):
     __slots__ = ()
 
     @abstractmethod
-    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Question: ...
+    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Result: ...
 
-    def intersects(self, geometry: Any) -> Question:
+    def intersects(self, geometry: Any) -> Result:
         """Test whether the geometry shares a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or
         shapely.
 
@@ -105,44 +105,44 @@ class SpatialQuestions(Generic[Question]):
         """
         return self._spatial("intersects", geometry)
 
-    def disjoint(self, geometry: Any) -> Question:
+    def disjoint(self, geometry: Any) -> Result:
         """Test whether the geometry shares no point with ``geometry``."""
         return self._spatial("disjoint", geometry)
 
-    def within(self, geometry: Any) -> Question:
+    def within(self, geometry: Any) -> Result:
         """Test whether the geometry lies within ``geometry`` and not only on its boundary."""
         return self._spatial("within", geometry)
 
-    def contains(self, geometry: Any) -> Question:
+    def contains(self, geometry: Any) -> Result:
         """Test whether ``geometry`` lies within the geometry and not only on its boundary."""
         return self._spatial("contains", geometry)
 
-    def touches(self, geometry: Any) -> Question:
+    def touches(self, geometry: Any) -> Result:
         """Test whether the boundaries share points and the interiors do not."""
         return self._spatial("touches", geometry)
 
-    def crosses(self, geometry: Any) -> Question:
+    def crosses(self, geometry: Any) -> Result:
         """Test whether the geometry lies partly inside and partly outside ``geometry``, and the intersection has a
         lower dimension."""
         return self._spatial("crosses", geometry)
 
-    def overlaps(self, geometry: Any) -> Question:
+    def overlaps(self, geometry: Any) -> Result:
         """Test whether both have the same dimension and share some, but not all, of their points."""
         return self._spatial("overlaps", geometry)
 
-    def covers(self, geometry: Any) -> Question:
+    def covers(self, geometry: Any) -> Result:
         """Test whether ``geometry`` lies within the geometry, boundary included."""
         return self._spatial("covers", geometry)
 
-    def covered_by(self, geometry: Any) -> Question:
+    def covered_by(self, geometry: Any) -> Result:
         """Test whether the geometry lies within ``geometry``, boundary included."""
         return self._spatial("covered_by", geometry)
 
-    def geom_equals(self, geometry: Any) -> Question:
+    def geom_equals(self, geometry: Any) -> Result:
         """Test whether both are the same set of points. (:meth:`equals` compares operands.)"""
         return self._spatial("equals", geometry)
 
-    def dwithin(self, geometry: Any, distance: float) -> Question:
+    def dwithin(self, geometry: Any, distance: float) -> Result:
         """Test whether the geometry is within ``distance`` of ``geometry``.
 
         ``distance`` is in units of the coordinates for GEOMETRY, in metres on the ellipsoid for GEOGRAPHY.

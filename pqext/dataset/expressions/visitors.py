@@ -141,7 +141,7 @@ def compared_columns(expression: Expression) -> frozenset[str]:
 
 def operands(expression: Expression) -> list[Base]:
     """Return the columns and VARIANT fields that the leaves use, in order."""
-    return [base for leaf in leaves(expression) for operand in asked_of(leaf) for base in bases(operand)]
+    return [base for leaf in leaves(expression) for operand in leaf_operands(leaf) for base in bases(operand)]
 
 
 def leaves(expression: Expression) -> Iterator[Expression]:
@@ -156,7 +156,7 @@ def leaves(expression: Expression) -> Iterator[Expression]:
             yield expression
 
 
-def asked_of(leaf: Expression) -> tuple[Operand, ...]:
+def leaf_operands(leaf: Expression) -> tuple[Operand, ...]:
     """Return the operands of a leaf, computed operands included."""
     match leaf:
         case OneOperand():

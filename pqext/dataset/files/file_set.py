@@ -125,8 +125,8 @@ class FileSet(PickledByFields):
 
     def _are_read_together(self, rows: Sequence[int]) -> bool:
         """Whether the files are several local files without summary metadata."""
-        is_told = self.summaries is not None and self.summaries.tell
-        return len(rows) > 1 and not is_told and all(_is_plain_path(self.sources[row]) for row in rows)
+        with_reasons = self.summaries is not None and self.summaries.tell
+        return len(rows) > 1 and not with_reasons and all(_is_plain_path(self.sources[row]) for row in rows)
 
     def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
         """Open files ahead, as `_open_ahead` does: threads read the footers of the next files, several in one call.

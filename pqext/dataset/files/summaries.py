@@ -131,7 +131,7 @@ def _files(number: int) -> str:
 
 
 def expanded(
-    given: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
+    sources: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
 ) -> tuple[tuple[Any, ...], Summaries | None]:
     """Replace summary files in ``files`` by the files that they list; return these with the summaries' metadata.
 
@@ -150,7 +150,7 @@ def expanded(
             place = below(folder, name)
             named[place] = summary, name
             several.append(place)
-    folders = [one for one in given if isinstance(one, str) and os.path.isfile(os.path.join(one, METADATA))]
+    folders = [one for one in sources if isinstance(one, str) and os.path.isfile(os.path.join(one, METADATA))]
     if not named and not folders:
         return files, None
     return tuple(several), Summaries(named, folders, limits)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from pqext.core.base.suggestions import excerpt
 from pqext.core.format.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, Expression, Not, Value, all_of, any_of, col
-from pqext.dataset.expressions.operators import Questions, as_condition
+from pqext.dataset.expressions.operators import Predicates, as_condition
 from pqext.dataset.notations.json_text import from_json
 
 Condition: TypeAlias = Expression | Value | tuple[Any, str, Any]
@@ -51,7 +51,7 @@ def as_expression(filter: Any) -> Expression | None:
     """Convert a filter of any accepted type, see :data:`Filter`, to an expression. ``None`` means no filter."""
     if filter is None or isinstance(filter, Expression):
         return filter
-    if isinstance(filter, Questions):
+    if isinstance(filter, Predicates):
         return as_condition(filter)
     if isinstance(filter, str):
         return from_text(filter)
@@ -78,11 +78,11 @@ def from_text(text: str) -> Expression:
     return from_sql(text)
 
 
-_CONDITIONS = (tuple, Expression, Questions)
+_CONDITIONS = (tuple, Expression, Predicates)
 
 
 def _condition(item: Any) -> Expression:
-    if isinstance(item, Expression | Questions):
+    if isinstance(item, Expression | Predicates):
         return as_condition(item)
     if not isinstance(item, tuple) or len(item) != 3:
         raise ValueError(f"a condition is an expression or a tuple (column, operator, value), not {item!r}")

@@ -49,7 +49,7 @@ from pqext.dataset.notations.sql_functions import (
     SPATIAL,
     TEXT,
     VARIANT,
-    folded,
+    fold_constants,
     null_safe,
     wkt,
 )
@@ -178,7 +178,7 @@ class _Reader:
         if isinstance(found, _Path):
             return Comparison(self._typed(node, found, True), "==", True)
         if not isinstance(found, Expression):
-            raise self._refusal(node, "expected a condition: add a comparison, as in mag >= 5")
+            raise self._syntax_error(node, "expected a condition: add a comparison, as in mag >= 5")
         return found
 
     def _result(self, node: Node) -> Value:
@@ -189,9 +189,9 @@ class _Reader:
     def _value(self, node: Node) -> Value:
         found = self._any(node)
         if isinstance(found, _Path):
-            raise self._refusal(node, f"write the type of {found.path}, as in {found.column}:{found.path}::double")
+            raise self._syntax_error(node, f"write the type of {found.path}, as in {found.column}:{found.path}::double")
         if not isinstance(found, Value):
-            raise self._refusal(node, "a column is expected here, or what is computed of columns")
+            raise self._syntax_error(node, "a column is expected here, or what is computed of columns")
         return found
 
     def _any(self, node: Node) -> Any:
@@ -204,7 +204,7 @@ class _Reader:
         except _PlacedError:
             raise
         except (TypeError, ValueError, ArithmeticError) as error:
-            raise self._refusal(node, str(error)) from None
+            raise self._syntax_error(node, str(error)) from None
 
     def _check(self, node: Node) -> None:
         """Reject a node with attributes that the mapping does not support."""
@@ -270,11 +270,11 @@ class _Reader:
             else (node.parts if isinstance(node, exp.Column | exp.Dot) else [])
         )
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
-            raise self._refusal(node, "a column is expected here")
+            raise self._syntax_error(node, "a column is expected here")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
         quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
         hint = f"; quote text with single quotes: '{escape_text(path[0])}'" if quoted else ""
-        place = None if start is None else hint + literals.shown(self.text, start)
+        place = None if start is None else hint + literals.excerpt(self.text, start)
         is_quoted = any(part.args.get("quoted") for part in parts)
         return Column(path, place, 0 if is_quoted else len(path))
 
@@ -283,7 +283,7 @@ class _Reader:
         column = self._any(node.this)
         (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
         if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
-            raise self._refusal(node, "brackets hold the name of a field, or a path as in event['$.a.b']")
+            raise self._syntax_error(node, "brackets hold the name of a field, or a path as in event['$.a.b']")
         text = str(inner.this)
         return _Path(column, format_path(as_path(text))) if text.startswith("$") else column.field(text)
 
@@ -294,16 +294,16 @@ class _Reader:
         if isinstance(found, Value):
             return found.cast(literals.type_of_cast(node.to))
         if found is None or isinstance(found, Expression | _Shape):
-            raise self._refusal(node, "columns and literals are cast, no conditions and no nulls")
+            raise self._syntax_error(node, "columns and literals are cast, no conditions and no nulls")
         return literals.cast_literal(found, node.to)
 
     def _operand(self, node: Node) -> Any:
         """A value or a literal."""
         found = self._any(node)
         if found is None:
-            raise self._refusal(node, NULL_COMPARED)
+            raise self._syntax_error(node, NULL_COMPARED)
         if isinstance(found, Expression | _Shape):
-            raise self._refusal(node, "a column or a literal is expected here")
+            raise self._syntax_error(node, "a column or a literal is expected here")
         return found
 
     def _compared(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
@@ -316,7 +316,7 @@ class _Reader:
             return relation(one, operator, other) if isinstance(other, Value) else one._compare(operator, other)
         if isinstance(other, Value):
             return other._compare(literals.SWAPPED[operator], one)
-        raise self._refusal(node, "two literals are compared: a column belongs to a condition")
+        raise self._syntax_error(node, "two literals are compared: a column belongs to a condition")
 
     def _null_safe(self, node: Node) -> Expression:
         for side, other in ((node.this, node.expression), (node.expression, node.this)):
@@ -332,7 +332,7 @@ class _Reader:
             hint = (beside.place or "").partition("\n")[0] if isinstance(beside, Column) else ""
             written = type_to_write(beside if is_literal else None)
             typed = f"{path.column}:{path.path}::{written}{hint}"
-            raise self._refusal(node, f"write the type of {path.path}, as in {typed}")
+            raise self._syntax_error(node, f"write the type of {path.path}, as in {typed}")
         return path.column.variant(path.path, type)
 
     def _is(self, node: exp.Is) -> Expression:
@@ -349,17 +349,17 @@ class _Reader:
                     else (self._value(node.this))
                 )
                 return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
-        raise self._refusal(node, "after is there is null, not null, true or false")
+        raise self._syntax_error(node, "after is there is null, not null, true or false")
 
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
-            raise self._refusal(node, "in takes a list of literals, as in kind in ('a', 'b')")
+            raise self._syntax_error(node, "in takes a list of literals, as in kind in ('a', 'b')")
         values = [self._any(one) for one in node.expressions]
         for one, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Expression | _Shape):
-                raise self._refusal(one, "in takes a list of literals")
+                raise self._syntax_error(one, "in takes a list of literals")
             if isinstance(value, Value | _Path):
-                raise self._refusal(one, "in requires a list of literals, not columns; quote text with single quotes")
+                raise self._syntax_error(one, "in requires literals, not columns; quote text with single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
             literals_listed = [value for value in values if value is not None]
@@ -367,7 +367,7 @@ class _Reader:
             beside = literals_listed if is_decided else [one for one in literals_listed if type_beside(one) is None]
             found = self._typed(node, found, next(iter(beside), ""))
         if not isinstance(found, Value):
-            raise self._refusal(node, "a column is looked for in a list")
+            raise self._syntax_error(node, "a column is looked for in a list")
         return IsIn(found, tuple(values))
 
     def _like(self, node: Node, escape: str) -> Expression:
@@ -378,15 +378,15 @@ class _Reader:
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, exp.Literal) or not node.is_string:
-            raise self._refusal(node, "a text in quotes is expected here")
+            raise self._syntax_error(node, "a text in quotes is expected here")
         return str(node.this)
 
     def _arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
         sides = [self._operand(side) for side in (node.this, node.expression)]
         if any(isinstance(one := side, _Path) for side in sides):
-            raise self._refusal(node, f"write the type of {one.path}, as in {one.column}:{one.path}::double")
+            raise self._syntax_error(node, f"write the type of {one.path}, as in {one.column}:{one.path}::double")
         if not any(isinstance(side, Value) for side in sides):
-            return folded(operator, *sides)
+            return fold_constants(operator, *sides)
         return Arithmetic(operator, (as_value(sides[0]), as_value(sides[1])))
 
     def _call(self, node: exp.Anonymous) -> Any:
@@ -408,29 +408,29 @@ class _Reader:
         if name in NAN and len(arguments) == 1:
             return self._value(arguments[0]).is_nan()
         if name in FUNCTIONS:
-            raise self._refusal(node, f"{name} takes another number of arguments than {len(arguments)}")
-        raise self._refusal(node, no_function(name))
+            raise self._syntax_error(node, f"{name} takes another number of arguments than {len(arguments)}")
+        raise self._syntax_error(node, no_function(name))
 
     def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):
-            raise self._refusal(node, f"{name} takes another number of arguments than {len(arguments)}")
+            raise self._syntax_error(node, f"{name} takes another number of arguments than {len(arguments)}")
         sides = [self._any(one) for one in arguments[:2]]
         operation, swapped = SPATIAL[name]
         if isinstance(sides[1], Column):
             operation, sides = swapped, sides[::-1]
         column, shape = sides
         if not isinstance(column, Column) or not isinstance(shape, _Shape | str):
-            raise self._refusal(node, f"{name} takes a column and a geometry, as in {name}(geom, 'POINT (1 2)')")
+            raise self._syntax_error(node, f"{name} takes a column and a geometry, as in {name}(geom, 'POINT (1 2)')")
         geometry = shape.geometry if isinstance(shape, _Shape) else wkt(shape)
         distance = [float(self._operand(one)) for one in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 
-    def _refusal(self, node: Node, why: str) -> _PlacedError:
+    def _syntax_error(self, node: Node, why: str) -> _PlacedError:
         return self._failure(literals.start_of(node) or 0, why)
 
     def _failure(self, offset: int, why: str) -> _PlacedError:
         comma = "" if why.endswith("?") else ","
-        return _PlacedError(f"{excerpt(why)}{comma} at character {offset + 1}{literals.shown(self.text, offset)}")
+        return _PlacedError(f"{excerpt(why)}{comma} at character {offset + 1}{literals.excerpt(self.text, offset)}")
 
 
 _KNOWN = {

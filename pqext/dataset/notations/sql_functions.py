@@ -19,10 +19,10 @@ from pqext.dataset.expressions import (
     any_of,
     check_number,
 )
-from pqext.dataset.expressions.visitors import asked_of
+from pqext.dataset.expressions.visitors import leaf_operands
 
 
-def folded(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
+def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
     """Two numbers computed as columns of them would be."""
     whole = pa.int64()
     for side in (left, right):
@@ -65,7 +65,7 @@ def _box(*sides: Any) -> tuple[float, ...]:
 
 def null_safe(equality: Expression) -> Expression:
     """An equality that is never null: true where both sides are null, false where one of them is."""
-    sides = asked_of(equality)
+    sides = leaf_operands(equality)
     same = all_of([equality, *(IsNotNull(side) for side in sides)])
     return same if len(sides) == 1 else any_of([same, all_of([IsNull(side) for side in sides])])
 

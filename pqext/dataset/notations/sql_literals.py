@@ -80,7 +80,7 @@ def _finite(value: float, text: str) -> float:
     return value
 
 
-def shown(text: str, offset: int) -> str:
+def excerpt(text: str, offset: int) -> str:
     """Format the text around a position, with a caret below it."""
     start = max(0, offset - _AROUND)
     before, after = escape_text(text[start:offset]), escape_text(text[offset : offset + _AROUND])
@@ -211,11 +211,11 @@ def null(parser: Any, token: Token) -> exp.Null:
     return node
 
 
-def offset_told(text: str, told: dict[str, Any]) -> int:
+def offset_told(text: str, attributes: dict[str, Any]) -> int:
     """Return the offset of a token from the line and column that sqlglot records for its last character."""
-    lines = text.splitlines(keepends=True)[: int(told.get("line") or 1) - 1]
-    end = sum(map(len, lines)) + int(told.get("col") or 1)
-    return max(0, min(end, len(text)) - max(1, len(told.get("highlight") or "")))
+    lines = text.splitlines(keepends=True)[: int(attributes.get("line") or 1) - 1]
+    end = sum(map(len, lines)) + int(attributes.get("col") or 1)
+    return max(0, min(end, len(text)) - max(1, len(attributes.get("highlight") or "")))
 
 
 COMPARE: dict[type[exp.Expression], Operator] = {

@@ -63,7 +63,7 @@ def split_certain(
     certain: list[RowGroupPlan] = []
     others: list[RowGroupPlan] = []
     for plan in plans:
-        if plan.refusal is not None:
+        if plan.prune_reason is not None:
             continue
         group = file.row_groups[plan.index]
         whole = [range(group.num_rows)]
@@ -74,15 +74,15 @@ def split_certain(
     return certain, others
 
 
-def apart(
-    plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, found: Callable[[int], None]
+def uncertain_plans(
+    plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, on_certain: Callable[[int], None]
 ) -> Iterator[RowGroupPlan]:
-    """Yield the ``plans`` without certain rows, and pass the number of certain rows to ``found``."""
+    """Yield the ``plans`` without certain rows, and pass the number of certain rows to ``on_certain``."""
     for plan in plans:
-        if plan.refusal is None and may_be_certain(file):
+        if plan.prune_reason is None and may_be_certain(file):
             rows = [range(plan.num_rows)] if plan.rows is None else plan.rows
             sure = intersection(rows, certain_rows(condition, file.row_groups[plan.index]))
             if sure:
-                found(sum(map(len, sure)))
+                on_certain(sum(map(len, sure)))
                 plan = replace(plan, rows=difference(rows, sure))
         yield plan

@@ -11,7 +11,7 @@ from pqext.dataset.planning.plan import RowGroupPlan, Stage
 from pqext.dataset.planning.projection import Computed
 
 
-def checked(
+def check_batches(
     plans: Iterable[RowGroupPlan], file: ParquetFile, computed: Sequence[Computed]
 ) -> Iterator[RowGroupPlan]:
     """The ``plans``, each when it is asked for, once all that it names is found in ``file``.
@@ -21,7 +21,7 @@ def checked(
     seen: set[tuple[Stage, ...]] = set()
     for plan in plans:
         check_numbers([plan.index], file)
-        if plan.refusal is None and not plan.stages:
+        if plan.prune_reason is None and not plan.stages:
             raise ValueError(f"row group {plan.index} is read in no stage: the plan is an outline")
         if plan.stages not in seen:
             for number, stage in enumerate(plan.stages):

@@ -21,7 +21,7 @@ def summary(tasks: Sequence[Task]) -> str:
     kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
     bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
-    opened = sum(task.refusal is None for task in tasks)
+    opened = sum(task.prune_reason is None for task in tasks)
     files = f"{opened} of {count(len(tasks), 'file')}, " if opened < len(tasks) else ""
     return (
         f"{files}{kept} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
@@ -44,11 +44,11 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
             known[name] = known.get(name, 0) + number
 
     for task in tasks:
-        if task.refusal is not None:
-            add(LIMIT if task.refusal == REACHED else task.evidence or "schema", files=1)
+        if task.prune_reason is not None:
+            add(LIMIT if task.prune_reason == REACHED else task.evidence or "schema", files=1)
             continue
         for plan in task.row_groups:
-            if plan.refusal is not None:
+            if plan.prune_reason is not None:
                 evidence = " and ".join(plan.evidence) or "statistics"
                 add(evidence, row_groups=1, rows=plan.num_rows, bytes=plan.num_bytes)
             elif plan.rows is not None and plan.rows_read < plan.num_rows:
@@ -59,7 +59,7 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
     return found
 
 
-def told_skipped(tasks: Sequence[Task]) -> list[str]:
+def format_skipped(tasks: Sequence[Task]) -> list[str]:
     """Format what each type of evidence skips, one line each."""
     lines = []
     for evidence, numbers in skipped(tasks).items():
@@ -75,8 +75,8 @@ def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
     """
     lines = []
     for task in tasks[:shown]:
-        if task.refusal is not None:
-            lines.append(f"{escape_text(task.path)} skipped: {task.refusal}")
+        if task.prune_reason is not None:
+            lines.append(f"{escape_text(task.path)} skipped: {task.prune_reason}")
             continue
         lines.append(f"{escape_text(task.path)}: " + summary([task]))
         told = [line for line in map(_group_lines, task.row_groups) if line]
@@ -91,7 +91,7 @@ def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
 
 def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], shown: int | None) -> dict[str, Any]:
     """Convert an explanation to JSON values, after the ``facts`` of the scan."""
-    read = [task for task in tasks if task.refusal is None]
+    read = [task for task in tasks if task.prune_reason is None]
     totals = {
         "files": (len(read), len(tasks)),
         "row_groups": (sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)),
@@ -111,7 +111,7 @@ def _task_data(task: Task, shown: int | None) -> dict[str, Any]:
     groups = task.row_groups[:shown]
     return {
         "path": task.path,
-        "skipped": task.refusal,
+        "skipped": task.prune_reason,
         "row_groups": [_group_data(plan) for plan in groups],
         "row_groups_not_shown": task.total - len(groups),
     }
@@ -121,7 +121,7 @@ def _group_data(plan: RowGroupPlan) -> dict[str, Any]:
     kept, pages = plan.pages or (None, None)
     return {
         "index": plan.index,
-        "skipped": plan.refusal,
+        "skipped": plan.prune_reason,
         "evidence": list(plan.evidence),
         "rows": {"kept": plan.rows_read, "of": plan.num_rows},
         "pages": None if pages is None else {"kept": kept, "of": pages},
@@ -138,8 +138,8 @@ def _group_data(plan: RowGroupPlan) -> dict[str, Any]:
 
 
 def _group_lines(plan: RowGroupPlan) -> list[str]:
-    if plan.refusal is not None:
-        return [f"  row group {plan.index} skipped: {plan.refusal}"]
+    if plan.prune_reason is not None:
+        return [f"  row group {plan.index} skipped: {plan.prune_reason}"]
     lines = []
     if plan.rows is not None:
         lines.append(f"  row group {plan.index}: {_rows_text(plan)}")

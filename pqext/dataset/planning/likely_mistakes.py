@@ -20,7 +20,7 @@ from pqext.geo.types import type_of
 from pqext.variant.access.path import as_path
 
 
-def doubtful(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
+def checkable_parts(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
     """The values within VARIANT columns and the spatial conditions of a question."""
     asked = [] if condition is None else operands(condition)
     asked += [base for one in result if isinstance(one, Computed) for base in bases(one.field)]
@@ -28,8 +28,8 @@ def doubtful(condition: Expression | None, result: Iterable[object]) -> tuple[li
     return [one for one in asked if isinstance(one, VariantField)], spatial
 
 
-def doubts_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
-    """The doubts about them in a file."""
+def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], file: ParquetFile) -> list[str]:
+    """Return warnings about them for a file."""
     with suppress(TypeError, ValueError):  # raised again when the scan runs
         return misspelt_paths(fields, file.schema) + unlikely_boxes(conditions, file.arrow_schema)
     return []

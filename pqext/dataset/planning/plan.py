@@ -26,7 +26,7 @@ ByteRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Columns of a row group that are read together, of the rows that the stages before leave."""
+    """Columns of a row group read together, for the rows that earlier stages select."""
 
     columns: tuple[str, ...] | None
     """Columns requested from the reader: names and dotted paths, all columns if None."""
@@ -59,7 +59,7 @@ class RowGroupPlan:
     index: int
     num_rows: int
     num_bytes: int
-    refusal: str | None
+    prune_reason: str | None
     """Why no row can match, when the row group is skipped."""
     rows: RowRanges | None = None
     """Rows of pages that may contain a match, if page indexes prune any, or within the limit."""
@@ -74,14 +74,14 @@ class RowGroupPlan:
     @property
     def rows_read(self) -> int:
         """Rows that are read, but for the rest of pages that are read in part."""
-        if self.refusal is not None:
+        if self.prune_reason is not None:
             return 0
         return self.num_rows if self.rows is None else sum(map(len, self.rows))
 
     @property
     def bytes_read(self) -> int:
         """Stored bytes of the columns needed that are read at most, each byte counted once."""
-        if self.refusal is not None:
+        if self.prune_reason is not None:
             return 0
         if self.rows is None or not self.stages:
             return self.num_bytes
@@ -94,7 +94,7 @@ class Task:
 
     path: str
     row_groups: tuple[RowGroupPlan, ...]
-    refusal: str | None = None
+    prune_reason: str | None = None
     """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
     footer_crc: int | None = None
     """CRC-32 of the footer that the plan was made from, which detects a replaced file."""
@@ -107,7 +107,7 @@ class Task:
     @property
     def kept(self) -> tuple[int, ...]:
         """Indexes of the row groups that are read."""
-        return tuple(plan.index for plan in self.row_groups if plan.refusal is None)
+        return tuple(plan.index for plan in self.row_groups if plan.prune_reason is None)
 
     @property
     def total(self) -> int:
@@ -137,14 +137,14 @@ class Task:
     @property
     def reasons(self) -> dict[int, str]:
         """Why each row group that is skipped cannot match, by its index."""
-        return {plan.index: plan.refusal for plan in self.row_groups if plan.refusal is not None}
+        return {plan.index: plan.prune_reason for plan in self.row_groups if plan.prune_reason is not None}
 
     def to_json(self) -> str:
         """The plan as JSON text, exactly; :meth:`from_json` makes an equal plan of it."""
         return json.dumps(
             {
                 "path": self.path,
-                "refusal": self.refusal,
+                "prune_reason": self.prune_reason,
                 "footer_crc": self.footer_crc,
                 "is_outline": self.is_outline,
                 "evidence": self.evidence,
@@ -162,7 +162,7 @@ class Task:
             groups = tuple(_group_from_dict(group, is_outline) for group in _list(tree["row_groups"]))
             crc = None if crc is None else _integer(crc)
             evidence = None if tree.get("evidence") is None else _text(tree["evidence"])
-            plan = cls(_text(tree["path"]), groups, _refusal(tree), crc, is_outline, evidence)
+            plan = cls(_text(tree["path"]), groups, _prune_reason(tree), crc, is_outline, evidence)
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a plan: {error!r}") from error
         if len({group.index for group in groups}) < len(groups):
@@ -170,7 +170,7 @@ class Task:
         return plan
 
 
-def together(stages: Sequence[Stage]) -> Stage:
+def merged_stage(stages: Sequence[Stage]) -> Stage:
     """One stage that reads what all ``stages`` read, and keeps the rows that they keep."""
     if len(stages) == 1:
         return stages[0]
@@ -196,7 +196,7 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
         "index": plan.index,
         "num_rows": plan.num_rows,
         "num_bytes": plan.num_bytes,
-        "refusal": plan.refusal,
+        "prune_reason": plan.prune_reason,
         "rows": None if plan.rows is None else [[one.start, one.stop] for one in plan.rows],
         "evidence": plan.evidence,
         "pages": plan.pages,
@@ -216,7 +216,7 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
 
 
 def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
-    index, num_rows, refusal = _count(tree["index"]), _integer(tree["num_rows"]), _refusal(tree)
+    index, num_rows, prune_reason = _count(tree["index"]), _integer(tree["num_rows"]), _prune_reason(tree)
     rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _pairs(tree["rows"])]
     at = 0
     for one in rows or ():
@@ -224,14 +224,14 @@ def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
             raise TypeError("rows that do not ascend, or leave their row group")
         at = one.stop
     stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
-    if refusal is None and not stages and not is_outline:
+    if prune_reason is None and not stages and not is_outline:
         raise TypeError("a row group that is read in no stage")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("one of several stages that reads all columns")
     evidence = tuple(map(_text, _list(tree["evidence"])))
     kept, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
     found = None if tree["pages"] is None else (kept, pages)
-    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), refusal, rows, stages, evidence, found)
+    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), prune_reason, rows, stages, evidence, found)
 
 
 def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
@@ -246,8 +246,8 @@ def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
     )
 
 
-def _refusal(tree: Mapping[str, Any]) -> str | None:
-    return None if tree["refusal"] is None else _text(tree["refusal"])
+def _prune_reason(tree: Mapping[str, Any]) -> str | None:
+    return None if tree["prune_reason"] is None else _text(tree["prune_reason"])
 
 
 def _text(value: Any) -> str:

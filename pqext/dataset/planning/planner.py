@@ -22,12 +22,12 @@ from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
 from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of
-from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, together
+from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, merged_stage
 from pqext.dataset.planning.projection import Computed, leaves_of
 from pqext.dataset.planning.selectivity import estimated, rank
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.pages import chosen_rows
-from pqext.dataset.pruning.row_groups import Proof, proof, refusal, row_group_may_match
+from pqext.dataset.pruning.row_groups import Proof, proof, prune_reason, row_group_may_match
 
 _REFUSED = Proof("no row is true", ())
 WORTH_BYTES = 64 << 10
@@ -55,9 +55,9 @@ class FilePlanner:
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
     def row_groups(
-        self, pages: bool, places: bool, wanted: RowsWanted | None = None, *, chosen: Collection[int] | None = None
+        self, pages: bool, places: bool, row_target: RowTarget | None = None, *, chosen: Collection[int] | None = None
     ) -> Iterator[RowGroupPlan]:
-        """Yield a plan for each row group on demand, until the ``wanted`` rows are certain.
+        """Yield a plan for each row group on demand, until the ``row_target`` rows are certain.
 
         ``pages`` also prunes by page indexes. ``places`` adds byte ranges and complete reasons, which a plan that is
         only run does not need. ``chosen`` are the row groups to plan, all if None. Raises ``CorruptFileError`` if the
@@ -67,24 +67,24 @@ class FilePlanner:
         if bound is not None and self.facts.round_trip_bytes:
             self.facts.fetch_ahead(partial(self._ask_all, bound, pages, chosen))
         if self.options.on_corrupt == "skip":
-            wanted = None  # rows may be lost
-        return (self._group_plan(group, bound, pages, places, wanted) for group in self._groups(chosen))
+            row_target = None  # rows may be lost
+        return (self._group_plan(group, bound, pages, places, row_target) for group in self._groups(chosen))
 
-    def outlines(self, is_told: bool) -> Iterator[RowGroupPlan]:
+    def outlines(self, with_reasons: bool) -> Iterator[RowGroupPlan]:
         """Yield the row groups that may contain matching rows, with their byte counts, without stages.
 
-        ``is_told`` adds complete reasons, and the bytes of pruned row groups. If the file is ``by_footer_alone``, only
-        its statistics are evaluated, otherwise Bloom filters as well.
+        ``with_reasons`` adds complete reasons, and the bytes of pruned row groups. If the file is ``by_footer_alone``,
+        only its statistics are evaluated, otherwise Bloom filters as well.
         """
         bound = self._bind()
-        return (self._outline(group, bound, is_told) for group in self.facts.row_groups)
+        return (self._outline(group, bound, with_reasons) for group in self.facts.row_groups)
 
-    def _outline(self, group: RowGroupFacts, bound: Bound | None, is_told: bool) -> RowGroupPlan:
+    def _outline(self, group: RowGroupFacts, bound: Bound | None, with_reasons: bool) -> RowGroupPlan:
         try:
-            proven = None if bound is None else _refused(bound, group, is_told=is_told)
+            proven = None if bound is None else _prove_no_match(bound, group, with_reasons=with_reasons)
             if proven is None:
                 return RowGroupPlan(group.index, group.num_rows, self._stored_bytes(group), None)
-            num_bytes = self._stored_bytes(group) if is_told else 0
+            num_bytes = self._stored_bytes(group) if with_reasons else 0
             return RowGroupPlan(group.index, group.num_rows, num_bytes, proven.reason, evidence=proven.evidence)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
@@ -118,8 +118,8 @@ class FilePlanner:
             self._bound = bind(self.filter, self.facts.schema)
         return self._bound
 
-    def refuses_all(self) -> bool:
-        """Is it certain that no row group has a row that is wanted? It is not asked where each answer is a round trip.
+    def prunes_all(self) -> bool:
+        """Whether the footer certainly excludes all row groups. False if each lookup costs a round trip.
         """
         bound = self._bind()
         if bound is None or self.facts.round_trip_bytes:
@@ -137,26 +137,26 @@ class FilePlanner:
         """Ask of the row groups what planning and reading will ask of their indexes."""
         with suppress(CorruptFileError):
             for group in self._groups(chosen):
-                if refusal(bound, group) is None and pages and self.options.on_corrupt != "skip":
+                if prune_reason(bound, group) is None and pages and self.options.on_corrupt != "skip":
                     chosen_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
                         _ = group.chunk(leaf).page_places
 
     def _group_plan(
-        self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool, wanted: RowsWanted | None
+        self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool, row_target: RowTarget | None
     ) -> RowGroupPlan:
         try:
-            is_limited = is_reached = wanted is not None and wanted.rows <= 0
+            is_limited = is_reached = row_target is not None and row_target.rows <= 0
             is_open = is_reached or bound is None or group.index in self._open
-            proven = None if is_open or bound is None else _refused(bound, group, is_told=places)
+            proven = None if is_open or bound is None else _prove_no_match(bound, group, with_reasons=places)
             refused = REACHED if is_reached else None if proven is None else proven.reason
             # Where an index is wrong about damaged rows nobody would see it.
             pages = pages and self.options.on_corrupt != "skip"
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
-            if wanted is not None and bound is None and refused is None:
-                is_limited = pages and wanted.rows < group.num_rows
-                rows = [range(wanted.rows)] if is_limited else None
-                wanted.rows -= group.num_rows
+            if row_target is not None and bound is None and refused is None:
+                is_limited = pages and row_target.rows < group.num_rows
+                rows = [range(row_target.rows)] if is_limited else None
+                row_target.rows -= group.num_rows
             stages = self._stages(group, rows) if refused is None else ()
             num_bytes, pages_of_chunks = 0, None
             if places and refused is not None:
@@ -211,7 +211,7 @@ class FilePlanner:
             for one in first
         ]
         stages.append(Stage(columns, leaves=tuple(own.items())))
-        return tuple(stages) if worth else (together(stages),)
+        return tuple(stages) if worth else (merged_stage(stages),)
 
     def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
         """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
@@ -273,7 +273,7 @@ class FilePlanner:
             filter = all_of(parts)
             nodes = [
                 part
-                for path, asked in _asked(operands(filter)).items()
+                for path, asked in _operands_by_path(operands(filter)).items()
                 for part in self._asked_parts(find(self.facts.schema, Column(path)), asked)
             ]
             names = self._names(nodes)
@@ -303,11 +303,11 @@ class FilePlanner:
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
         held = [node.path for node in nodes]
         filtered = operands(self.filter) if self.filter is not None else ()
-        wanted = [base for column in computed for base in bases(column.field)]
-        whole = [find(self.facts.schema, base) for base in wanted if isinstance(base, Column)]
+        row_target = [base for column in computed for base in bases(column.field)]
+        whole = [find(self.facts.schema, base) for base in row_target if isinstance(base, Column)]
         nodes += [node for node in whole if not any(node.path[: len(h)] == h for h in held)]
-        within = [base for base in wanted if isinstance(base, VariantField)]
-        for path, asked in _asked([*filtered, *within]).items():
+        within = [base for base in row_target if isinstance(base, VariantField)]
+        for path, asked in _operands_by_path([*filtered, *within]).items():
             node = find(self.facts.schema, Column(path))
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
@@ -351,20 +351,20 @@ class FilePlanner:
 
 
 @dataclass
-class RowsWanted:
+class RowTarget:
     """Number of ``rows`` still needed beyond those that the row groups planned so far certainly return."""
 
     rows: int
 
 
-def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> Proof | None:
-    """Why no row can be true, in full only where that ``is_told``; None when one may be."""
-    if is_told:
+def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -> Proof | None:
+    """Why no row can be true, in full only where that ``with_reasons``; None when one may be."""
+    if with_reasons:
         return proof(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
 
 
-def _asked(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
+def _operands_by_path(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
     """Group operands by the path of their column."""
     found: dict[tuple[str, ...], list[Operand]] = {}
     for operand in asked:
@@ -402,7 +402,7 @@ def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNod
 
 def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
     """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
-    return joined(place for chunk in chunks for place in _places(chunk, rows))
+    return joined(place for chunk in chunks for place in _byte_ranges(chunk, rows))
 
 
 def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
@@ -417,7 +417,7 @@ def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> t
     )
 
 
-def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
+def _byte_ranges(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
     start, length = chunk.byte_range
     known = None if rows is None else chunk.page_places
     if rows is None or known is None:

@@ -78,7 +78,7 @@ def rank(cost: float, share: float) -> float:
 
 
 @dataclass(slots=True)
-class Passed:
+class PassRates:
     """Observed number of matching rows of each condition, and of rows it was evaluated on."""
 
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)

@@ -171,48 +171,52 @@ def _bind(expression: Expression, schema: Schema) -> Bound:
     return _bind_leaf(expression, expression, schema)
 
 
-def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
-    negated = whole is not leaf
+def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Bound:
+    negated = expression is not leaf
     match leaf:
         case Comparison() | IsIn() | Matches():
-            kind = _kind(leaf.operand, schema)
+            kind = _comparison_kind(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,) if isinstance(leaf, Comparison) else ()
             if kind.name == "integer" and isinstance(leaf.operand, Column) and any(map(is_duration, literals)):
-                return Leaf(whole, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
-            either = [_answered(whole, leaf.operand, schema, asked) for asked in questions(leaf, kind, negated)]
+                return Leaf(expression, find(schema, leaf.operand), ())  # only the stored Arrow type states its unit
+            predicates = questions(leaf, kind, negated)
+            either = [_bind_predicates(expression, leaf.operand, schema, predicate) for predicate in predicates]
             return either[0] if len(either) == 1 else AnyOf(tuple(either))
         case Relation():
-            check_related(_kind(leaf.left, schema), _kind(leaf.right, schema), str(leaf))
+            check_related(_comparison_kind(leaf.left, schema), _comparison_kind(leaf.right, schema), str(leaf))
             operator = NEGATED[leaf.operator] if negated else leaf.operator
-            return _derived(whole, leaf.left, schema, (operator, leaf.right))
+            return _derived(expression, leaf.left, schema, (operator, leaf.right))
         case IsNull() | IsNotNull():
             if not isinstance(leaf.operand, Column | VariantField):
-                _kind(leaf.operand, schema)
+                _comparison_kind(leaf.operand, schema)
             elif isinstance(leaf.operand, VariantField):
                 _check_variant(leaf.operand, find(schema, leaf.operand.column))
             asks_null = isinstance(leaf, IsNull) != negated
-            return _answered(whole, leaf.operand, schema, (core.IsNull() if asks_null else core.IsNotNull(),))
+            null_test = core.IsNull() if asks_null else core.IsNotNull()
+            return _bind_predicates(expression, leaf.operand, schema, (null_test,))
         case Spatial():
             node = find(schema, operand_column(leaf.column))
-            return Leaf(whole, node, _spatial(leaf, node, negated))
+            return Leaf(expression, node, _spatial(leaf, node, negated))
     raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
 
 
-def _answered(whole: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]) -> Bound:
+def _bind_predicates(
+    expression: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]
+) -> Bound:
     """The leaf of questions about an operand's values."""
     if isinstance(operand, Column | VariantField):
         node = find(schema, operand_column(operand))
-        return Leaf(whole, node, _asked(operand, node, questions))
-    parts = tuple(_derived(whole, operand, schema, question) for question in questions)
+        return Leaf(expression, node, _column_predicates(operand, node, questions))
+    parts = tuple(_derived(expression, operand, schema, question) for question in questions)
     return parts[0] if len(parts) == 1 else AllOf(parts)
 
 
 def _derived(
-    whole: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
+    expression: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
 ) -> Derived:
     read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
     nodes = {base._key(): _flat(base, schema) for base in read}
-    return Derived(whole, operand, question, nodes, {base._key(): _column_type(base, schema) for base in read})
+    return Derived(expression, operand, question, nodes, {base._key(): _column_type(base, schema) for base in read})
 
 
 def _flat(base: Base, schema: Schema) -> SchemaNode | None:
@@ -222,7 +226,9 @@ def _flat(base: Base, schema: Schema) -> SchemaNode | None:
     return node if is_plain and for_logical(node.logical_name) is None else None
 
 
-def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]) -> tuple[Question, ...]:
+def _column_predicates(
+    operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]
+) -> tuple[Question, ...]:
     """``questions`` in the form that whoever answers for the operand understands."""
     if node.max_repetition_level:
         return ()  # a value of a list is not the value of a row
@@ -305,7 +311,7 @@ def _check_variant(operand: VariantField, node: SchemaNode) -> None:
         raise TypeError(f"column {operand.column} is not a VARIANT")
 
 
-def _kind(operand: Operand, schema: Schema) -> Kind:
+def _comparison_kind(operand: Operand, schema: Schema) -> Kind:
     """Return the category that an operand's values compare as."""
     kind = kind_of_arrow(type_in(operand, schema))
     if kind is None:

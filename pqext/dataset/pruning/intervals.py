@@ -85,14 +85,14 @@ def _arithmetic(operand: Arithmetic, types: _Types, known: _Known) -> Bounds:
     if any(side.all_null for side in sides):
         return _NULL
     in_doubles = pa.types.is_floating(type_of(operand, types))
-    ends = [both for side in sides if (both := _ends(side, in_doubles)) is not None]
+    ends = [both for side in sides if (both := _endpoints(side, in_doubles)) is not None]
     found = _combined(operand.operator, ends, in_doubles) if len(ends) == len(sides) else None
     if found is None or not all(isfinite(end) for end in found):
         return UNKNOWN if in_doubles else Bounds()
     return Bounds(min(found), max(found), has_nan=None if any(side.has_nan is not False for side in sides) else False)
 
 
-def _ends(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
+def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
     """The bounds as numbers of one kind, finite ones."""
     low, high = bounds.minimum, bounds.maximum
     if low is None or high is None or isinstance(low, bytes) or isinstance(high, bytes):

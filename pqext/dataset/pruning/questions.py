@@ -25,12 +25,12 @@ def questions(
             return ((Comparison(operator, compared_value(leaf.value, kind, leaf.operand)),),)
         case e.IsIn():
             values = tuple(compared_value(value, kind, leaf.operand) for value in leaf.values)
-            return (_listed(values, leaf.has_null, negated),)
+            return (_membership(values, leaf.has_null, negated),)
     check_matched(kind, leaf)
     return _matched(leaf, negated)
 
 
-def _listed(values: tuple[Value, ...], has_null: bool, negated: bool) -> tuple[Predicate, ...]:
+def _membership(values: tuple[Value, ...], has_null: bool, negated: bool) -> tuple[Predicate, ...]:
     if negated and has_null:
         return (IsIn(()),)  # true of no value: each may be equal to the null
     if negated:

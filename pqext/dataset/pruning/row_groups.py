@@ -31,7 +31,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
     return all(_answer(bound.node, row_group, question) for question in bound.questions)
 
 
-def refusal(bound: Bound, row_group: RowGroupFacts) -> str | None:
+def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
     """Why no row of ``row_group`` can be true, for people to read; None when one may be."""
     found = proof(bound, row_group)
     return None if found is None else found.reason

@@ -14,25 +14,25 @@ from pqext.core.schema.nodes import Schema
 from pqext.core.schema.types.marks import marks
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.table.file_request import Asked, Form, Wanted
+from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest
 
-_COUNTED = Asked((), (), None, pa.schema([]))
+_COUNTED = FileRequest((), (), None, pa.schema([]))
 _UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
 
 
-class Agreement(Form):
+class Agreement(SchemaStrategy):
     """The first opened file determines the schema.
 
     Types that Parquet does not distinguish follow the first file, if they represent the same values.
     """
 
-    def __init__(self, wanted: Wanted) -> None:
-        super().__init__(wanted)
+    def __init__(self, table_request: TableRequest) -> None:
+        super().__init__(table_request)
         self._schema: pa.Schema | None = None
         self._plain: pa.Schema | None = None
         self._types = StoredSchema()
         self._first = ""
-        self._alike: tuple[Schema, StoredSchema, Asked] | None = None
+        self._alike: tuple[Schema, StoredSchema, FileRequest] | None = None
         self._suited: Schema | None = None
 
     @property
@@ -40,21 +40,21 @@ class Agreement(Form):
         """As the first file has it."""
         return self._schema
 
-    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """The scan's own columns and filter."""
         alike, own = self._alike, (file.schema, file.stored_schema)
         # Files of one schema share the object.
         if alike is not None and alike[0] is own[0] and alike[1].notes_the_same(own[1]):
             return alike[2] if alike[2].filter is filter else replace(alike[2], filter=filter)
-        schema = self._agreed(row, file)
-        asked = Asked(self.wanted.columns_of(file), self.wanted.computed, filter, schema)
+        schema = self._agree_schema(row, file)
+        file_request = FileRequest(self.table_request.columns_of(file), self.table_request.computed, filter, schema)
         if file.stored_schema is own[1]:
-            self._alike = (*own, asked)
-        return asked
+            self._alike = (*own, file_request)
+        return file_request
 
-    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Columns that are not named need not agree."""
-        if self.wanted.result is None:
+        if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
         return self.ask(row, file, filter)
 
@@ -62,19 +62,19 @@ class Agreement(Form):
         """Raise as binding does where the filter does not suit a file."""
         if file.schema is self._suited:
             return
-        self.wanted.check_filter(file)
+        self.table_request.check_filter(file)
         self._suited = file.schema
 
-    def _agreed(self, row: int, file: ParquetFile) -> pa.Schema:
-        if self._schema is None and len(self.wanted.sources) > 1 and file.stored_schema.counts_few:
+    def _agree_schema(self, row: int, file: ParquetFile) -> pa.Schema:
+        if self._schema is None and len(self.table_request.sources) > 1 and file.stored_schema.counts_few:
             file.take_types(file.stored_schema.shared())
         schema = plain = self._schema_of(row, file)
         if self._schema is not None and self._is_known(schema) and file.stored_schema.notes_the_same(self._types):
             return self._schema
-        sources = self.wanted.sources
+        sources = self.table_request.sources
         if len(sources) > 1 and not file.stored_schema.is_empty:
             own = file.take_types(StoredSchema())
-            plain = self.wanted.schema_of(file)
+            plain = self.table_request.schema_of(file)
             file.take_types(own)
         if self._schema is None or self._plain is None:
             self._schema, self._plain, self._types = schema, plain, file.stored_schema
@@ -93,11 +93,11 @@ class Agreement(Form):
 
     def _schema_of(self, row: int, file: ParquetFile) -> pa.Schema:
         try:
-            return self.wanted.schema_of(file)
+            return self.table_request.schema_of(file)
         except ValueError as error:
             if self._schema is None:
                 raise
-            name = source_name(self.wanted.sources[row])
+            name = source_name(self.table_request.sources[row])
             reason = f"schemas differ: of {name}, compared with {self._first}: {error}{_UNION}"
             raise SchemaMismatchError(reason) from None
 

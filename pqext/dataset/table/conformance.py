@@ -104,17 +104,17 @@ def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
         raise ValueError(f"column {name!r} of {array.type} cannot be read as {type}: {error}") from None
 
 
-def check_geometry_types(wanted: pa.Schema, stored: pa.Schema, path: str | None) -> None:
-    """Raise ``ValueError`` if a geometry column of a file has another CRS or other edges in ``wanted``.
+def check_geometry_types(schema: pa.Schema, stored: pa.Schema, path: str | None) -> None:
+    """Raise ``ValueError`` if a geometry column of a file has another CRS or other edges in ``schema``.
 
     Columns without a geometry type on either side, nested fields included, are not compared. ``path`` names the file.
     """
-    _check(wanted, stored, path, ())
+    _check(schema, stored, path, ())
 
 
-def _check(wanted: Iterable[pa.Field], stored: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]) -> None:
+def _check(schema: Iterable[pa.Field], stored: Iterable[pa.Field], path: str | None, parents: tuple[str, ...]) -> None:
     held = {field.name: field for field in stored}
-    for field in wanted:
+    for field in schema:
         own = held.get(field.name)
         if own is None or own.equals(field, check_metadata=True):
             continue

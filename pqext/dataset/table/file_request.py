@@ -37,7 +37,7 @@ from pqext.dataset.table.partitions import Partitions
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TableRequest:
     """The result of a scan: columns, computed ones among them (all stored ones when ``result`` is None), of files whose
     folders name further columns."""
 
@@ -121,7 +121,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FileRequest:
     """Request to one file, and the conversion of its rows to rows of the result."""
 
     columns: Sequence[str] | None
@@ -132,12 +132,12 @@ class Asked:
     """Condition on the file's own columns; only rows for which it is true are in the result."""
     schema: pa.Schema
     """The result's."""
-    refusal: str | None = None
+    prune_reason: str | None = None
     """Reason why no row of the file can match, if its schema proves it."""
     is_exact: bool = True
-    """Whether all rows for which ``filter`` is true are in the result; otherwise :meth:`give` drops some."""
+    """Whether all rows for which ``filter`` is true are in the result; otherwise :meth:`result_batch` drops some."""
 
-    def give(
+    def result_batch(
         self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
         """Rows of the result, out of a batch of the file, the computed columns and what its folders say."""
@@ -145,16 +145,16 @@ class Asked:
         return _project(batch, named, self.schema)
 
     @cached_property
-    def without_columns(self) -> Asked:
+    def without_columns(self) -> FileRequest:
         """A request for the same rows of the file, without columns."""
         return replace(self, columns=(), computed=(), schema=pa.schema([]))
 
 
-class Form(ABC):
+class SchemaStrategy(ABC):
     """Strategy that combines the files of a scan into one table."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, table_request: TableRequest) -> None:
+        self.table_request = table_request
 
     @property
     @abstractmethod
@@ -165,12 +165,12 @@ class Form(ABC):
     def check_filter(self, file: ParquetFile) -> None:
         """Raise as binding does where the scan's filter does not suit a file."""
 
-    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """As `ask` where rows are only counted."""
         return self.ask(row, file, filter)
 
     @abstractmethod
-    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Return the request to the file of the source in ``row``; ``filter`` is the part that partitions leave
         undecided.
 

@@ -64,11 +64,11 @@ _OTHERS = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowed:
-    """The part of a filter that remains for one file; with a ``refusal``, no row of the file can match."""
+class RemainingFilter:
+    """The part of a filter that remains for one file; with a ``prune_reason``, no row of the file can match."""
 
     filter: Expression | None
-    refusal: str | None = None
+    prune_reason: str | None = None
     evidence: str = "partition"
     """Evidence for pruning, in a word or two."""
 
@@ -101,13 +101,13 @@ class Partitions:
             columns.append(_typed(texts, field))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def narrow(self, filter: Expression | None, values: pa.RecordBatch) -> list[Narrowed]:
+    def evaluate(self, filter: Expression | None, values: pa.RecordBatch) -> list[RemainingFilter]:
         """Evaluate ``filter`` for each row of ``values``, the partition values of a source; return the undecided parts.
 
         Raises ``TypeError`` if a literal does not compare with its column.
         """
         if filter is None:
-            return [Narrowed(filter)] * values.num_rows
+            return [RemainingFilter(filter)] * values.num_rows
         whole = normal(filter)
         for operand in operands(whole):
             self.check(operand)
@@ -115,14 +115,15 @@ class Partitions:
         if self.rows is not None and any(path[0] == self.rows for path in paths(whole)):
             raise ValueError(f"column {self.rows!r} is numbered while reading; filter the result instead")
         if not names & {path[0] for path in paths(whole)}:
-            return [Narrowed(filter)] * values.num_rows
+            return [RemainingFilter(filter)] * values.num_rows
         known = {leaf: self._evaluated(leaf, values) for leaf in _leaves(whole) if _tops(leaf) <= names}
-        found = [_narrowed(whole, known, values, row) for row in range(values.num_rows)]
+        found = [_remaining(whole, known, values, row) for row in range(values.num_rows)]
         if self.paths is None:
             return found
         name = escape_text(self.paths)  # which no folder names
-        texts = [one.refusal and one.refusal.replace(f"by its folders {name} is", f"{name} is") for one in found]
-        return [replace(one, refusal=text) for one, text in zip(found, texts, strict=True)]
+        reasons = (remaining.prune_reason for remaining in found)
+        texts = [reason and reason.replace(f"by its folders {name} is", f"{name} is") for reason in reasons]
+        return [replace(one, prune_reason=text) for one, text in zip(found, texts, strict=True)]
 
     def _evaluated(self, leaf: Expression, values: pa.RecordBatch) -> list[bool | None]:
         try:
@@ -352,29 +353,29 @@ def _leaves(expression: Expression) -> list[Expression]:
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
 
 
-def _narrowed(
+def _remaining(
     expression: Expression, known: Mapping[Expression, Sequence[bool | None]], values: pa.RecordBatch, row: int
-) -> Narrowed:
+) -> RemainingFilter:
     if isinstance(expression, And | Or):
-        parts = [_narrowed(operand, known, values, row) for operand in expression.operands]
+        parts = [_remaining(operand, known, values, row) for operand in expression.operands]
         left = [part.filter for part in parts if part.filter is not None]
-        refused = [part for part in parts if part.refusal is not None]
+        refused = [part for part in parts if part.prune_reason is not None]
         if isinstance(expression, And):
-            return refused[0] if refused else Narrowed(all_of(left) if left else None)
+            return refused[0] if refused else RemainingFilter(all_of(left) if left else None)
         if len(refused) == len(parts):
-            return Narrowed(None, "; ".join(dict.fromkeys(str(part.refusal) for part in refused)))
-        return Narrowed(any_of(left) if len(left) + len(refused) == len(parts) else None)
+            return RemainingFilter(None, "; ".join(dict.fromkeys(str(part.prune_reason) for part in refused)))
+        return RemainingFilter(any_of(left) if len(left) + len(refused) == len(parts) else None)
     if expression not in known and _tops(expression).isdisjoint(values.schema.names):
-        return Narrowed(expression)
+        return RemainingFilter(expression)
     found = known[expression][row] if expression in known else substituted(expression, values.slice(row, 1))
     if isinstance(found, Expression):
-        return Narrowed(found)
+        return RemainingFilter(found)
     if found:
-        return Narrowed(None)
+        return RemainingFilter(None)
     name = next(path[0] for path in paths(expression) if path[0] in values.schema.names)
     value = values.column(name)[row].as_py()
     shown = "null" if value is None else literal_text(value)
-    return Narrowed(None, f"{expression} is true of no row: by its folders {escape_text(name)} is {shown}")
+    return RemainingFilter(None, f"{expression} is true of no row: by its folders {escape_text(name)} is {shown}")
 
 
 def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:

@@ -18,34 +18,34 @@ from pqext.dataset.expressions import bases, operand_column
 from pqext.dataset.expressions.visitors import columns
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.planning.projection import computed_of
-from pqext.dataset.table.file_request import Asked
+from pqext.dataset.table.file_request import FileRequest
 
 
 def matching_numbered(
-    file: ParquetFile, plans: Iterable[RowGroupPlan], asked: Asked, batch_rows: int
+    file: ParquetFile, plans: Iterable[RowGroupPlan], file_request: FileRequest, batch_rows: int
 ) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
     """Yield the matching rows, as ``execution.stages.matching`` does, together with their row numbers.
 
     Pages pruned by the plans are not read; all needed columns of the other pages are read in one stage.
     """
     starts = [0, *accumulate(group.num_rows for group in file.row_groups)]
-    names = None if asked.columns is None else list(asked.columns)
+    names = None if file_request.columns is None else list(file_request.columns)
     if names is not None:
-        needed = [operand_column(base).path[0] for one in asked.computed for base in bases(one.field)]
-        needed += columns(asked.filter) if asked.filter is not None else ()
+        needed = [operand_column(base).path[0] for one in file_request.computed for base in bases(one.field)]
+        needed += columns(file_request.filter) if file_request.filter is not None else ()
         names = list(dict.fromkeys([*names, *needed]))
     for plan in plans:
-        if plan.refusal is not None or plan.rows == []:
+        if plan.prune_reason is not None or plan.rows == []:
             continue
         ranges = [range(plan.num_rows)] if plan.rows is None else plan.rows
         queue = RowQueue(ranges)
         for batch in file.iter_batches(batch_rows, names, rows={plan.index: ranges}):
             numbers = pa.array(row_numbers(queue.take(batch.num_rows)) + np.int64(starts[plan.index]))
-            if asked.filter is not None:
-                mask = evaluate(asked.filter, batch)
+            if file_request.filter is not None:
+                mask = evaluate(file_request.filter, batch)
                 batch, numbers = filtered(batch, mask), numbers.filter(mask)
             if batch.num_rows:
-                yield batch, computed_of(asked.computed, {}, batch), numbers
+                yield batch, computed_of(file_request.computed, {}, batch), numbers
 
 
 def unnumbered(

@@ -104,9 +104,9 @@ def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
     if pa.types.is_null(other.type):
         return first.with_nullable(True)
     if marks(first) != marks(other):
-        raise Conflict(_shown(first), _shown(other))
+        raise Conflict(_describe_field(first), _describe_field(other))
     if marks(first) and first.type != other.type and not (_is_binary(first.type) and _is_binary(other.type)):
-        raise Conflict(_shown(first), _shown(other))
+        raise Conflict(_describe_field(first), _describe_field(other))
     return first.with_type(unify_types(first.type, other.type)).with_nullable(first.nullable or other.nullable)
 
 
@@ -260,7 +260,7 @@ def _is_list(type: pa.DataType) -> bool:
     return bool(is_view or types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
 
 
-def _shown(field: pa.Field) -> str:
+def _describe_field(field: pa.Field) -> str:
     found = marks(field)
     return f"{field.type} marked {found}" if found else str(field.type)
 

@@ -39,7 +39,7 @@ from pqext.dataset.expressions.visitors import columns, normal, paths
 from pqext.dataset.planning.projection import Computed, computed_of
 from pqext.dataset.pruning.binding import lookup
 from pqext.dataset.table.conformance import check_geometry_types, conform, nulls
-from pqext.dataset.table.file_request import Asked, Form, Wanted, type_at
+from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableRequest, type_at
 
 _KEPT = 256
 """Maximum number of cached pairs of schema and filter."""
@@ -47,26 +47,26 @@ _MAYBE = object()
 """The answer of a condition that a file's own columns do not decide."""
 
 
-class Union(Form):
+class Union(SchemaStrategy):
     """Casts files to ``schema``, which contains the columns of files without partition columns."""
 
-    def __init__(self, wanted: Wanted, schema: pa.Schema) -> None:
+    def __init__(self, table_request: TableRequest, schema: pa.Schema) -> None:
         from pqext.core.write.writer import write_table
 
-        super().__init__(wanted)
+        super().__init__(table_request)
         # A file of this schema, so that questions meet it as they meet any file's.
         empty = io.BytesIO()
         write_table(schema.empty_table(), empty)
         self._template = ParquetFile(empty.getvalue())
         self._stored = schema
-        self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, Asked]] = {}
-        found = wanted.schema_of(self._template)
-        folders = wanted.partitions.schema.names
+        self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, FileRequest]] = {}
+        found = table_request.schema_of(self._template)
+        folders = table_request.partitions.schema.names
         self._paths = [lookup(self._template.schema, name, folders).path for name in self._columns()]
         whole = {path[0] for path in self._paths if len(path) == 1}
         fields = [(schema.field(one.name) if one.name in whole else one).with_nullable(True) for one in found]
         self._schema = pa.schema(fields, schema.metadata)
-        wanted.check_filter(self._template)
+        table_request.check_filter(self._template)
 
     @property
     def schema(self) -> pa.Schema:
@@ -76,17 +76,17 @@ class Union(Form):
     def check_filter(self, file: ParquetFile) -> None:
         """It suits the unified schema, whatever a file has."""
 
-    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Request the columns that the file has, and the part of the filter that it can evaluate."""
         key = id(file.schema), id(filter)  # files with equal schemas share the object
         found = self._alike.get(key)
         if found is None:
-            found = file.schema, filter, self._asked(file, filter)
+            found = file.schema, filter, self._request(file, filter)
             if len(self._alike) < _KEPT:
                 self._alike[key] = found
         return found[2]
 
-    def _asked(self, file: ParquetFile, filter: Expression | None) -> Asked:
+    def _request(self, file: ParquetFile, filter: Expression | None) -> FileRequest:
         check_geometry_types(self._stored, file.arrow_schema, file.path)
         left, exact = None, None
         if filter is not None:
@@ -101,8 +101,8 @@ class Union(Form):
             names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has(file, name))]))
         else:
             exact = None
-        computed = tuple(one for one in self.wanted.computed if self._is_own(one, file))
-        later = tuple(one for one in self.wanted.computed if one not in computed)
+        computed = tuple(one for one in self.table_request.computed if self._is_own(one, file))
+        later = tuple(one for one in self.table_request.computed if one not in computed)
         tops = (operand_column(base).path[0] for one in later for base in bases(one.field))
         names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
         return Conformed(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
@@ -114,7 +114,7 @@ class Union(Form):
             (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in found
         )
 
-    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """As `ask`."""
         return self.ask(row, file, filter)
 
@@ -130,7 +130,7 @@ class Union(Form):
 
     def _columns(self) -> Sequence[str]:
         """Names of the columns of files that are in the result."""
-        columns = self.wanted.columns_of(self._template)
+        columns = self.table_request.columns_of(self._template)
         return self._stored.names if columns is None else columns
 
     def _answer(self, expression: Expression, file: ParquetFile) -> Expression | bool | object:
@@ -165,11 +165,13 @@ class Union(Form):
             if len(found) == 1 or all(one is None for one in found):
                 return bool(evaluate(leaf, row)[0].as_py())
             return _MAYBE
-        wanted = [type_at(self._stored, path) for path in paths(leaf)]
-        if all(one == other for one, other in zip(found, wanted, strict=True)):
+        unified = [type_at(self._stored, path) for path in paths(leaf)]
+        if all(one == other for one, other in zip(found, unified, strict=True)):
             return leaf
-        if len(found) == 1 and found[0] is not None and wanted[0] is not None and _is_sound(leaf, found[0], wanted[0]):
-            return leaf
+        if len(found) == 1:
+            stored, target = found[0], unified[0]
+            if stored is not None and target is not None and _is_sound(leaf, stored, target):
+                return leaf
         return _MAYBE
 
     @cached_property
@@ -183,7 +185,7 @@ class Union(Form):
 
 
 @dataclass(frozen=True)
-class Conformed(Asked):
+class Conformed(FileRequest):
     """Request to one file whose rows are cast to the result's schema."""
 
     exact: Expression | None = None
@@ -193,7 +195,7 @@ class Conformed(Asked):
     later: tuple[Computed, ...] = ()
     """Columns that are computed of rows that conform: of what the file lacks, or has in another type."""
 
-    def give(
+    def result_batch(
         self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
         """Rows of the result: columns in their unified types, nulls for those that are not there."""
@@ -268,8 +270,8 @@ def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
     return node or found
 
 
-def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
-    """Test whether a leaf has the same result for a value of its ``own`` type and after the cast to ``wanted``.
+def _is_sound(leaf: Expression, own: pa.DataType, unified: pa.DataType) -> bool:
+    """Test whether a leaf has the same result for a value of its ``own`` type and after the cast to ``unified``.
 
     Casts are checked, so that a value is the same number, instant or text in both, or an error.
     """
@@ -278,20 +280,20 @@ def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
         return isinstance(inner.operand, Column)
     if not isinstance(inner, Comparison | IsIn) or not isinstance(inner.operand, Column):
         return False
-    return keeps_values(own, wanted)
+    return keeps_values(own, unified)
 
 
-def keeps_values(own: pa.DataType, wanted: pa.DataType) -> bool:
+def keeps_values(own: pa.DataType, unified: pa.DataType) -> bool:
     """Test whether casting preserves each value or fails, so that values compare alike in both types."""
     types = pa.types
-    own, wanted = (one.value_type if types.is_dictionary(one) else one for one in (own, wanted))
-    if own == wanted:
+    own, unified = (one.value_type if types.is_dictionary(one) else one for one in (own, unified))
+    if own == unified:
         return True
-    if types.is_duration(own) or types.is_duration(wanted):
+    if types.is_duration(own) or types.is_duration(unified):
         return False  # compared as the integers that store them
-    kinds = kind_of_arrow(own), kind_of_arrow(wanted)
+    kinds = kind_of_arrow(own), kind_of_arrow(unified)
     if types.is_floating(own):
-        return bool(types.is_floating(wanted) and own.bit_width <= wanted.bit_width)
-    if types.is_integer(own) and types.is_floating(wanted):
+        return bool(types.is_floating(unified) and own.bit_width <= unified.bit_width)
+    if types.is_integer(own) and types.is_floating(unified):
         return True
     return kinds[0] is not None and kinds[0] == kinds[1]

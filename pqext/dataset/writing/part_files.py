@@ -102,7 +102,7 @@ class PartFiles:
             self._staged.discard(one.file.name, one.token)
 
     def _add(self, folder: str, batch: pa.RecordBatch) -> None:
-        for rows in self._cut(folder, batch):
+        for rows in self._split(folder, batch):
             if folder not in self._open:
                 if len(self._open) == _OPEN_FILES:
                     self._end(next(iter(self._open)))
@@ -118,7 +118,7 @@ class PartFiles:
         while len(self._open) > 1 and sum(file.held for file in self._open.values()) > _HELD_BYTES:
             max(self._open.values(), key=lambda file: file.held).end_row_group()
 
-    def _cut(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _split(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Split a batch at the boundaries of the open file and the following files."""
         limit = self._division.max_records_per_file
         start = 0

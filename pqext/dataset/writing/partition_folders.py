@@ -63,14 +63,14 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
     rest = batch.select([name for name in batch.schema.names if name not in columns])
-    sorted_rows = rest if len(starts) == 1 else _taken(rest, order)
+    sorted_rows = rest if len(starts) == 1 else _take_rows(rest, order)
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         row = int(order[start])
         path = "".join(f"{escaped(name)}={_text(batch.column(name)[row].as_py())}/" for name in columns)
         yield path, sorted_rows.slice(start, stop - start)
 
 
-def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
     """The rows of a batch, in columns that Arrow itself does not take rows of too."""
     return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], schema=batch.schema)
 

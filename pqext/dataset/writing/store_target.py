@@ -140,7 +140,7 @@ class StoreTarget:
                 "the new files from all readers: save to another folder"
             )
         self.check_no_table()
-        present = self._visible()
+        present = self._visible_files()
         strange = next((key for key in present if not key.endswith(".parquet")), None)
         if overwrite and strange is not None:
             raise ValueError(
@@ -165,7 +165,7 @@ class StoreTarget:
 
     @property
     def has_files(self) -> bool:
-        return bool(self._visible())
+        return bool(self._visible_files())
 
     def has(self, batch: Batch, by_others: bool = False) -> bool | None:
         key = self._inside + batch.name
@@ -241,7 +241,7 @@ class StoreTarget:
         except FileNotFoundError:
             return False
 
-    def _visible(self) -> list[str]:
+    def _visible_files(self) -> list[str]:
         inside = len(self._inside)
         found = self._bucket.keys(self._inside)
         with writing():
@@ -251,7 +251,7 @@ class StoreTarget:
     def _replaced(self, folders: Collection[str] | None) -> tuple[str, ...]:
         """The files that an overwrite replaces; with ``folders``, those in these partitions."""
         inside = len(self._inside)
-        names = [key[inside:] for key in self._visible()]
+        names = [key[inside:] for key in self._visible_files()]
         if folders is not None:
             return tuple(in_folders(names, folders))
         notes = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
@@ -298,16 +298,16 @@ class StoreTarget:
                     path=self._bucket.url(self._inside + NOTE),
                 ) from None
 
-        _together(complete, [name for name in journal.uploads if self._inside + name not in there])
+        _in_parallel(complete, [name for name in journal.uploads if self._inside + name not in there])
         if not self._is_noted(journal.job):
             return  # another process has finished it; continuing could undo what other jobs have committed since
         for name, text in journal.small.items():
             self._bucket.put(self._inside + name, base64.b64decode(text))
-        _together(lambda name: self._bucket.delete(self._inside + name), journal.old)
+        _in_parallel(lambda name: self._bucket.delete(self._inside + name), journal.old)
         self._bucket.put(self._inside + commit.SUCCESS, journal.job.encode())
 
 
-def _together(action: Callable[[str], None], names: Sequence[str]) -> None:
+def _in_parallel(action: Callable[[str], None], names: Sequence[str]) -> None:
     """``action`` on all names, several at once where there are many."""
     if len(names) <= _TOGETHER:
         for name in names:

@@ -2,7 +2,7 @@
 
 A filter in normal form has Not only at its leaves. Of each leaf every index on its operand is asked; a row of the store
 that says no is a proof for the object that it describes, and all else may match. And needs all its operands, Or one. So
-no three-valued logic is left but in the leaves: a leaf that is null of every row is as good a refusal as one that is
+no three-valued logic remains except in the leaves: a leaf that is null for every row prunes as well as one that is
 false. ``specs/skipping.md`` has the rules, with a proof each.
 """
 
@@ -64,7 +64,7 @@ def asked(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
     return [index for index in indexes if any(index.is_asked(leaf) for leaf in conditions)]
 
 
-def refusals(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Refused]:
+def prune_reasons(filter: Expression, evidence: Sequence[Evidence], count: int) -> list[Refused]:
     """The objects of ``count`` that cannot match, each with the first reason found; no object is in two."""
     found: list[Refused] = []
     left = np.ones(count, bool)

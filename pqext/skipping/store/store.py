@@ -33,7 +33,7 @@ from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import OBJECT_NAME, partition_column
 from pqext.skipping.format.reading import Parts, read_parts
 from pqext.skipping.indexes.index import Index, restored
-from pqext.skipping.store.clauses import Evidence, Refused, asked, refusals
+from pqext.skipping.store.clauses import Evidence, Refused, asked, prune_reasons
 from pqext.skipping.store.folders import SIDE, VERSION, VERSION_TYPE, parts_of, within
 from pqext.skipping.store.objects import UNKNOWN, Objects, SkippingStatistics, canonical, objects_of
 
@@ -193,7 +193,7 @@ class Store(PickledByFields):
         found = self._kept[is_side] = _Rows(_stamp(files), names, parts.metadata, parts.table, paths, modified)
         return found
 
-    def refusals(
+    def prune_reasons(
         self, sources: Sequence[Any], filter: Expression, trusts: Callable[[Evidence], bool] | None = None
     ) -> list[str | None]:
         """For each file the reason why no row of it matches ``filter``; None where one may, or nothing is known.
@@ -228,7 +228,7 @@ class Store(PickledByFields):
         evidence = self.evidence(objects, filter)
         if trusts is not None:
             evidence = [one for one in evidence if trusts(one)]
-        return refusals(filter, evidence, len(objects))
+        return prune_reasons(filter, evidence, len(objects))
 
     def _is_of(self, sources: Sequence[Any]) -> bool:
         """Is the store of these files' table?"""

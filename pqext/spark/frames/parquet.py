@@ -389,7 +389,7 @@ def _explained(
     asked = query()
     choice = choose(asked, engine, spark)
     looks = None if all_indexes else LOOKS
-    plan = plan_read(asked, asked.values_schema().names, looks=looks, is_told=True)
+    plan = plan_read(asked, asked.values_schema().names, looks=looks, with_reasons=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons)
 
 

@@ -186,7 +186,7 @@ class _Splitter:
         return all(self._is_plain_leaf(leaf, clause) for leaf in visitors.leaves(tree))
 
     def _is_plain_leaf(self, leaf: Expression, clause: str) -> bool:
-        operands = visitors.asked_of(leaf)
+        operands = visitors.leaf_operands(leaf)
         if not all(isinstance(operand, E.Column | VariantField) for operand in operands):
             return False
         types = [self._type(operand) for operand in operands]
@@ -203,7 +203,7 @@ class _Splitter:
 
     def _is_same(self, leaf: Expression, clause: str) -> bool:
         """Whether pqext and Spark evaluate a leaf of a clause alike."""
-        is_variant = any(isinstance(operand, VariantField) for operand in visitors.asked_of(leaf))
+        is_variant = any(isinstance(operand, VariantField) for operand in visitors.leaf_operands(leaf))
         return not is_variant and self._is_plain_leaf(leaf, clause)
 
     def _is_exact(self, type: T.DataType | None, value: Any, clause: str) -> bool:
@@ -271,7 +271,7 @@ def _understood(text: str) -> Expression | ValueError:
 
 def _is_plain_of_any_type(leaf: Expression) -> bool:
     """Whether pqext evaluates a leaf as Spark does, or raises an error, whatever the types of the columns."""
-    if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.asked_of(leaf)):
+    if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.leaf_operands(leaf)):
         return False
     match leaf:
         case Comparison(value=value):

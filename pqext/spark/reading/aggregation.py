@@ -22,7 +22,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.base.text import escape_text
 from pqext.core.read.reader import ParquetFile
-from pqext.dataset.aggregates import told
+from pqext.dataset.aggregates import proved_value
 from pqext.dataset.expressions import Column as Stored
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.dataset.planning.projection import Computed
@@ -116,18 +116,18 @@ class Aggregation:
         """What the metadata of a file's row groups proves, as :meth:`partial` has it, and the plans of the others."""
         columns = [_stored(one) for one in planner.request.result or ()]
         names = planner.request.partitions.schema.names
-        is_told = not self.by and all(
+        with_reasons = not self.by and all(
             one.function in ("count", "min", "max")
             and (one.place is None or ((column := columns[one.place]) is not None and column.path[0] not in names))
             for one in self.wanted
         )
-        certain, others = planner.split(task, file) if is_told else ([], list(task.row_groups))
+        certain, others = planner.split(task, file) if with_reasons else ([], list(task.row_groups))
         schema, batches = exchange_schema(self.partial_schema(values)), []
         for plan in certain:
             group = file.row_groups[plan.index]
             found = [
                 pa.array([group.num_rows]) if one.place is None or (column := columns[one.place]) is None
-                else told(group, column, one.function)
+                else proved_value(group, column, one.function)
                 for one in self.wanted
             ]
             if any(array is None for array in found):

@@ -66,7 +66,7 @@ class FilesFound:
     obstacles: list[str] = field(default_factory=list)
     """What Spark's reader cannot read of whole files."""
 
-    def refusals(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
+    def unsupported_reasons(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
         """What of a column cannot be read, or of these leaves of it."""
         found = self.refused.get(column, {})
         return [text for leaf, text in found.items() if leaves is None or leaf in leaves]

@@ -112,7 +112,7 @@ class NativeRead:
         for name, form in self.forms.items():
             if form == "folder" and name in self.found.stored:
                 texts.append(f"column {escape_text(name)} is in the files as well as in their folders")
-            texts += self.found.refusals(name, self._compared(name) if form == "leaf" else None)
+            texts += self.found.unsupported_reasons(name, self._compared(name) if form == "leaf" else None)
         if not self.forms:
             texts.append("no column is read")
         for column in self.target:

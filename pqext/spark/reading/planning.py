@@ -98,7 +98,7 @@ class ReadPlan:
         for task in self.tasks:
             opening = open_bytes
             for group in task.row_groups:
-                if group.refusal is not None or group.rows == []:
+                if group.prune_reason is not None or group.rows == []:
                     continue
                 weight, opening = opening + group.bytes_read, 0
                 center = size + weight / 2
@@ -139,7 +139,7 @@ def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
 
 
 def plan_read(
-    query: Query, names: Sequence[str], pages: bool = True, looks: int | None = LOOKS, *, is_told: bool = False
+    query: Query, names: Sequence[str], pages: bool = True, looks: int | None = LOOKS, *, with_reasons: bool = False
 ) -> ReadPlan:
     """Plan a query from the footers of its files, for the result's columns ``names``.
 
@@ -147,7 +147,7 @@ def plan_read(
     Why others are refused is found out where it is to be told. Raises ``ValueError`` when the files' schemas differ.
     """
     filter = query.filter()
-    tasks = ScanPlanner(query.to_plan(names, filter)).plan(pages, looks, is_told)
+    tasks = ScanPlanner(query.to_plan(names, filter)).plan(pages, looks, with_reasons)
     text = None if filter is None else str(filter)
     return ReadPlan(tuple(tasks), is_filtered=filter is not None, columns=tuple(names), filter=text)
 

@@ -82,7 +82,7 @@ def read_with_skipping(
         for place in find_sources(one, None, storage if is_remote(one) else None, ignore_table_format=True)
     ]
     store = StoreGiven.of(skipping).open(storage)
-    found = store.refusals(sources, expression, _trusting(files, frame.schema))
+    found = store.prune_reasons(sources, expression, _trusting(files, frame.schema))
     names = objects_of(sources).paths
     refused = {names[at].as_py() for at, reason in enumerate(found) if reason is not None}
     return where(without(frame, refused), expression) if refused else rows

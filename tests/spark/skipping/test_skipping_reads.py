@@ -280,7 +280,7 @@ def test_refreshes_follow_published_updates(spark: Any, xskipper: Path, tmp_path
             os.utime(data / path.name, (0, 0))
         assert refresh_skipping(spark, str(data), store, **how).added == 3
         files = sorted(map(str, data.iterdir()))
-        reasons = skipping.open_store(store).refusals(files, col("temp").between(0, 10))
+        reasons = skipping.open_store(store).prune_reasons(files, col("temp").between(0, 10))
         skipped = {Path(path).stem for path, reason in zip(files, reasons, strict=True) if reason is not None}
         frame = spark.read.format("csv").options(**how["options"]).load(str(data)).where("temp BETWEEN 0 AND 10")
         matching = {row[0] for row in frame.select("_metadata.file_name").distinct().collect()}
