@@ -150,6 +150,9 @@ def test_files_are_unified_as_pyarrow_unifies_tables_and_filtered_afterwards(
     assert found.schema.names == whole.schema.names
     for mine, theirs in zip(found.schema, whole.schema, strict=True):
         is_text = pa.types.is_dictionary(mine.type) or pa.types.is_string_view(mine.type)
+        if pa.types.is_decimal(mine.type) and pa.types.is_decimal(theirs.type):  # pyarrow: a digit too few for integers
+            assert (mine.type.scale, mine.type.precision - theirs.type.precision in (0, 1)) == (theirs.type.scale, True)
+            continue
         assert is_text or str(mine.type).replace("element", "item") == str(theirs.type).replace("element", "item")
     table = found.to_table()
     table.validate(full=True)
