@@ -62,7 +62,14 @@ def ordering(text: str, known: Names = tuple) -> tuple[list[Any], list[bool], li
     """
     from pqext.core.options.indexes import sort_keys
 
-    keys = [sort_keys([item])[0] for item in _split(text)]
+    items = [item.strip() for item in _split(text)]
+    if not all(items):
+        raise ValueError(f"--order-by {text!r} names no column: write mag desc, id")
+    keys = [sort_keys([item])[0] for item in items]
+    for item, key in zip(items, keys, strict=True):
+        name, *words = key.path.split()
+        if words and not _COMPUTED.search(key.path) and name in known() and key.path not in known():
+            raise ValueError(f"--order-by {item!r}: after {name} write asc or desc, then nulls first or nulls last")
     columns = [_column(key.path, known) for key in keys]
     values = [column[1] if isinstance(column, tuple) else column for column in columns]
     return values, [key.descending for key in keys], [key.nulls_first for key in keys]

@@ -187,7 +187,10 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
     if isinstance(geometries, pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch):
         kind = type(geometries).__name__
         raise TypeError(f"expected a sequence of shapely geometries, not an Arrow {kind}: pass a list of them")
-    objects = np.asarray(geometries, dtype=object)
+    try:
+        objects = np.asarray(geometries, dtype=object)
+    except ValueError:  # arrays of different shapes
+        objects = np.empty((), dtype=object)
     if objects.ndim != 1:
         kind = type(geometries).__name__
         raise TypeError(f"expected a sequence of shapely geometries, not {kind}: put a single one into a list")

@@ -48,6 +48,21 @@ def test_order_by_gives_the_rows_of_duckdb(plain: Path) -> None:
     assert "rows cannot be ordered by tags" in wrong.output
 
 
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ("id sideways", "--order-by 'id sideways': after id write asc or desc, then nulls first or nulls last"),
+        ("id desc nulls", "--order-by 'id desc nulls': after id write asc or desc"),
+        ("", "--order-by '' names no column: write mag desc, id"),
+        ("id,,", "--order-by 'id,,' names no column"),
+    ],
+)
+def test_order_by_states_what_it_takes(plain: Path, order: str, message: str) -> None:
+    wrong = run("query", plain, "--order-by", order)
+    assert wrong.exit_code == 2
+    assert message in wrong.output
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("query") / "plain.parquet"

@@ -18,7 +18,7 @@ from remote.conftest import S3, s3, server
 
 import pqext
 from pqext import geo, variant
-from pqext.core.base.errors import SchemaMismatchError, UnsupportedError
+from pqext.core.base.errors import InvalidValueError, SchemaMismatchError, UnsupportedError
 
 __all__ = ["s3", "server"]
 
@@ -46,6 +46,7 @@ def by_id(table: pa.Table) -> list[dict[str, Any]]:
     return table.select(TABLE.schema.names).cast(TABLE.schema).sort_by("id").to_pylist()
 
 
+@pytest.mark.spec("writing.folder-names")
 def test_partitions_are_those_that_duckdb_and_pyarrow_read(tmp_path: Path) -> None:
     saved = pqext.write_dataset(TABLE, tmp_path / "out", ["kind", "day"], compression="zstd")
     assert (saved.rows, len(saved.files), saved.path) == (100, 6, str(tmp_path / "out"))
@@ -59,6 +60,7 @@ def test_partitions_are_those_that_duckdb_and_pyarrow_read(tmp_path: Path) -> No
     assert pq.read_metadata(tmp_path / "out" / saved.files[0].name).row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.spec("writing.division")
 def test_files_are_divided_by_rows_and_bytes(tmp_path: Path) -> None:
     saved = pqext.write_dataset(TABLE, tmp_path / "rows", max_records_per_file=30)
     assert [file.rows for file in saved.files] == [30, 30, 30, 10]
@@ -108,6 +110,7 @@ def test_scans_are_copied_with_variants_and_geometries(tmp_path: Path) -> None:
     assert "typed_value" in str(pq.read_schema(tmp_path / "out" / saved.files[0].name).field("event").type)
 
 
+@pytest.mark.spec("writing.modes")
 def test_modes_are_those_of_spark(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     first = pqext.write_dataset(TABLE.slice(0, 10), folder, "kind")
@@ -129,18 +132,113 @@ def test_modes_are_those_of_spark(tmp_path: Path) -> None:
     assert not any(file.name in shown(folder) for file in first.files)
 
 
+@pytest.mark.spec("writing.folder-names")
 def test_null_and_empty_text_name_the_folder_of_null(tmp_path: Path) -> None:
     pqext.write_dataset({"id": [1, 2, 3], "kind": [None, "", "a"]}, tmp_path / "out", "kind")
     rows = pqext.scan(tmp_path / "out").order_by("id").to_table()["kind"].to_pylist()
     assert rows == [None, None, "a"]
 
 
+@pytest.mark.spec("writing.folder-names")
+def test_the_text_that_names_null_is_rejected(tmp_path: Path) -> None:
+    data = pa.table({"id": [1, 2], "kind": ["__HIVE_DEFAULT_PARTITION__", None]})
+    by_kind = ds.partitioning(pa.schema([("kind", pa.string())]), flavor="hive")
+    ds.write_dataset(data, tmp_path / "peer", format="parquet", partitioning=by_kind)
+    assert ds.dataset(tmp_path / "peer", partitioning=by_kind).to_table()["kind"].to_pylist() == [None, None]
+    with pytest.raises(UnsupportedError, match=r"names the folder of null.*another text \[column kind\]"):
+        pqext.write_dataset(data, tmp_path / "out", "kind")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.spec("writing.folder-names")
+def test_special_characters_are_read_back(tmp_path: Path) -> None:
+    texts = ["a/b", "a=b", "50%", "%2F", "..", "é 😀", "\"'", "\\", "*?#", "\n\t\x01\x7f", "a:b", " ", "null", "[]{}^"]
+    data = pa.table({"id": range(len(texts)), "a/b=c": texts})
+    pqext.write_dataset(data, tmp_path / "out", "a/b=c")
+    assert pqext.scan(tmp_path / "out").order_by("id").to_table().to_pylist() == data.to_pylist()
+    named = data.rename_columns(["id", "kind"])
+    pqext.write_dataset(named, tmp_path / "named", "kind")
+    files = f"read_parquet('{tmp_path}/named/**/*.parquet', hive_partitioning=true)"
+    assert duckdb.sql(f"SELECT id, kind FROM {files} ORDER BY id").fetchall() == [*enumerate(texts)]
+    peer = ds.dataset(tmp_path / "named", partitioning="hive").to_table().sort_by("id")
+    assert peer["kind"].to_pylist() == texts
+
+
+@pytest.mark.spec("writing.folder-names")
+def test_a_value_that_is_too_long_for_a_folder_is_rejected(tmp_path: Path) -> None:
+    for kind in ("x" * 300, "ä" * 130):
+        with pytest.raises(OSError, match="name too long"):  # what the file system says
+            (tmp_path / f"kind={kind}").mkdir()
+        with pytest.raises(UnsupportedError, match=r"folder \d+ bytes.*shorten the value.*\[column kind\]"):
+            pqext.write_dataset({"id": [1, 2], "kind": ["a", kind]}, tmp_path / "out", "kind")
+        assert not (tmp_path / "out").exists()
+    pqext.write_dataset({"id": [1], "kind": ["x" * 250]}, tmp_path / "out", "kind")
+    assert ds.dataset(tmp_path / "out", partitioning="hive").to_table()["kind"].to_pylist() == ["x" * 250]
+
+
+def test_text_that_is_not_utf8_names_no_folder(tmp_path: Path) -> None:
+    invalid = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
+    with pytest.raises(InvalidValueError, match=r"not UTF-8 \[column kind\]"):
+        pqext.write_dataset(pa.table({"id": [1], "kind": invalid}), tmp_path / "out", "kind")
+
+
+def test_columns_may_share_a_name_that_no_folder_has(tmp_path: Path) -> None:
+    table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"])
+    saved = pqext.write_dataset(table, tmp_path / "out", "b")
+    stored = pq.ParquetFile(tmp_path / "out" / saved.files[0].name).metadata
+    assert [stored.row_group(0).column(index).statistics.min for index in range(2)] == [1, 2]
+    with pytest.raises(ValueError, match="several columns 'a': rename all but one"):
+        pqext.write_dataset(table, tmp_path / "other", "a")
+
+
+@pytest.mark.spec("writing.no-rows")
 def test_data_without_rows_leave_a_file_with_the_schema(tmp_path: Path) -> None:
     pqext.write_dataset(TABLE.slice(0, 0), tmp_path / "out")
     assert ds.dataset(tmp_path / "out").schema.names == TABLE.schema.names
     assert pqext.read_table(tmp_path / "out").num_rows == 0
 
 
+@pytest.mark.spec("writing.no-rows")
+def test_partitions_without_rows_leave_a_file_with_the_schema(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    pqext.write_dataset(TABLE.slice(0, 0), folder, ["kind", "day"])
+    types = pa.schema([("kind", pa.string()), ("day", pa.date32())])
+    peer = ds.dataset(folder, partitioning=ds.partitioning(types, flavor="hive"))
+    for names in (peer.schema.names, pqext.scan(folder).schema.names):
+        assert names == ["id", "text", "kind", "day"]
+    files = f"read_parquet('{folder}/**/*.parquet', hive_partitioning=true)"
+    assert duckdb.sql(f"SELECT id, kind, day, text FROM {files}").fetchall() == []
+    assert pqext.read_table(folder).num_rows == 0
+    pqext.write_dataset(TABLE, folder, ["kind", "day"], mode="append")
+    assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
+    before = shown(folder)
+    pqext.write_dataset(TABLE.slice(0, 0), folder, ["kind", "day"], mode="append")
+    pqext.write_dataset(
+        TABLE.slice(0, 0), folder, ["kind", "day"], mode="overwrite", partition_overwrite="dynamic"
+    )
+    assert shown(folder) == before
+    pqext.write_dataset(TABLE.slice(0, 0), folder, ["kind", "day"], mode="overwrite")
+    assert pqext.read_table(folder).num_rows == 0
+    assert [path.rpartition("/")[0] for path in shown(folder)] == [
+        "kind=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__"
+    ]
+
+
+def test_rows_without_columns_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="data without columns cannot be saved"):
+        pqext.write_dataset(TABLE.select([]), tmp_path / "out")
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for folder in (tmp_path / "file", tmp_path / "file" / "within" / "it"):
+        for mode in ("error", "ignore", "append", "overwrite"):
+            with pytest.raises(UnsupportedError, match=r"a file lies in the place.*remove it.*\[file .*/file\]"):
+                pqext.write_dataset(TABLE, folder, mode=mode)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.spec("writing.whole")
 def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     pqext.write_dataset(TABLE, folder, "kind")
@@ -159,6 +257,7 @@ def test_a_failure_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.spec("writing.appended")
 def test_appended_files_must_agree(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     pqext.write_dataset(TABLE, folder, "kind")
@@ -174,6 +273,7 @@ def test_appended_files_must_agree(tmp_path: Path) -> None:
     assert by_id(pqext.read_table(folder)) == TABLE.to_pylist()
 
 
+@pytest.mark.spec("writing.tables")
 def test_tables_of_other_formats_are_refused(tmp_path: Path) -> None:
     deltalake.write_deltalake(tmp_path / "delta", TABLE)
     for folder in (tmp_path / "delta", tmp_path / "delta" / "day=1"):

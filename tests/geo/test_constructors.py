@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import geopandas
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyproj
@@ -112,3 +113,8 @@ def test_from_shapely_reads_no_arrow_arrays(form: str) -> None:
     }[form]
     with pytest.raises(TypeError, match="shapely geometries, not an Arrow"):
         geo.from_shapely(given)
+
+
+def test_from_shapely_reads_no_arrays_of_different_shapes() -> None:
+    with pytest.raises(TypeError, match="expected a sequence of shapely geometries"):
+        geo.from_shapely([np.zeros((2, 2)), np.zeros((2, 3))])

@@ -21,7 +21,7 @@ from pqext.core.write.table_inputs import as_table
 from pqext.dataset.writing.appending import check_append, empty_file, without
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
 from pqext.dataset.writing.saved import Saved
-from pqext.dataset.writing.targets import target_at
+from pqext.dataset.writing.targets import put_empty, target_at
 
 WriteMode = Literal["error", "ignore", "append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
@@ -48,7 +48,8 @@ def write_dataset(
     """Write a table into a folder of Parquet files, one or more for each partition.
 
     All files become visible together when they are complete, as with :func:`pqext.spark.write`. If anything fails, the
-    folder is unchanged. Memory is bounded by the row groups of the open files.
+    folder is unchanged. Memory is bounded by the row groups of the open files. Data without rows leave one file with
+    the schema if the folder has no others, in the partition of nulls.
 
     Args:
         data: Anything that :func:`pqext.write_table` accepts: a table, a stream of batches, a data frame, a
@@ -56,7 +57,8 @@ def write_dataset(
         folder: A local folder, which is made if needed, or a URL of ``s3://`` (which needs boto3), ``gs://`` or
             ``abfss://`` (obstore).
         partition_by: Columns whose values name folders, ``year=2026/kind=click``: text, whole numbers, booleans and
-            dates. The files do not hold these columns; :func:`pqext.scan` reads them from the folders.
+            dates. The files do not hold these columns; :func:`pqext.scan` reads them from the folders, and the empty
+            text as null.
         mode: ``"error"`` raises ``FileExistsError`` if the folder has files, ``"ignore"`` then does nothing,
             ``"append"`` adds files, and ``"overwrite"`` replaces the Parquet files that readers see.
         partition_overwrite: What ``mode="overwrite"`` replaces: ``"static"`` all partitions, ``"dynamic"`` those that
@@ -73,8 +75,9 @@ def write_dataset(
     Raises:
         FileExistsError: If ``mode="error"`` and the folder has files.
         SchemaMismatchError: If files are appended to files with other columns or types.
-        UnsupportedError: For the folder of a Delta, Iceberg or Hudi table, and for a store that cannot publish files
-            together.
+        UnsupportedError: For a file in the place of the folder, for the folder of a Delta, Iceberg or Hudi table, for a
+            store that cannot publish files together, and for values that cannot name folders: text that is too long for
+            the file system, and ``__HIVE_DEFAULT_PARTITION__``, which is null.
         ValueError: For columns and options that do not suit the data.
 
     Example:
@@ -107,6 +110,8 @@ def write_dataset(
         )
     table = as_table(data)
     schema = _plain_partitions(table.schema, by)
+    if not schema.names:
+        raise ValueError("data without columns cannot be saved: their rows would be lost")
     check_division(division, schema)
     writer = {field.name: getattr(chosen, field.name) for field in fields(WriteOptions)}
     empty = empty_file(without(schema, by), writer)
@@ -119,8 +124,9 @@ def write_dataset(
                 if batch.num_rows:
                     parts.write(batch)
             files = parts.close()
-        if not files and not by:
-            target.put(f"part-00000-{job}-empty.parquet", empty)
+        replaces_all = mode == "overwrite" and not is_dynamic
+        if not files and (replaces_all or not target.has_files):
+            put_empty(target, job, by, empty)
         folders = {one.file.name.rpartition("/")[0] for one in files} if is_dynamic else None
         target.commit(files, mode == "overwrite", folders)
     except BaseException:

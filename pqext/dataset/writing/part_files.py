@@ -219,19 +219,27 @@ class _PartFile:
 def _shredded(schema: pa.Schema, stored: pa.Schema | None) -> dict[str, str]:
     """The shredding schemas of the VARIANTs of a file, by their paths."""
     found: dict[str, str] = {}
-    pending = [] if stored is None else [(field.name, field, stored.field(field.name)) for field in reversed(schema)]
+    pending = [] if stored is None else _children("", schema, stored)
     while pending:
         path, field, kept = pending.pop()
         if is_marked(field) or is_shredded_type(field.type):
             if is_shredded_type(kept.type):
                 found[path] = str(schema_of_storage(kept.type))
         elif pa.types.is_struct(field.type):
-            pending += [(f"{path}.{one.name}", one, kept.type.field(one.name)) for one in reversed(list(field.type))]
+            pending += _children(f"{path}.", field.type, kept.type)
         elif pa.types.is_map(field.type):
             pending.append((f"{path}.key_value.value", field.type.item_field, kept.type.item_field))
         elif hasattr(field.type, "value_field"):
             pending.append((f"{path}.list.element", field.type.value_field, kept.type.value_field))
     return found
+
+
+def _children(
+    above: str, fields: Iterable[pa.Field], stored: Iterable[pa.Field]
+) -> list[tuple[str, pa.Field, pa.Field]]:
+    """The fields with their paths and stored forms, the last one first."""
+    both = zip(fields, stored, strict=True)
+    return [(f"{above}{field.name}", field, kept) for field, kept in both][::-1]
 
 
 def check_division(division: Division, schema: pa.Schema) -> None:

@@ -1,6 +1,7 @@
 """Partition folders, named like Spark's and Hive's: ``year=2020/city=S%3A1/``.
 
-Null and the empty text become ``__HIVE_DEFAULT_PARTITION__``, so both are read as null.
+Null and the empty text become ``__HIVE_DEFAULT_PARTITION__``, so both are read as null. That text itself is rejected:
+pyarrow and Spark write it unescaped and read null, and pyarrow and Polars read its escaped form as null too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core.base.errors import InvalidValueError, UnsupportedError
 from pqext.core.base.suggestions import did_you_mean
 from pqext.core.schema.types.arrow_compute import taken
 from pqext.dataset.files.folders import is_hidden
@@ -25,6 +27,11 @@ _ADVICE = "cast it to text, a date or a whole number first"
 def escaped(text: str) -> str:
     """``text`` as a part of a folder's name."""
     return "".join(f"%{ord(one):02X}" if one in _ESCAPED else one for one in text)
+
+
+def null_folder(columns: Sequence[str]) -> str:
+    """The path, which ends in ``/``, of the folder in which all ``columns`` are null; empty without columns."""
+    return "".join(f"{escaped(name)}={NULL}/" for name in columns)
 
 
 def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
@@ -41,6 +48,8 @@ def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
             raise ValueError(f"partition_by: no column {name!r}{meant}")
         if is_hidden(f"{escaped(name)}="):
             raise ValueError(f"partition_by: readers skip folders named after {name!r}; rename the column first")
+        if schema.names.count(name) > 1:
+            raise ValueError(f"partition_by: the data have several columns {name!r}: rename all but one")
         type = schema.field(name).type
         if not _names_folders(type):
             raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")
@@ -62,11 +71,11 @@ def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, 
         code = np.unique(code, return_inverse=True)[1] * len(found.dictionary) + found.indices.to_numpy()
     order = np.argsort(code, kind="stable")
     starts = np.flatnonzero(np.diff(code[order], prepend=-1))
-    rest = batch.select([name for name in batch.schema.names if name not in columns])
+    rest = batch.select([index for index, name in enumerate(batch.schema.names) if name not in columns])
     sorted_rows = rest if len(starts) == 1 else _take_rows(rest, order)
     for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
         row = int(order[start])
-        path = "".join(f"{escaped(name)}={_text(batch.column(name)[row].as_py())}/" for name in columns)
+        path = "".join(f"{escaped(name)}={_text(name, batch.column(name)[row])}/" for name in columns)
         yield path, sorted_rows.slice(start, stop - start)
 
 
@@ -75,7 +84,16 @@ def _take_rows(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays([taken(column, rows) for column in batch.columns], schema=batch.schema)
 
 
-def _text(value: object) -> str:
+def _text(name: str, scalar: pa.Scalar) -> str:
+    try:
+        value = scalar.as_py()
+    except UnicodeDecodeError:
+        raise InvalidValueError("a text that names a folder is not UTF-8", column=name) from None
     if value is None or value == "":
         return NULL
+    if value == NULL:
+        raise UnsupportedError(
+            f"the text {NULL} names the folder of null, so readers would return null: replace it by another text",
+            feature="the name of null as a partition value", column=name,
+        )
     return escaped(str(value).lower() if isinstance(value, bool) else str(value))

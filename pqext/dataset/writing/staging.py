@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
+from pqext.core.base.errors import UnsupportedError
 from pqext.dataset.writing import commit
 
 Token = Any
@@ -55,7 +59,12 @@ class StagedFolder:
         path = Path(self.folder)
         for part in name.split("/")[:-1]:
             path /= part
-            path.mkdir(exist_ok=True)  # without parents: the folder of an aborted job is not created again
+            try:
+                path.mkdir(exist_ok=True)  # without parents: the folder of an aborted job is not created again
+            except OSError as error:
+                if error.errno != errno.ENAMETOOLONG:
+                    raise
+                raise _too_long(part) from None
         return str(Path(self.folder, name))
 
     def finish(self, name: str, dest: Any) -> Token:
@@ -75,3 +84,12 @@ class StagedFolder:
     @property
     def has_failed(self) -> bool:
         return Path(self.folder, FAILED).exists()
+
+
+def _too_long(folder: str) -> UnsupportedError:
+    name, _, value = folder.partition("=")
+    return UnsupportedError(
+        f"a value makes the name of its folder {len(os.fsencode(folder))} bytes long, and its path longer than the "
+        f"file system allows ({value[:20]}...): shorten the value, or leave the column out of partition_by",
+        feature="partition values of this length", column=unquote(name),
+    )

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.table_formats import TableGuard, writing
 from pqext.dataset.files import spark_metadata
@@ -18,6 +19,7 @@ from pqext.dataset.writing.appending import Compare
 from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
 from pqext.dataset.writing.ingest_notes import Note, read_ingest_note
 from pqext.dataset.writing.part_files import Staging
+from pqext.dataset.writing.partition_folders import null_folder
 from pqext.dataset.writing.staging import Staged, StagedFolder
 from pqext.dataset.writing.streamed_notes import Batch
 
@@ -111,7 +113,7 @@ class FolderTarget:
         return StagedFolder(str(folder))
 
     def put(self, name: str, data: bytes) -> None:
-        place = commit.staged(self._folder, self._job) / name
+        place = Path(StagedFolder(str(commit.staged(self._folder, self._job))).create(name))
         place.write_bytes(data)
         commit.flush(place)
         self._put.append(name)
@@ -140,10 +142,19 @@ class FolderTarget:
         commit.abort(self._folder, self._job)
 
 
+def put_empty(target: Target, job: str, partition_by: Sequence[str], data: bytes) -> None:
+    """Let a file without rows wait, as data without rows still have a schema: in the partition of nulls."""
+    target.put(f"{null_folder(partition_by)}part-00000-{job}-empty.parquet", data)
+
+
 def check_folder(target: Path, overwrite: bool, compare: Compare) -> None:
     """Raise ``ValueError`` for a folder that files cannot be written to."""
-    if target.is_file():
-        raise ValueError(f"{target} is a file; a save writes a folder")
+    there = next((path for path in (target, *target.parents) if path.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UnsupportedError(
+            "a file lies in the place of a folder to write into: remove it, or save to another folder",
+            feature="folders in the place of files", path=str(there),
+        )
     if (target / spark_metadata.FOLDER).is_dir():
         raise ValueError(
             f"{target} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "

@@ -17,7 +17,7 @@ from pqext.dataset.writing import commit
 from pqext.dataset.writing.appending import empty_file, without
 from pqext.dataset.writing.ingest_notes import Digest, note_of
 from pqext.dataset.writing.part_files import Division, WrittenFile, check_division
-from pqext.dataset.writing.targets import Target
+from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.files import is_remote, target_of
 from pqext.spark.base.hadoop import from_hadoop
 from pqext.spark.base.progress import ShowProgress, described, told
@@ -295,8 +295,8 @@ class Job:
         try:
             attempts = self._attempts(IngestTask(staged, job, self.work, self.how))
             written = [one for attempt in attempts for one in attempt.written]
-            if not written and not division.partition_by and (self.overwrite or not self.target.has_files):
-                self.target.put(f"part-00000-{job}-empty.parquet", empty)
+            if not written and (self.overwrite or not self.target.has_files):
+                put_empty(self.target, job, division.partition_by, empty)
             told = b"".join(decompress(one.told) for attempt in attempts for one in attempt.taken)
             if told:
                 self.target.put(f"{commit.BAD_LINES}{job}.ndjson", told)

@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from pqext.dataset.writing.appending import empty_file, without
 from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
 from pqext.dataset.writing.staging import Staged
-from pqext.dataset.writing.targets import Target
+from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.arrays import conform_batch
 from pqext.spark.base.files import is_remote, option_paths, target_of
 from pqext.spark.base.settings import save_settings, task_setting
@@ -107,11 +107,6 @@ class Work:
                     files.write(conform_batch(batch, self.schema))
             return files.close()
 
-    def put_empty(self, job: str) -> None:
-        """A data frame without rows still has a schema, which needs a file to stand in, but in no partition."""
-        if not self.partition_by:
-            self.target.put(f"part-00000-{job}-empty.parquet", self.empty)
-
 
 class Sink(DataSourceArrowWriter):
     """Writes a data frame of Spark ``schema`` into a folder, as ``options`` say."""
@@ -139,13 +134,13 @@ class Sink(DataSourceArrowWriter):
         try:
             written = [message for message in messages if isinstance(message, Written)]
             files = [one for message in written for one in message.files]
-            if not files:
-                self.work.put_empty(self.job)
             mode = self.partition_overwrite
             if mode is None:
                 mode = next(filter(None, (message.partition_overwrite for message in written)), "static")
                 self.work.check(mode == "static")
             is_dynamic = self.overwrite and mode == "dynamic"
+            if not files and ((self.overwrite and not is_dynamic) or not target.has_files):
+                put_empty(target, self.job, self.work.partition_by, self.work.empty)
             folders = {one.file.name.rpartition("/")[0] for one in files} if is_dynamic else None
             target.commit(files, self.overwrite, folders)
         except BaseException:
