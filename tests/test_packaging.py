@@ -48,7 +48,6 @@ SHORT_MODULES = {
     "pqext/core/kernels/decode/hybrid_runs.pyx": "each kernel is a unit of compilation",
     "pqext/core/schema/types/file_reference.py": "each logical type with rules of its own has a module",
     "pqext/core/schema/types/geometries.py": IN_LAYERS,
-    "pqext/dataset/not_a_table.py": "a base class, apart from the methods that scans do have",
     "pqext/inspection/report.py": "it prints by a module that imports the data of the report",
     "pqext/spark/base/worker_process.py": IN_LAYERS,
     "pqext/spark/columns/collations.py": "a table of names, apart from the notes that use them",

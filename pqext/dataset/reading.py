@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options.keywords import ReadKeywords, ScanKeywords
 from pqext.core.options.read_write import ReadOptions, from_keywords
+from pqext.dataset.expressions import col
 from pqext.dataset.files.file_set import FileSet, OnInvalid
 from pqext.dataset.files.sources import find_sources, located
 from pqext.dataset.files.summaries import expanded
@@ -19,7 +20,12 @@ from pqext.dataset.scan import Scan
 from pqext.dataset.scan_request import ScanRequest, SchemaRule
 from pqext.dataset.skipping import skipping_of
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes, partitions_of
+from pqext.geo.frames import active_geometry, bounds_of, geometry_columns, geoparquet_columns, require_geopandas
 from pqext.variant.timezones import DEFAULT, find_timezone
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
 
 _OPTIONS = ReadKeywords.__annotations__
 _ARGUMENTS = ("columns", "filter", *(name for name in ScanKeywords.__annotations__ if name not in _OPTIONS))
@@ -151,3 +157,41 @@ def read_table(
         {'id': [2, 3]}
     """
     return scan(sources, columns, filter, **keywords).to_table()
+
+
+def read_geopandas(
+    sources: Any,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
+    filter: Filter = None,
+    bbox: Any = None,
+    geometry: str | None = None,
+    **keywords: Unpack[ScanKeywords],
+) -> GeoDataFrame:
+    """Read the rows that match ``filter`` and intersect ``bbox`` as a GeoDataFrame.
+
+    ``bbox`` is ``(xmin, ymin, xmax, ymax)`` in the CRS of the column ``geometry``, which becomes the active one: by
+    default the primary column of the file's GeoParquet metadata, or its first geometry column. As in geopandas, a
+    shapely geometry stands for its bounds, and a GeoSeries or GeoDataFrame for its total bounds in that CRS. Without
+    ``columns`` all columns are read except the covering columns of GeoParquet metadata. Other arguments and errors are
+    those of :func:`pqext.scan`.
+
+    Raises:
+        ValueError: If a file has no geometry column.
+    """
+    require_geopandas()
+    query = scan(sources, None, filter, **keywords)
+    types, (_, coverings) = geometry_columns(query.schema), geoparquet_columns(query.schema)
+    if geometry is None:
+        geometry = active_geometry(query.schema)
+    if geometry not in types:
+        if not types:
+            raise ValueError("the file has no geometry column")
+        raise ValueError(f"no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
+    if columns is None:
+        columns = [name for name in query.schema.names if name not in coverings or name in types]
+    else:
+        included = (geometry, keywords.get("include_file_paths"), keywords.get("include_row_numbers"))
+        columns = [*columns, *(name for name in included if name is not None and name not in columns)]
+    if bbox is not None:
+        query = query.filter(col([geometry]).intersects(bounds_of(bbox, types[geometry])))
+    return query.select(list(columns)).to_geopandas(geometry)

@@ -17,13 +17,12 @@ from pqext.dataset.column_names import order_keys, selected, with_computed
 from pqext.dataset.execution.metrics import Metrics
 from pqext.dataset.expressions import all_of
 from pqext.dataset.files.sources import source_name
-from pqext.dataset.not_a_table import NotATable
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, format_skipped, summary
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.presentation.columns import Formats
-from pqext.dataset.results import Results
+from pqext.dataset.results import NotATable, Results
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.dataset.scan_request import ScanRequest
 

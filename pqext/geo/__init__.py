@@ -13,6 +13,6 @@ _OF_OTHERS = {
     "to_parquet": "use pqext.write_table, or geo.write_geopandas for a GeoDataFrame",
 }
 
-_ABOVE = {"read_geopandas": "pqext.dataset.frames"}  # built on scans
+_ABOVE = {"read_geopandas": "pqext.dataset.reading"}  # built on scans
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__, _OF_OTHERS, _ABOVE)

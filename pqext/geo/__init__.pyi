@@ -56,7 +56,7 @@ from .wkb import (
     to_shapely as to_shapely,
 )
 
-# It lies above geo, in pqext.dataset.frames.
+# It lies above geo, in pqext.dataset.reading.
 def read_geopandas(
     sources: typing.Any,
     columns: collections.abc.Sequence[typing.Any] | None = None,

@@ -15,7 +15,7 @@ from pqext import col
 from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression
 from pqext.dataset.planning import planner
-from pqext.dataset.planning.selectivity import estimated
+from pqext.dataset.planning.conjuncts import estimated
 
 ROWS = 12_000
 CHANCE = np.random.default_rng(2)

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.io.source import MemorySource
+from pqext.dataset import scan_executor
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.planning import planner
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.planner import FilePlanner, byte_ranges
-from pqext.dataset.table import row_numbers
 from reference.effort import share
 
 ROWS, GROUP, PAGE = 6000, 2500, 100
@@ -374,7 +374,7 @@ def test_few_rows_that_are_wanted_do_not_make_a_filter_look_at_few_at_a_time(
         asked += 1
         return evaluate(*given)
 
-    for module in (stages, row_numbers):
+    for module in (stages, scan_executor):
         monkeypatch.setattr(module, "evaluate", counted)
     scan = pqext.scan(tmp_path / "n.parquet", filter="m = 1 and n % 15000 = 14999", **options)
     assert scan.limit(1).to_table()["n"].to_pylist() == [14_999]

@@ -30,9 +30,9 @@ from pqext.dataset.execution.parallel_decoding import side_by_side as run_side_b
 from pqext.dataset.expressions import Operand, VariantField, operand_column
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import check_batches
+from pqext.dataset.planning.conjuncts import PassRates, estimated
 from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
 from pqext.dataset.planning.projection import Computed, Fields, computed_of, read_leaves
-from pqext.dataset.planning.selectivity import PassRates, estimated
 
 AHEAD_BYTES = 1 << 20
 """A file of fewer is read when its rows are asked for."""

@@ -1,15 +1,32 @@
-"""The parts of a filter that must all be true, and the leaves that each needs."""
+"""Conjuncts of a filter: the leaves that each needs, and the order that evaluates the most selective first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
+from pqext.core.format.predicate import Bounds
+from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.facts import RowGroupFacts
 from pqext.core.schema.nodes import Schema
-from pqext.dataset.expressions import And, Expression, VariantField
+from pqext.dataset.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    VariantField,
+)
+from pqext.dataset.expressions.literals import is_duration, kind_of_node, to_value
 from pqext.dataset.expressions.visitors import operands
+from pqext.dataset.planning.plan import Stage
 from pqext.dataset.planning.projection import leaf_of
 from pqext.dataset.pruning.binding import find
 
@@ -50,11 +67,99 @@ class Conjunct:
         return self._fields is not None
 
     def of_group(self, group: RowGroupFacts) -> Conjunct:
-        """The part as a row group holds it: where leaves hold all values that it asks about, they are all it needs."""
-        asked = []
-        for place, field in enumerate(self._fields or ()):
-            leaf = leaf_of(field, group)
+        """Return the conjunct for one row group: if leaves hold all values of its fields, it reads only these."""
+        leaves = []
+        for position, variant_field in enumerate(self._fields or ()):
+            leaf = leaf_of(variant_field, group)
             if leaf is None:
                 return self
-            asked.append((place, leaf.leaf_start))
-        return replace(self, names=(), tops={}, asked=tuple(asked)) if asked else self
+            leaves.append((position, leaf.leaf_start))
+        return replace(self, names=(), tops={}, asked=tuple(leaves)) if leaves else self
+
+
+_UNKNOWN = 0.3
+"""Assumed share of matching rows if nothing is known."""
+_EQUAL = 0.1
+_LEAST = 0.01
+
+
+def estimated(condition: Expression, group: RowGroupFacts) -> float:
+    """The share of a row group's rows that may pass, as if values lay evenly between their bounds."""
+    match condition:
+        case And():
+            share = 1.0
+            for operand in condition.operands:
+                share *= estimated(operand, group)
+            return share
+        case Or():
+            return min(1.0, sum(estimated(operand, group) for operand in condition.operands))
+        case Not():
+            return 1 - estimated(condition.operand, group)
+        case Comparison() | IsIn() | IsNull() | IsNotNull() if isinstance(condition.operand, Column):
+            node = find(group.schema, condition.operand)
+            if node.is_leaf and not node.max_repetition_level:
+                return _of_leaf(condition, group.chunk(node).bounds(), kind_of_node(node))
+    return _UNKNOWN
+
+
+def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, kind: Any) -> float:
+    nulls = None
+    if bounds.null_count is not None and bounds.num_values:
+        nulls = bounds.null_count / bounds.num_values
+    if isinstance(condition, IsNull):
+        return _EQUAL if nulls is None else nulls
+    if isinstance(condition, IsNotNull):
+        return 1 - _EQUAL if nulls is None else 1 - nulls
+    present = 1 - (nulls or 0)
+    low, high = bounds.minimum, bounds.maximum
+    if isinstance(condition, IsIn):
+        return present * min(1.0, len(condition.values) * _equal(low, high))
+    if condition.operator in ("==", "!="):
+        equal = _equal(low, high)
+        return present * (equal if condition.operator == "==" else 1 - equal)
+    if kind is None or not isinstance(low, int | float | Decimal) or not isinstance(high, int | float | Decimal):
+        return present * _UNKNOWN
+    if is_duration(condition.value):
+        return present * _UNKNOWN
+    value = to_value(condition.value, kind, "")
+    if not isinstance(value, int | float | Decimal) or value != value or float(high) <= float(low):
+        return present * _UNKNOWN
+    below = min(max((float(value) - float(low)) / (float(high) - float(low)), 0.0), 1.0)
+    return present * (below if condition.operator in ("<", "<=") else 1 - below)
+
+
+def _equal(low: Any, high: Any) -> float:
+    """The share that equals one value."""
+    is_counted = type(low) is int and type(high) is int and high >= low
+    return 1 / (high - low + 1) if is_counted else _EQUAL
+
+
+def rank(cost: float, share: float) -> float:
+    """Rank a condition by its cost for each row that it removes; lower ranks are evaluated first."""
+    return cost / max(1 - share, _LEAST)
+
+
+@dataclass(slots=True)
+class PassRates:
+    """Observed number of matching rows of each condition, and of rows it was evaluated on."""
+
+    counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
+
+    def count(self, condition: Expression, asked: int, passed: int) -> None:
+        """Learn of ``asked`` rows."""
+        before = self.counts.get(condition, (0, 0))
+        self.counts[condition] = before[0] + asked, before[1] + passed
+
+    def ordered(self, stages: Sequence[Stage], file: ParquetFile, row_group: int) -> Sequence[Stage]:
+        """Order the filter stages by observed cost; unchanged if nothing was observed."""
+        *filters, last = stages
+        if len(filters) < 2 or any(one.filter is None or not self.counts.get(one.filter, (0, 0))[0] for one in filters):
+            return stages
+        group, ranks = file.row_groups[row_group], {}
+        for number, stage in enumerate(filters):
+            nodes = [file.schema.find(name) for name in stage.columns or ()]
+            leaves = {leaf.leaf_start for node in nodes if node is not None for leaf in node.leaves()}
+            leaves |= {leaf for _, leaf in stage.asked}
+            asked, passed = self.counts[stage.filter] if stage.filter is not None else (1, 1)
+            ranks[number] = rank(sum(group.chunk(leaf).byte_range[1] for leaf in leaves), passed / asked)
+        return [*(filters[number] for number in sorted(ranks, key=ranks.__getitem__)), last]

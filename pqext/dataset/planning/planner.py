@@ -21,10 +21,9 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.row_ranges import RowRanges
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
-from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of
+from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of, estimated, rank
 from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, merged_stage
 from pqext.dataset.planning.projection import Computed, leaves_of
-from pqext.dataset.planning.selectivity import estimated, rank
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.pages import chosen_rows
 from pqext.dataset.pruning.row_groups import Proof, proof, prune_reason, row_group_may_match
