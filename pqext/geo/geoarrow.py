@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.annotations import EXTENSION_NAME
 from pqext.core.schema.arrow_check import check_array
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
 from pqext.geo.wkb import GeometryArray, like_input, storage_type, to_iso_wkb
@@ -93,7 +94,7 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = dictionary_decoded(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.binary())
     if encoding == MIXED:

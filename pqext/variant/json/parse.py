@@ -63,13 +63,14 @@ def parse_json(
     """
     how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     array = as_texts(array)
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    columns = [BinaryInput(storage_array(chunk)) for chunk in chunks]
     if how.undecided is not None:
         how = how.decided(_sample(array, how))
     count = thread_count(threads)
     jobs: list[tuple[BinaryInput, int, int, int]] = []
     first = 0
-    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
-        column = BinaryInput(storage_array(chunk))
+    for chunk, column in zip(chunks, columns, strict=True):
         jobs += [(column, start, stop, first) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
