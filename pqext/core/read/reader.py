@@ -144,9 +144,11 @@ class ParquetFile(SuggestionMixin):
     def check_rows(self) -> None:
         """Raise ``CorruptFileError`` if the footer counts more rows than its row groups have.
 
-        With ``on_corrupt="skip"`` this is a warning. Some writers store a count of 0, which is accepted.
+        With ``on_corrupt="skip"`` this is a warning. Some writers store a count of 0, which is accepted. Raises
+        ``LimitError`` for more rows than the limits allow.
         """
         claimed, found = self.metadata.num_rows, self.num_rows
+        self.limits.check_rows(found, self.source.size, self.path)
         if claimed > found:
             message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
             if self.options.on_corrupt != "skip":

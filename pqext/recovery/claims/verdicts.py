@@ -129,6 +129,7 @@ def quiet() -> Iterator[None]:
 
 def _read_all(source: Source, claims: Claims, verdicts: Sequence[Verdict], limits: Limits) -> None:
     with opened(source, claims, [one.group for one in verdicts], limits) as file:
+        file.check_rows()
         for index, verdict in enumerate(verdicts):
             try:
                 for _ in file.iter_batches(_BATCH, row_groups=[index]):
