@@ -88,7 +88,8 @@ class _FileNames:
 def selected(before: Result | None, selection: Result) -> Result:
     """Restrict a result of the columns ``before`` to ``selection``; None stands for all columns of the files.
 
-    Raises ``ValueError`` if an earlier selection excluded a name.
+    A name selects all parts of its column that remain, a path the field within a column. Raises ``ValueError`` if an
+    earlier selection excluded a name.
     """
     if before is None:
         return selection

@@ -1,7 +1,7 @@
 """Evaluate expressions exactly on Arrow data, column by column.
 
-The result is as if each row were evaluated on its own. Strings and binary values of dictionary arrays are compared once
-per entry.
+Numbers compare by their exact value: a literal that the column's type cannot represent lies between two of its values,
+or outside their range.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def check_order(value: Value, type: pa.DataType) -> None:
 class TopRows:
     """Collects the first ``rows`` rows by ``keys`` of all added batches; all rows if None.
 
-    Memory is bounded by the rows held and those buffered.
+    Rows with equal keys are ordered by the positions they were added with, then by the order of addition.
     """
 
     def __init__(self, keys: Sequence[OrderKey], rows: int | None) -> None:

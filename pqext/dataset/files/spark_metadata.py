@@ -18,7 +18,7 @@ from pqext.dataset.files.manifests import lines_of, parsed
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
 _ATTEMPTS = 5
-"""Suffix of compacted logs; Spark deletes the logs of single batches some time after compaction."""
+"""Number of attempts to list the log: Spark deletes the logs of single batches some time after compaction."""
 
 Parts = tuple[str, ...]
 

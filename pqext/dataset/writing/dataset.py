@@ -1,4 +1,4 @@
-"""A folder of Parquet files, written from one table or a stream of batches."""
+"""Write one table or a stream of batches into a folder of Parquet files."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
 
 
 def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
-    """An absolute local path, or the URL of a store."""
+    """Return an absolute local path, or the URL of a store."""
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder is a path or a URL, not {type(folder).__name__}")
     path = os.fsdecode(folder)
