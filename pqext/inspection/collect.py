@@ -86,12 +86,12 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
 def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     footer = file.footer
     held = [length for one in extensions if one.place == "file" for name, length in one.holds if name == _JUMP_TABLE]
-    alone = footer.form == "flatbuffers"
+    alone = footer.format == "flatbuffers"
     raw = None if alone else file.source.read(footer.offset, footer.length)
     flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and is_beside(raw) else None
     agree = None
     if raw is not None and flat is not None:
-        agree = footer.form == "thrift" and agrees(raw)
+        agree = footer.format == "thrift" and agrees(raw)
     elif held:
         agree = _fits(bytes(footer.raw))
     return FooterFacts(
@@ -102,7 +102,7 @@ def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
         jump_table=sum(held) if held else None,
         flatbuffers=flat,
         agrees=agree,
-        read_by=None if flat is None else "thrift" if footer.form == "thrift" else "flatbuffers",
+        read_by=None if flat is None else "thrift" if footer.format == "thrift" else "flatbuffers",
     )
 
 

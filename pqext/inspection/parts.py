@@ -213,8 +213,8 @@ class _Finder:
         if footer.decryptor is not None and self.size >= TRAILER_BYTES and self._is_hidden():
             self.add("footer", footer.offset, footer.length, name="encrypted footer")
             return
-        if footer.form != "thrift":
-            damaged = "" if footer.form == "flatbuffers" else "damaged Thrift footer with a "
+        if footer.format != "thrift":
+            damaged = "" if footer.format == "flatbuffers" else "damaged Thrift footer with a "
             self.add("footer", footer.offset, footer.length, name=f"{damaged}FlatBuffers footer")
             return
         raw = bytes(footer.raw)

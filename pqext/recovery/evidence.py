@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.core.base.errors import ParquetError
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import join_names
-from pqext.core.footer.checkpoints import follows_its_data, told_end
+from pqext.core.footer.checkpoints import follows_its_data, structures_end
 from pqext.core.footer.chunk_offsets import start_of
 from pqext.core.format.metadata import (
     ColumnChunk,
@@ -114,7 +114,7 @@ def _of_footer(source: Source, found: FoundFooter, limits: Limits) -> Evidence:
         return max(evidence, _at(source, found, distances, limits), key=_uncontradicted)
     sizes = {sum(chunk.total_compressed_size for chunk in group.chunks if chunk is not None) for group in groups}
     are_groups = not all(max(distances) % size for size in sizes if size)
-    is_told = are_groups or page_at(source, told_end(found.metadata), limits) is None
+    is_told = are_groups or page_at(source, structures_end(found.metadata), limits) is None
     return evidence if is_told else _at(source, found, distances, limits)
 
 
@@ -223,7 +223,7 @@ def likely_rows(source: Source, found: FoundFooter, limits: Limits) -> int:
 
 def _distances(found: FoundFooter) -> list[int]:
     """How far chunks may lie from where the footer says."""
-    moved = 0 if found.kind == "torn" else found.offset - told_end(found.metadata)
+    moved = 0 if found.kind == "torn" else found.offset - structures_end(found.metadata)
     return [0, moved] if moved else [0]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text
-from pqext.core.read.damage import Damage, told_rows
+from pqext.core.read.damage import Damage, format_rows
 from pqext.variant.shredding.schema import ShreddingSchema
 
 
@@ -56,7 +56,7 @@ def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
     """A line for each piece of damage, and for the rest of a long list one."""
     lines = [
         escape_text(
-            f"{told_rows(one.start, one.stop)} of row group {one.row_group}"
+            f"{format_rows(one.start, one.stop)} of row group {one.row_group}"
             f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
         )
         for one in damage[:most]

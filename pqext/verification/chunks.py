@@ -137,7 +137,7 @@ class _ChunkCheck:
     def _filled(self, chunk: ColumnChunk, raw: pages.RawPage) -> None:
         """Do PLAIN values fill their page? Looked at where no levels stand before them, as a flipped bit may say."""
         node, kind = chunk.node, chunk.node.leaf_type
-        if node.max_definition_level or raw.form[1] != Encoding.PLAIN:
+        if node.max_definition_level or raw.layout[1] != Encoding.PLAIN:
             return
         account = Account(self._file.budget())
         with suppress(CorruptFileError):  # told where values are read

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.footer.encoding_statistics import DATA_PAGES, counted, one_name
+from pqext.core.footer.encoding_statistics import DATA_PAGES, count_pages, current_name
 from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
 from pqext.core.format.predicate import COMPARE, Value
 from pqext.core.read.leaf_column import LeafColumn
@@ -42,20 +42,20 @@ class EncodingTally:
         self.gained += header.uncompressed_page_size - header.compressed_page_size
         about = header.data_page_header or header.data_page_header_v2
         if header.type in DATA_PAGES and about is not None:
-            self.data[one_name(about.encoding)] += 1
+            self.data[current_name(about.encoding)] += 1
         elif header.type == PageType.DICTIONARY_PAGE:
             self.dictionaries += 1
 
 
 def of_encodings(about: ColumnMetaData, kinds: EncodingTally) -> Claims:
     """The lists of encodings. Writers do not tell versions of data pages apart in ``encoding_stats``."""
-    said = set(map(one_name, about.encodings))
+    said = set(map(current_name, about.encodings))
     missing, extra = kinds.data.keys() - said, said - kinds.data.keys() - _LISTED
     if said and (missing or extra):
         yield "layout.chunk-encoding", "the metadata does not list the encodings that the pages have"
     if about.encoding_stats:
         dictionaries = sum(one.count for one in about.encoding_stats if one.page_type == PageType.DICTIONARY_PAGE)
-        if counted(about) != kinds.data or dictionaries != kinds.dictionaries:
+        if count_pages(about) != kinds.data or dictionaries != kinds.dictionaries:
             yield "layout.chunk-encoding", "encoding_stats does not count the pages by the encodings that they have"
 
 

@@ -181,7 +181,7 @@ class _ChunkCheck:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return chunk.page_places
+                return chunk.page_locations
         except CorruptFileError:
             return None
 

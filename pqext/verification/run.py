@@ -174,14 +174,14 @@ def _check_flat_footer(file: ParquetFile, findings: Findings) -> None:
     footer = file.footer
     if footer.decryptor is not None:
         return
-    if footer.form == "thrift+flatbuffers":
+    if footer.format == "thrift+flatbuffers":
         message = "the Thrift footer is damaged; its FlatBuffers form was read instead"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
         return
     if isinstance(footer, FlatFooter) and contradicts_itself(footer.lookup):
         message = "the tables of the FlatBuffers footer say otherwise to readers that do not know our extension of it"
         findings.add(Fault("extension.flatbuffers.verified", message, offset=footer.offset))
-    if footer.form == "flatbuffers" or not is_beside(footer.raw):
+    if footer.format == "flatbuffers" or not is_beside(footer.raw):
         return
     try:
         for place in islice(differences(footer.raw, file.limits), _DIFFERENCES):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.read.reader import ParquetFile, RowGroup
 from pqext.core.schema.shape import Shape
 from pqext.verification.model import Fault, Findings
@@ -25,7 +25,7 @@ class ChunkSelection:
     def __init__(self, file: ParquetFile, findings: Findings) -> None:
         self._room = file.limits.memory_for(file.source.size)
         self._findings = findings
-        places = ChunkPlaces(file.metadata, file.footer.offset)
+        places = ChunkRanges(file.metadata, file.footer.offset)
         _report_overlaps(file, places, findings)
         self._repeated = places.repeated_starts
         self._dense: dict[tuple[int, int], bool] = {}
@@ -59,7 +59,7 @@ class ChunkSelection:
         return True
 
 
-def _report_overlaps(file: ParquetFile, places: ChunkPlaces, findings: Findings) -> None:
+def _report_overlaps(file: ParquetFile, places: ChunkRanges, findings: Findings) -> None:
     """Report column chunks that share bytes, row groups that share all their bytes once for all of them."""
     names = [leaf.dotted for leaf in file.schema.leaves]
     for (group, leaf), (other_group, other) in places.shared():

@@ -155,7 +155,7 @@ def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:
     payload = slowly.build({1: ("tables", schema), 3: ("tables", [group] * 2_000)})
     lookup = FlatLookup(payload, Limits(footer_bytes=1 << 20), None)  # as each row group has the path of its column
     with pytest.raises(LimitError, match="more than footer_bytes"):
-        lookup.whole()
+        lookup.complete()
 
 
 def test_encrypted_footers_of_others_are_refused() -> None:

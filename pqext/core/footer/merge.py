@@ -26,8 +26,8 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 
 Merge = Literal["merge", "first", "equal"]
-"""How key-value metadata is merged: all pairs, with the value of the first file that has the key; the pairs of the
-first file; or equal pairs only."""
+"""Merge of key-value metadata: all pairs, with the value of the first file that has the key; the pairs of the first
+file; or equal pairs only."""
 
 
 class FooterMerge:
@@ -195,9 +195,9 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None
-    told = difference(from_elements(mine), from_elements(theirs), "the first one")
-    if told is not None:
-        return told
+    message = difference(from_elements(mine), from_elements(theirs), "the first one")
+    if message is not None:
+        return message
     unlike = next((one for one, same in zip(mine[1:], theirs[1:], strict=False) if one != same), mine[0])
     return f"column {escape_text(str(unlike.name))!r} is described by other fields of the schema"
 

@@ -91,7 +91,7 @@ def read_footer(
 ) -> Footer:
     """Read and index the footer of ``source``; row groups and columns are decoded on access.
 
-    A long footer with a jump table is read with ``by_table``, as far as it is accessed; it then hides the table.
+    A long footer with a jump table is read lazily with ``by_table``; it then hides the table.
 
     Raises ``CorruptFileError`` if the file is not a complete Parquet file, ``EncryptionError`` for an encrypted footer
     that ``decryption`` cannot decrypt, and ``LimitError`` beyond ``limits``.
@@ -101,8 +101,8 @@ def read_footer(
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
         head = bytes(source.read(0, len(MAGIC))) if size >= len(MAGIC) else b""
-        told = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
-        raise CorruptFileError(f"not a Parquet file: it has {size} bytes{told}", path=source.path)
+        file_type = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
+        raise CorruptFileError(f"not a Parquet file: it has {size} bytes{file_type}", path=source.path)
     tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
     if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
         tail_bytes = size
@@ -181,8 +181,8 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):
-        told = "" if headless else looks_like(head)
-        advice = f"it is not a Parquet file{told}"
+        file_type = "" if headless else looks_like(head)
+        advice = f"it is not a Parquet file{file_type}"
         if head == MAGIC:
             advice = "it is truncated or still being written; `pqext recover` makes a whole file of what is left"
         raise CorruptFileError(
@@ -203,9 +203,9 @@ def looks_like(head: bytes) -> str:
     >>> looks_like(b'{"a"')
     '; it looks like JSON: pqext convert makes Parquet of it'
     """
-    for mark, told in _MARKS:
+    for mark, file_type in _MARKS:
         if head.startswith(mark):
-            return f"; it looks like {told}"
+            return f"; it looks like {file_type}"
     if head.lstrip()[:1] in (b"{", b"["):
         return f"; it looks like JSON: {_CONVERT}"
     if len(head) == 4 and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):

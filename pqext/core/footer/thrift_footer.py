@@ -41,12 +41,12 @@ class Footer:
     """CRC-32 of these bytes if they were not read."""
 
     @property
-    def form(self) -> FooterForm:
+    def format(self) -> FooterForm:
         """The footer format: ``"flatbuffers"`` if it is not a Thrift footer."""
         return "thrift"
 
     @property
-    def whole(self) -> FileMetaData:
+    def complete(self) -> FileMetaData:
         """The complete metadata."""
         return self.metadata
 

@@ -17,18 +17,18 @@ _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+fl
 """Extensions of the footer that are derived from its other fields."""
 
 
-def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
+def tail(metadata: FileMetaData, footer_format: FooterForm) -> tuple[bytes, str | None]:
     """Return the bytes that end a file, and a warning to issue afterwards about an omitted second footer.
 
     Raises ``ValueError`` for metadata that the format cannot represent.
     """
     plain = without_copies(metadata)
-    if form == "flatbuffers":
+    if footer_format == "flatbuffers":
         return alone(tables_of(encode(plain))), None
-    if form == "thrift":
+    if footer_format == "thrift":
         return serialise_footer(plain), None
-    serialised, told = with_jump_table(plain) if form == "thrift+index" else with_flat_footer(plain)
-    return serialise_footer(serialised), told
+    serialised, warning = with_jump_table(plain) if footer_format == "thrift+index" else with_flat_footer(plain)
+    return serialise_footer(serialised), warning
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:

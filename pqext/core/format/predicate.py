@@ -3,7 +3,7 @@
 The packages above core reduce their expressions to these few questions. :func:`may_match` answers one of them for the
 values of a row group, a page, a part of a VARIANT or a computed operand, :func:`may_relate` compares two operands.
 The answer is sound: ``False`` only when no value within the bounds satisfies the question. Whatever is not known is
-answered ``True``. :mod:`pqext.core.indexes.number_bounds` and :mod:`pqext.skipping.indexes.ranges` give the same
+answered ``True``. :mod:`pqext.core.indexes.page_index` and :mod:`pqext.skipping.indexes.ranges` give the same
 answers for arrays of bounds.
 """
 

@@ -44,12 +44,12 @@ def runs(
     step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
     start = 0
     for count in pages if pages is not None else (min(step, rows - at) for at in range(0, rows, step)):
-        column = reader.take([range(start, start + count)])
+        column = reader.read([range(start, start + count)])
         start += count
         if column.rows != count:
             raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
         yield column
-        reader.let_go()
+        reader.release_rows()
     reader.check_end()
 
 

@@ -68,7 +68,7 @@ class LeafFacts(Protocol):
     def pages(self) -> PageFacts | None:
         """Its pages with what bounds each, ``None`` when their places are not known."""
     @property
-    def page_places(self) -> PageFacts | None:
+    def page_locations(self) -> PageFacts | None:
         """Its pages, perhaps without what bounds them."""
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:

@@ -162,7 +162,7 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
         leaves += [file.schema.leaves[leaf] for _, leaf in (*stage.asked, *stage.leaves)]
     if not leaves or len(leaves) > _MOST_LEAVES or not all(group.chunk(leaf).has_offset_index for leaf in leaves):
         return None
-    pages = group.chunk(leaves[0]).page_places
+    pages = group.chunk(leaves[0]).page_locations
     return None if pages is None else np.asarray(pages.starts, np.int64)
 
 

@@ -117,7 +117,7 @@ class Summaries(PickledByFields):
         except ParquetError as error:
             self._refused[path] = f"it is damaged: {error.message}"
             return
-        if summary.noted is None:
+        if summary.records is None:
             self._refused[path] = _NOT_NOTED
             return
         self._found.update((below(folder, name), (summary, name)) for name in summary.noted)

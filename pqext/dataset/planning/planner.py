@@ -139,7 +139,7 @@ class FilePlanner:
                 if prune_reason(bound, group) is None and pages and self.options.on_corrupt != "skip":
                     chosen_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
-                        _ = group.chunk(leaf).page_places
+                        _ = group.chunk(leaf).page_locations
 
     def _group_plan(
         self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool, row_target: RowTarget | None
@@ -409,7 +409,7 @@ def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> t
 
     The chunks belong to a row group of ``num_rows``.
     """
-    known = [chunk.page_places for chunk in chunks]
+    known = [chunk.page_locations for chunk in chunks]
     return (
         sum(len(pages_of(one, rows)) for one in known if one is not None),
         sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
@@ -418,7 +418,7 @@ def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> t
 
 def _byte_ranges(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
     start, length = chunk.byte_range
-    known = None if rows is None else chunk.page_places
+    known = None if rows is None else chunk.page_locations
     if rows is None or known is None:
         yield start, length
         return

@@ -11,7 +11,7 @@ from typing import Any
 
 from pqext.core.base.limits import Limits
 from pqext.core.base.text import escape_text, with_noun
-from pqext.core.read.damage import told_rows
+from pqext.core.read.damage import format_rows
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.claims.claims import Assigned, ClaimedGroup, Claims
 from pqext.recovery.claims.verdicts import Verdict
@@ -138,7 +138,7 @@ class Recovery:
         first, lines = 0, []
         for number, group in enumerate(self.row_groups):
             if group.null_columns:
-                rows = told_rows(first, first + group.rows)
+                rows = format_rows(first, first + group.rows)
                 lines.append(f"{', '.join(group.null_columns)} in row group {number} of the new file, {rows}")
             first += group.rows
         return lines

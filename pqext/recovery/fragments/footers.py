@@ -179,7 +179,7 @@ def _flat(source: Source, limits: Limits, effort: Effort) -> Iterator[FoundFoote
                 begin -= held.thrift_bytes + header
             if not effort.take(len(tables)):
                 return
-            metadata = _sound(FlatLookup(tables, limits, source.path).whole(), limits)
+            metadata = _sound(FlatLookup(tables, limits, source.path).complete(), limits)
         except ParquetError:
             continue
         yield FoundFooter("FlatBuffers", offset, length, without_copies(metadata), begin)

@@ -83,7 +83,7 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
 def open_after(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
-    """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if there is none."""
+    """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if it has none."""
     try:
         opened = open_beside(footer, offset, limits, path)
     except ParquetError:
@@ -127,12 +127,12 @@ def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
 
 
 def _opened(
-    tables: bytes, offset: int, length: int, limits: Limits, path: str | None, form: FooterForm
+    tables: bytes, offset: int, length: int, limits: Limits, path: str | None, footer_format: FooterForm
 ) -> FlatFooter:
     lookup = FlatLookup(tables, limits, path)
     if lookup.flat.is_encrypted:
         raise UnsupportedError("a FlatBuffers footer that speaks of encryption", feature="encrypted FlatBuffers footer")
-    return FlatFooter(lookup, offset, length, form)
+    return FlatFooter(lookup, offset, length, footer_format)
 
 
 def _tell(path: str | None, message: str) -> None:
