@@ -60,7 +60,7 @@ def with_footer(file: bytes, footer: bytes) -> bytes:
 
 
 def said(payload: bytes) -> FileMetaData:
-    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).whole())
+    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).complete())
 
 
 def thrift(serialised: bytes) -> FileMetaData:
@@ -116,7 +116,7 @@ def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> Non
         Reader(footer_of(written(table, "thrift"))).struct()
     )
     with pqext.open(file) as opened:
-        assert opened.footer.form == "flatbuffers"
+        assert opened.footer.format == "flatbuffers"
         plain = pqext.open(written(table, "thrift")).read()
         assert shown(opened.read()) == shown(plain)
 
@@ -133,7 +133,7 @@ def test_every_fact_of_a_wide_file_is_the_same_however_it_is_asked_for() -> None
     assert opened.row_groups[3].chunk("c5").metadata == plain.row_groups[3].chunk("c5").metadata
     assert opened.row_groups[3].chunk("c5").bounds() == plain.row_groups[3].chunk("c5").bounds()
     assert not opened.footer.lookup.is_whole
-    assert everything(opened.footer.whole) == everything(plain.footer.whole)
+    assert everything(opened.footer.complete) == everything(plain.footer.complete)
     for group in pqext.open(file).row_groups:
         for at in range(150):
             assert group.chunk(at).structure == plain.row_groups[group.index].chunk(at).structure
@@ -514,7 +514,7 @@ def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> No
         assert pqext.read_table(path).equals(pa.concat_tables([SMALL, SMALL]))
     assert pqext.verify(path).ok
     footer = pqext.inspect(path).footer
-    assert footer.form == ("flatbuffers" if form == "flatbuffers" else "thrift")
+    assert footer.format == ("flatbuffers" if form == "flatbuffers" else "thrift")
     assert (footer.flatbuffers is not None) == (form == "thrift+flatbuffers")
 
 
@@ -550,7 +550,7 @@ def test_footers_that_have_no_place_in_flatbuffers_are_refused_when_they_are_wri
     footer.row_groups = short
     with pytest.raises(ValueError, match="cannot be written as FlatBuffers"):
         tables_of(encode(footer))
-    with pytest.raises(ValueError, match="not those of an ordinary footer"):
+    with pytest.raises(ValueError, match="its structures are unusual"):
         tables_of(b"\x00")
     with pytest.raises(ValueError, match="encryption"):
         tables_of(b"\x15\x02\x19\x0c\x16\x02\x19\x0c\x4c\x1c\x00\x00\x00")

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Pages that are zstd frames unpacked, many in one call, by functions of the library whose addresses are given.
+"""Decompress many zstd pages in one call, with functions of the library given by address.
 
 A `Context` serves one thread at a time.
 """
@@ -15,7 +15,7 @@ ctypedef unsigned (*is_error_t)(size_t) noexcept nogil
 
 
 cdef class Context:
-    """What the library keeps between frames; of the addresses of the functions that make, free, unpack and tell errors."""
+    """A decompression context of the library; created from the addresses of its functions."""
 
     cdef void *held
     cdef free_t free
@@ -37,7 +37,7 @@ cdef class Context:
             self.free(self.held)
 
     cdef bint unpack(self, const uint8_t *data, size_t size, uint8_t *out, size_t room) noexcept nogil:
-        """Do `data` make exactly `room` bytes, which are in `out` then?"""
+        """Whether `data` decompresses to exactly `room` bytes, which are then in `out`."""
         cdef size_t made
         if room == 0:
             return True
@@ -45,9 +45,9 @@ cdef class Context:
         return not self.is_error(made) and made == room
 
     def unpack_all(self, pages, sizes, uint8_t[::1] out):
-        """Fill `out` with what `pages` make, one behind the other, of the `sizes` that they must have.
+        """Fill `out` with the decompressed `pages`, concatenated, each of which must have its size in `sizes`.
 
-        Gives the place of the first page that does not make as much, and -1 where all do.
+        Returns the position of the first page of another size, and -1 if there is none.
         """
         cdef PageRun run = PageRun(pages, sizes)
         cdef Py_ssize_t i, found = -1
