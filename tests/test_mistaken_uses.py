@@ -89,7 +89,7 @@ def test_commands_speak_of_their_options(
     for command in ("count", "head", "query"):
         with pytest.warns(pqext.CorruptDataWarning, match="no Parquet and left out"):
             assert "1" in run(command, str(tmp_path), "--on-invalid", "skip").output
-    assert "it is '--rows' here" in told("head", events, "--limit", "3")
+    assert "use '--rows'" in told("head", events, "--limit", "3")
     source = tmp_path / "places.csv"
     source.write_text("lat,lon\n1,170\n")
     message = told("convert", str(source), str(tmp_path / "out.parquet"), "--geometry", "lat,lon")

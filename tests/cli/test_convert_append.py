@@ -63,7 +63,7 @@ def test_another_shredding_is_refused(inputs: tuple[Path, Path], tmp_path: Path)
     dest = tmp_path / "out.parquet"
     run(inputs[0], dest, "--shredding", "a INT", force=False)
     for schema in ("a BIGINT", "none", "value=b STRING"):
-        assert "shredded otherwise in the file, by STRUCT<a: INT>" in refused(inputs[1], dest, "--shredding", schema)
+        assert "another shredding in the file, STRUCT<a: INT>" in refused(inputs[1], dest, "--shredding", schema)
 
 
 def test_variants_of_parquet_files_are_shredded_as_those_of_the_file(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def test_columns_and_row_groups_narrow_the_chunks(file: Path) -> None:
     [
         (["--columns", "nope"], "nope"),
         (["--row-groups", "7"], "row group 7"),
-        (["--row-groups", "1-x"], "neither an index nor a range"),
-        (["--row-groups", "0-99999999999"], "more row groups"),
+        (["--row-groups", "1-x"], "is not an index or a range"),
+        (["--row-groups", "0-99999999999"], "exceeds the number of row groups"),
         (["--frob"], "frob"),
     ],
 )

@@ -113,7 +113,7 @@ def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
     for arguments in (("repair", bad, mended), ("unshred", bad, mended, "--on-corrupt", "skip", "--force")):
         done = run(*arguments)
         assert done.exit_code == 0
-        assert "left out, with 1 piece of damage" in done.output
+        assert "rows lost to 1 corrupt range" in done.output
         assert "rows 0 to" in done.output
     assert run("unshred", bad, mended, "--force").exit_code == 1
     for command in (["repair"], ["unshred", "--on-corrupt", "skip"], ["reshred", "--on-corrupt", "skip"]):
@@ -157,7 +157,7 @@ def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_pat
     for refused in (other.as_uri(), there):
         for asked in (["reshred", url], ["query", url, "-o"], ["convert", url]):
             result = CliRunner().invoke(app, [*asked, refused])
-            assert (result.exit_code, "is there already" in result.output) == (2, True)
+            assert (result.exit_code, "already exists" in result.output) == (2, True)
     assert pqext.read_table(other).to_pylist() == [{"n": 1}]
     notes = tmp_path / "notes.json"
     notes.write_text("{}")

@@ -147,7 +147,7 @@ def test_options_without_a_url_are_refused(option: str, tmp_path: Path) -> None:
     pqext.write_table(pa.table({"n": [1]}), path)
     result = run("count", path, option)
     assert result.exit_code == 2
-    assert "is for URLs" in result.output
+    assert "applies to URLs only" in result.output
 
 
 def test_refused_credentials_show_nowhere(s3: S3) -> None:
