@@ -1,4 +1,4 @@
-"""How a geometry column of a file is stored."""
+"""Storage of a geometry column in a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GeometryStorage(Storage):
-    """How a geometry column is stored; ``check_range``: what is done with coordinates that are no longitude and
-    latitude.
+    """Storage of a geometry column. ``check_range`` is the handling of coordinates out of range.
 
-    ``order``: the curve along which the column orders the file's rows. ``encoding``: the layout of GeoArrow in which
-    values are given, if not WKB.
+    ``order`` is the curve along which the column orders the file's rows. ``encoding`` is the GeoArrow layout of
+    the input, if it is not WKB.
     """
 
     type: GeospatialType
@@ -34,7 +33,7 @@ class GeometryStorage(Storage):
         return as_wkb(values, self.encoding)
 
     @classmethod
-    def of(cls, storage: Storage) -> GeometryStorage:
+    def from_storage(cls, storage: Storage) -> GeometryStorage:
         """``storage`` as one of these. Raises TypeError for one that another handler chose."""
         if not isinstance(storage, cls):
             raise TypeError("a geometry column is stored by what its handler's storage() returned")

@@ -32,7 +32,7 @@ def _head(report: Verdict) -> RenderableType:
     path = report.path if report.path is not None else "in memory"
     verdict = Text(f"{with_noun(report.total, 'fault')}" if report.counts else "no faults", style="bold")
     if report.unchecked and not report.counts:
-        verdict.append(" in what could be checked", style="not bold")
+        verdict.append(" in the checked data", style="not bold")
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_row(Text("file", style="dim"), _plain(path))
     grid.add_row(Text("size", style="dim"), Text(format_size(report.size)))

@@ -97,7 +97,7 @@ def test_geometries_are_made_in_the_crs_of_the_file(inputs: tuple[Path, Path], t
     points = [None if one is None else shapely.from_wkb(one) for one in pq.read_table(dest)["g"].to_pylist()]
     assert points == [shapely.Point(1, 2), shapely.Point(4, 5), None]
     told = refused(inputs[1], dest, "--geometry", "g=x,y", "--crs", "EPSG:3857")
-    assert "column 'g' has crs EPSG:3857, but in the file it has EPSG:4326" in told
+    assert "states crs EPSG:3857 for column 'g', but the file has EPSG:4326" in told
 
 
 @pytest.mark.parametrize("dest", ["s3://no-such-bucket/a.parquet", "https://host.invalid/a.parquet", "gs://b/a.parquet"])

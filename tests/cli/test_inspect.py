@@ -150,7 +150,7 @@ def test_a_folder_with_one_file_stands_for_it_and_one_with_more_lists_them(file:
     result = run("inspect", tmp_path)
     assert result.exit_code == 2
     told = "".join(result.output.replace("│", "").split())
-    assert "holds2Parquetfiles,nameoneofthem:" in told
+    assert "contains2Parquetfiles;nameone:" in told
     assert str(file) in told
     assert str(other) in told
 

@@ -261,13 +261,13 @@ def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path
         ("event:$.n * 2 as twice", "write the type of $.n, as in event:$.n::double"),
         ("max(n)", "Scan.max"),
         ("count(*)", "pqext count"),
-        ("uper(n)", "there is no function 'uper'"),
+        ("uper(n)", "no function 'uper'"),
         ("*, n", "column 'n' is selected twice; rename one, as in \"n as other\""),
         ("n, *", 'selected twice; rename one, as in "n as other", or exclude it from *, as in "* exclude (n)"'),
         ("n m", "no column 'n m'; to rename a column, write n as m"),
         ("n as", "write n as name"),
         ("* exclude (nn)", "no column 'nn'; did you mean 'n'?"),
-        ("n::dubble", "DUBBLE is no type; did you mean 'DOUBLE'? The types are BIGINT"),
+        ("n::dubble", "DUBBLE is not a type; did you mean 'DOUBLE'? The types are BIGINT"),
         ("n::timestamtz", "did you mean 'TIMESTAMPTZ'? The"),
         ("event:$.n::dubble", "TIMESTAMP (without a zone), TIMESTAMPTZ (an instant)"),
         ("event::string as text", "event:$::string"),
@@ -388,7 +388,7 @@ def test_binary_forms_are_not_for_terminals(plain: Path) -> None:
         [*MAIN, "query", str(plain), "--format", "parquet"], stdout=theirs, stderr=subprocess.PIPE
     ) as job:
         assert job.stderr is not None
-        assert b"not text for a terminal" in job.stderr.read()
+        assert b"cannot be shown on a terminal" in job.stderr.read()
     os.close(theirs)
     os.close(ours)
     assert job.returncode == 1
@@ -471,4 +471,4 @@ def test_partition_types_state_the_types_of_folders(tmp_path: Path) -> None:
     decimal = run("count", tmp_path, "--where", "zip > 1233.5", "--partition-types", "zip=DECIMAL(9,2),day=string")
     assert decimal.stdout == "1\n"
     assert "partition_types={'zip': 'int64'} reads numbers" in run("count", tmp_path, "--where", "zip = 1234").output
-    assert "takes pairs such as" in run("count", tmp_path, "--partition-types", "zip").output
+    assert "must be NAME=TYPE pairs such as" in run("count", tmp_path, "--partition-types", "zip").output

@@ -102,5 +102,5 @@ def test_standard_output_is_no_file_to_recover_to(tmp_path: Path) -> None:
     for command in (["recover", path, "-o", "-"], ["rewrite-footer", path, "-o", "-"]):
         result = run(*command)
         assert result.exit_code == 2
-        assert "not standard output" in result.output
+        assert "cannot write to standard output" in result.output
     assert not Path("-").exists()

@@ -57,7 +57,7 @@ def test_a_store_goes_through_its_life(table: Path) -> None:
     run("skipping", "drop", store, "-i", "minmax:x")
     assert "minmax of x" not in run("skipping", "describe", store).output
     run("skipping", "drop", store)
-    assert "no store" in str(run("skipping", "drop", store, code=1).exception)
+    assert "no data-skipping store" in str(run("skipping", "drop", store, code=1).exception)
 
 
 def test_paths_are_inferred_and_footers_alone_asked(table: Path, tmp_path: Path) -> None:
@@ -104,4 +104,4 @@ def test_wrong_arguments_of_build_are_told(table: Path, arguments: list[str], to
 
 def test_a_word_that_is_no_command_of_stores_is_told() -> None:
     assert "No such command 'refres'. Did you mean 'refresh'?" in run("skipping", "refres", code=2).output
-    assert "skipping build" in run("--help").output
+    assert "skipping" in run("--help").output

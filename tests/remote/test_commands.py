@@ -127,7 +127,7 @@ def test_the_environment_holds_what_the_options_leave_out(s3: S3, monkeypatch: p
     [
         (["--storage-option", SECRET], "KEY=VALUE"),
         (["--storage-option", f"={SECRET}"], "KEY=VALUE"),
-        (["--storage-option", f"secret_key={SECRET}", "--storage-option", f"secret_key={SECRET}"], "given twice"),
+        (["--storage-option", f"secret_key={SECRET}", "--storage-option", f"secret_key={SECRET}"], "duplicate key"),
         (["--storage-option", f"sercet={SECRET}"], "no storage option 'sercet'"),
         (["--storage-option", f"request_timeout={SECRET}"], "is a number"),
         (["--storage-option", f"access_key={SECRET}"], "secret"),

@@ -82,11 +82,11 @@ def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve:
 def sort(
     table: pa.Table, column: str, curve: Curve = "hilbert", bounds: BoundingBox | None = None
 ) -> pa.Table:
-    """``table`` with its rows in the order of geometry ``column`` on a curve, as by :func:`sort_indices`.
+    """Return ``table`` with rows sorted along a curve over geometry ``column``, as by :func:`sort_indices`.
 
-    ``column`` is a name, or a dotted path through structs. Rows of one place keep their order; null and empty
-    geometries come last. The result is a copy, in chunks; beside it 56 bytes a row are needed for a while. Raises
-    KeyError for a column that is not there, GeometryError with row and byte on bad WKB.
+    ``column`` is a name, or a dotted path through structs. Equal positions keep their order; null and empty
+    geometries come last. The result is a copy, in chunks; sorting needs 56 more bytes per row. Raises
+    KeyError if the column does not exist, GeometryError with row and byte if WKB is invalid.
     """
     if not isinstance(table, pa.Table):
         raise TypeError(f"sort takes a pyarrow Table, not {type(table).__name__}")
@@ -99,7 +99,7 @@ def sort(
 
 
 def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
-    """Lines xmin, xmax, ymin, ymax of the planar box around each row's coordinates; NaN where there are none."""
+    """Return the planar box of each row as arrays xmin, xmax, ymin, ymax; NaN without coordinates."""
     parts = [row_values(column)[0][:4] for column in columns(array)]
     return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else np.empty((4, 0))
 

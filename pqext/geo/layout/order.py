@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 _STEPS = 64
 """Places among the most rows of a part where it may end."""
 _EXTRA = 1.0
-"""What a part costs beyond its rows, as a share of the most rows: pages are not to be smaller than they need be."""
+"""Fixed cost of a segment, as a share of the maximum rows; it keeps pages from becoming needlessly small."""
 PAGE_ROWS = 2048
-"""Rows of a page at most where rows are ordered: a small query reads whole pages of every column it needs."""
+"""Maximum rows of a page in ordered files: a small query reads complete pages of every column."""
 
 
-def cuts(
+def split_rows(
     boxes: NDArray[np.float64], at_most: int, order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """The first rows of parts of ``at_most`` rows, and about half as many at least but for the last.
+    """Return the first rows of segments of at most ``at_most`` rows, and at least about half as many except the last.
 
-    ``boxes`` are lines xmin, xmax, ymin, ymax, one column a row, NaN where a row has none; ``order`` numbers the rows
-    in the order in which they are cut. The parts are those for
-    which a query of the size of a typical part's box, anywhere in the plane, reads the fewest rows.
+    ``boxes`` has rows xmin, xmax, ymin, ymax and a column per row, NaN for rows without a box; ``order`` lists the rows
+    in the order of splitting. The segments minimize the rows read by queries of the size of a typical segment's box,
+    anywhere in the plane.
     """
     rows = boxes.shape[1]
     step = max(1, at_most // _STEPS)
@@ -56,7 +56,7 @@ def cuts(
 
 
 def _typical(blocks: NDArray[np.float64], most: int) -> tuple[float, float]:
-    """Median width and height of the boxes around ``most`` blocks each; 1 where there are none, or points only."""
+    """Median width and height of the boxes around ``most`` blocks each; 1 if there are none, or only points."""
     firsts = np.arange(0, blocks.shape[1], most)
     sides = []
     for low, high in ((0, 1), (2, 3)):
@@ -67,29 +67,29 @@ def _typical(blocks: NDArray[np.float64], most: int) -> tuple[float, float]:
 
 
 class OrdersRows:
-    """What makes the handler one that arranges rows: see :class:`pqext.core.schema.annotations.ArrangesRows`."""
+    """Row ordering of the handler; see :class:`pqext.core.schema.annotations.ArrangesRows`."""
 
     def orders_rows(self, storage: Storage) -> bool:
-        """Does the column's option name a curve?"""
-        return GeometryStorage.of(storage).order is not None
+        """Return whether the column's option names a curve."""
+        return GeometryStorage.from_storage(storage).order is not None
 
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows along the curve that fills the column's extent, cut where the boxes of row groups stay small."""
-        boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
+        boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes)
-        return order, cuts(boxes, at_most, order)
+        return order, split_rows(boxes, at_most, order)
 
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
         """The order of the rows of a row group and the ends of its pages, of :data:`PAGE_ROWS` rows at most."""
-        boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
+        boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes) if sort else None
-        return order, cuts(boxes, min(at_most, PAGE_ROWS), order)
+        return order, split_rows(boxes, min(at_most, PAGE_ROWS), order)
 
 
 def _order(storage: Storage, boxes: NDArray[np.float64]) -> NDArray[np.int64]:
-    chosen = GeometryStorage.of(storage)
+    chosen = GeometryStorage.from_storage(storage)
     return order_of(boxes, None, chosen.order or "hilbert", chosen.type.planar)
