@@ -14,9 +14,9 @@ from pqext.variant.shredding.schema import ShreddingSchema
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What became of a file: its rows and row groups, how each VARIANT column is shredded, and ``invalid`` rows.
+    """Result of a rewrite: rows, row groups, the shredding of each VARIANT column, and ``invalid`` rows.
 
-    ``invalid`` counts the values that could not be read and are null now.
+    ``invalid`` counts the values that could not be read and are now null.
     """
 
     rows: int
@@ -24,7 +24,7 @@ class Rewritten:
     schemas: Mapping[str, ShreddingSchema]
     invalid: int
     damage: tuple[Damage, ...] = ()
-    """What could not be read and was left out (``on_corrupt="skip"``)."""
+    """Corrupt ranges whose rows were skipped (``on_corrupt="skip"``)."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers and None, fit for JSON; rows ``stop`` are exclusive."""
@@ -48,7 +48,7 @@ class Rewritten:
         ]
         if self.invalid:
             lines.append(f"  values that could not be read and became null: {self.invalid:,}")
-        lines += [f"  left out: {one}" for one in told_damage(self.damage)]
+        lines += [f"  skipped: {line}" for line in told_damage(self.damage)]
         return "\n".join(lines) + ">"
 
 

@@ -116,7 +116,8 @@ def test_integers_of_any_size_are_those_of_the_text(values: list[int], block: in
         source = io.BytesIO("".join(["id\n", *(f"{value}\n" for value in values)]).encode())
         while True:
             try:
-                column = [v for b in csv_input.read_csv([source], form, "stop", losses).batches for v in b[0].to_pylist()]
+                batches = csv_input.read_csv([source], form, "stop", losses).batches
+                column = [v for b in batches for v in b[0].to_pylist()]
                 break
             except csv_input.TypeTooNarrowError as error:
                 form = csv_input.widened(form, error, [source])

@@ -73,7 +73,7 @@ def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_p
     assert array.field("typed_value").field("a").field("typed_value").to_pylist() == [1, 2, None]
     result = run("reshred", source, dest, "--shredding", '{"shema": "a INT"}')
     assert result.exit_code == 2
-    assert "is no shredding option" in result.output
+    assert "unknown shredding option" in result.output
 
 
 def test_wrong_schemas_are_told_before_any_work(source: Path, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_file_of_which_nothing_can_be_read_is_not_replaced_by_an_empty_one(sou
             done = CliRunner().invoke(app, [*command, str(source), str(dest), "--force"])
             assert done.exit_code == 1
             assert "nothing of its 3 rows can be read where the footer says: " in str(done.exception)
-            assert "`pqext recover` looks for pages by their headers" in str(done.exception)
+            assert "`pqext recover` finds pages by their headers" in str(done.exception)
             assert source.read_bytes() == data
             assert [one.name for one in tmp_path.iterdir()] == [source.name]
 

@@ -68,12 +68,12 @@ def test_the_writer_coerces_as_it_is_told() -> None:
         ({"coerce": "same"}, "coerce is one of 'equivalent', 'exact', 'json', not 'same'"),
         ({"min_frequency": 2}, "min_frequency lies between 0 and 1"),
         ({"mixed": "untyped"}, "mixed is one of"),
-        ("infr", "'infr' is no shredding schema; did you mean 'infer'"),
+        ("infr", "invalid shredding schema 'infr'; did you mean 'infer'"),
         ({"schema": " INFERED"}, "did you mean 'infer'"),
         ("intr", "did you mean 'INT'"),
         ("binry", "did you mean 'BINARY'"),
-        ("{'schema'}", "are no JSON"),
-        ('{"a":' * 100_000, "are no JSON"),
+        ("{'schema'}", "are not JSON"),
+        ('{"a":' * 100_000, "are not JSON"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(choice: Any, message: str) -> None:

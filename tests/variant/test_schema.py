@@ -123,7 +123,7 @@ def test_a_type_name_can_name_a_field() -> None:
         ("a TIME(7)", "takes no arguments"),
         ("a INT NOT", "expected NULL"),
         ("a INT COMMENT b", "expected the text"),
-        ("a INT, a STRING", "'a' stands twice"),
+        ("a INT, a STRING", "duplicate field 'a'"),
         ("ARRAY<" * (MAX_DEPTH + 2) + "INT" + ">" * (MAX_DEPTH + 2), "deeper than"),
     ],
 )

@@ -264,7 +264,7 @@ def _with_schema(how: Ingestion, parts: Sequence[Part]) -> Ingestion:
     parsing = how.parsing()
     if parsing.undecided is None:
         return how
-    sample = pa.chunked_array(how.sample(parts), type=parsing.whole().type)
+    sample = pa.chunked_array(how.sample(parts), type=parsing.unshredded().type)
     return replace(how, shredding=replace(how.shredding, schema=parsing.undecided.schema_for(sample)))
 
 

@@ -15,12 +15,12 @@ from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
 
 
 def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
-    """The schema by which the VARIANT ``column`` of a Parquet file is shredded; an untyped one when it is not.
+    """Return the shredding schema of the VARIANT ``column`` of a Parquet file; untyped if it is not shredded.
 
-    ``source`` is what :func:`pqext.open` takes, or an open file; ``column`` is a dotted path of the file, like ``"v"``,
-    ``"s.v"`` or ``"l.list.element"``, by default that of the only VARIANT. Raises ``ValueError`` when there is no such
-    column, or several and none is named, ``TypeError`` when it is no VARIANT, and ``VariantError`` when it is not laid
-    out as Variant Shredding demands.
+    ``source`` is a source for :func:`pqext.open`, or an open file; ``column`` is a dotted path of the file, like
+    ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT. Raises ``ValueError`` if the column does
+    not exist, or is required because there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError`` if
+    it violates the layout of Variant Shredding.
     """
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         variants = [node.dotted for node in _below(file.schema.root) if node.logical_name == "VARIANT"]
@@ -32,9 +32,9 @@ def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
         node = file.schema.find(column)
         if node is None:
             meant = did_you_mean(column, [child.dotted for child in file.schema.root.children])
-            raise ValueError(f"there is no column {column!r} in the file{meant}")
+            raise ValueError(f"no column {column!r} in the file{meant}")
         if node.logical_name != "VARIANT":
-            raise TypeError(f"column {column!r} is no VARIANT")
+            raise TypeError(f"column {column!r} is not a VARIANT")
         return schema_of_storage(shape.of(node).storage_field(replace(file.options, shredded=True)).type)
 
 

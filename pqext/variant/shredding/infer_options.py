@@ -19,7 +19,7 @@ _GOLDEN = 0.6180339887498949
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """How a schema is inferred: the keyword arguments of :func:`pqext.variant.infer_schema`, checked."""
+    """Options of schema inference: the validated keyword arguments of :func:`pqext.variant.infer_schema`."""
 
     sample_rows: int = 10_000
     min_frequency: float = 0.1
