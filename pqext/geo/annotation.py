@@ -33,8 +33,7 @@ from pqext.geo.coordinate_range import CheckRange, box_within_range, within_rang
 from pqext.geo.covering import Covering
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
-from pqext.geo.layout.curves import check_curve
-from pqext.geo.layout.order import OrdersRows
+from pqext.geo.layout.order import OrdersRows, check_curve
 from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe

@@ -11,7 +11,7 @@ from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
     from pqext.geo.coordinate_range import CheckRange
-    from pqext.geo.layout.curves import Curve
+    from pqext.geo.layout.order import Curve
     from pqext.geo.wkb import GeometryArray
 
 

@@ -13,7 +13,7 @@ from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.writing.partition_folders import folder_names, split
 from pqext.dataset.writing.staging import Staged, Token
 from pqext.variant.shredding.choice import shredding
-from pqext.variant.shredding.residual import Counts, residual_counts
+from pqext.variant.shredding.file_shredding import Counts, residual_counts
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import is_marked, is_shredded_type
 

@@ -22,7 +22,7 @@ from pqext.variant.json.parser import (
     parsing,
 )
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.shredding.infer_options import sampled_rows
+from pqext.variant.shredding.infer_types import sampled_rows
 from pqext.variant.types import VariantLike, storage_array
 from pqext.variant.views import take
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.variant.shredding.infer import inferred
-from pqext.variant.shredding.infer_options import Inference
+from pqext.variant.shredding.infer_types import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
 from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike

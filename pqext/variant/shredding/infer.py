@@ -10,8 +10,7 @@ from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
-from pqext.variant.shredding.infer_options import Decimals, Inference, Integers, Mixed, sampled_rows
-from pqext.variant.shredding.infer_types import PathSample, choose
+from pqext.variant.shredding.infer_types import Decimals, Inference, Integers, Mixed, PathSample, choose, sampled_rows
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks

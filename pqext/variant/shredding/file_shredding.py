@@ -1,11 +1,52 @@
-"""Shares of values that stay in the residual of a shredded VARIANT column, from the null counts of a file's footer."""
+"""Shredding of VARIANT columns in files: their schemas, and the share of values in the residual."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
 
+from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.format.metadata import ColumnMetaData, RowGroup
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
 from pqext.variant.access.path import Wildcard, format_path
+from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
+
+
+def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
+    """Return the shredding schema of the VARIANT ``column`` of a Parquet file; untyped if it is not shredded.
+
+    ``source`` is a source for :func:`pqext.open`, or an open file; ``column`` is a dotted path of the file, like
+    ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT. Raises ``ValueError`` if the column does
+    not exist, or is required because there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError`` if
+    it violates the layout of Variant Shredding.
+    """
+    with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
+        variants = [node.dotted for node in _below(file.schema.root) if node.logical_name == "VARIANT"]
+        if column is None:
+            if len(variants) != 1:
+                there = f"VARIANT columns {join_names(variants)}: name one of them" if variants else "no VARIANT column"
+                raise ValueError(f"the file has {there}")
+            column = variants[0]
+        node = file.schema.find(column)
+        if node is None:
+            meant = did_you_mean(column, [child.dotted for child in file.schema.root.children])
+            raise ValueError(f"no column {column!r} in the file{meant}")
+        if node.logical_name != "VARIANT":
+            raise TypeError(f"column {column!r} is not a VARIANT")
+        return schema_of_storage(shape.of(node).storage_field(replace(file.options, shredded=True)).type)
+
+
+def _below(node: SchemaNode) -> Iterator[SchemaNode]:
+    """All nodes below ``node``, but none within a VARIANT."""
+    for child in node.children:
+        yield child
+        if child.logical_name != "VARIANT":
+            yield from _below(child)
+
 
 _JSON_NULL = b"\0"
 Counts = Mapping[str, Sequence[int]]
