@@ -206,7 +206,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     (
         "a mapping as a schema",
         lambda path: variant.to_table(pqext.read_table(path)["station"], {"bikes": "int"}),
-        "no shredding option; a schema is DDL text, as in a INT; the options are schema",
+        "unknown shredding option 'bikes'; a schema is DDL text, as in a INT; the options are schema",
     ),
     (
         "SQL text as a column",

@@ -76,7 +76,7 @@ def test_variants_of_parquet_files_are_shredded_as_those_of_the_file(tmp_path: P
     added(tmp_path / "in.parquet", dest)
     assert pq.read_schema(dest) == before
     assert documents(dest) == EXPECTED
-    assert "shreds column 'value' otherwise" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
+    assert "column 'value' has another shredding" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
 
 
 def test_numbers_of_csv_have_the_types_of_the_file(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_file_of_which_nothing_can_be_read_is_not_replaced_by_an_empty_one(sou
         for dest in (source, tmp_path / "out.parquet"):
             done = CliRunner().invoke(app, [*command, str(source), str(dest), "--force"])
             assert done.exit_code == 1
-            assert "nothing of its 3 rows can be read where the footer says: " in str(done.exception)
+            assert "none of the 3 rows can be read at the offsets in the footer: " in str(done.exception)
             assert "`pqext recover` finds pages by their headers" in str(done.exception)
             assert source.read_bytes() == data
             assert [one.name for one in tmp_path.iterdir()] == [source.name]

@@ -295,7 +295,7 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
         ({"partition_by": [5]}, TypeError, "not \\[5\\]"),
         ({"shredding": "auto"}, TypeError, r"shredding=\{.column.: .infer.\}"),
         ({"compresion": "zstd"}, TypeError, "did you mean 'compression'"),
-        ({"shredding": {"text": "BIGINT"}}, TypeError, "names column 'text', which is no variant"),
+        ({"shredding": {"text": "BIGINT"}}, TypeError, "names column 'text', which is not a VARIANT"),
         ({"storage_options": {"key": "x"}}, ValueError, "storage_options are for URLs"),
     ):
         with pytest.raises(error, match=message):

@@ -54,7 +54,7 @@ class Task:
             type = target if type == without_views(target) else type
             name = "VARIANT" if is_variant_type(type) else type
             place = excerpt(format_path(self.path), limit=300) + below
-            raise VariantError(f"value at {place} {CAST_FAILED} {name}", row=self.first_row + row)
+            raise VariantError(f"the value at {place} {CAST_FAILED} {name}", row=self.first_row + row)
 
 
 def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
