@@ -270,18 +270,18 @@ def _advice(on_error: str, is_assumed: bool) -> Iterator[None]:
         raise
 
 
-def _parse_all(kind: Kind, texts: Sequence[str]) -> Iterator[Made]:
-    return (parse_derived(kind, text) for text in texts)
+def _parse_all(derivation: Kind, texts: Sequence[str]) -> Iterator[Made]:
+    return (parse_derived(derivation, text) for text in texts)
 
 
-def _sources(places: list[Place], ignore_table_format: bool = True) -> list[Source]:
-    if STREAM in places:
-        if len(places) > 1:
+def _sources(inputs: list[Place], ignore_table_format: bool = True) -> list[Source]:
+    if STREAM in inputs:
+        if len(inputs) > 1:
             raise ValueError("standard input cannot be combined with other inputs")
         return [sys.stdin.buffer]
     from pqext.dataset.files.sources import find_sources
 
-    return list(find_sources(places, ignore_table_format=ignore_table_format))
+    return list(find_sources(inputs, ignore_table_format=ignore_table_format))
 
 
 def _destination(dest: Place, force: bool) -> Any:

@@ -16,15 +16,15 @@ GEOMETRY = "geom"
 """Default name of a geometry column that does not replace another column."""
 
 
-def parse_derived(kind: Kind, text: str) -> Made:
+def parse_derived(derivation: Kind, text: str) -> Made:
     """Parse ``[NAME=]PATH``, or ``[NAME=]lon,lat[,z]`` for points; raise ``ValueError`` for other text."""
     name, equals, rest = text.rpartition("=")
-    paths = tuple(path.strip() for path in rest.split(",")) if kind == "points" else (rest.strip(),)
+    paths = tuple(path.strip() for path in rest.split(",")) if derivation == "points" else (rest.strip(),)
     if not all(paths) or (equals and not name.strip()):
         raise ValueError(f"missing name or path in {text!r}; expected PATH or NAME=PATH")
-    if kind == "points" and len(paths) not in (2, 3):
+    if derivation == "points" and len(paths) not in (2, 3):
         raise ValueError("points require two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
-    return Made(kind, name.strip() or None, paths)
+    return Made(derivation, name.strip() or None, paths)
 
 
 def add_derived(

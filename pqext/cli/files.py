@@ -58,9 +58,9 @@ def _no_parquet(folder: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, "No file in this folder ends in .parquet; name a file", folder)
 
 
-def _identity(place: Place) -> Any:
-    """Return a key that identifies a place; the text of a URL omits its query and does not."""
-    return place if isinstance(place, str) else (place.store.number, place.key)
+def _identity(location: Place) -> Any:
+    """Return a key that identifies a location; the text of a URL omits its query and does not."""
+    return location if isinstance(location, str) else (location.store.number, location.key)
 
 
 def split_names(text: str | None) -> list[str] | None:

@@ -120,11 +120,11 @@ def named(dest: Place) -> str:
     return escape_text(shown(without_path(str(dest))))
 
 
-def file_name(place: Place) -> str:
+def file_name(location: Place) -> str:
     """Return the base name of a file, without a URL query, which may contain a signature."""
     from pqext.core.io.sources.secrets import shown
 
-    return os.path.basename(shown(str(place)))
+    return os.path.basename(shown(str(location)))
 
 
 def check_new(dest: Place, force: bool, source: Place | None = None) -> None:

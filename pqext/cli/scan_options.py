@@ -31,8 +31,8 @@ class ScanOptions:
     ignore_table_format: bool
     timezone: str
 
-    def scan(self, places: list[Place], store: Place | None, reading: Reading, select: Sequence[str] = ()) -> Scan:
-        """Return a scan of ``places``, the located sources, within the limits for untrusted files."""
+    def scan(self, locations: list[Place], store: Place | None, reading: Reading, select: Sequence[str] = ()) -> Scan:
+        """Return a scan of ``locations``, the located sources, within the limits for untrusted files."""
         from pqext.dataset.notations.dnf import from_text
         from pqext.dataset.reading import scan
 
@@ -43,7 +43,7 @@ class ScanOptions:
 
             skipping = open_store(store, limits=reading.limits)
         rows = scan(
-            places, schema="union" if self.union else None, limits=reading.limits, on_invalid=self.on_invalid,
+            locations, schema="union" if self.union else None, limits=reading.limits, on_invalid=self.on_invalid,
             partition_types=_types_of(self.partition_types), skipping=skipping, timezone=self.timezone,
             options=reading.options, ignore_table_format=self.ignore_table_format,
         )

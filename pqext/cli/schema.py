@@ -70,13 +70,13 @@ def schema(sources: tuple[str, ...], format: str, as_json: bool, reading: Readin
             click.echo(escape_text(",\n".join(types)).replace("\\n", "\n"))
 
 
-def _partitions_of(places: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
-    """Return the partition columns of the folders between ``places`` and ``files``; None if there are none."""
-    if all(isinstance(place, str) and place in files for place in places):
+def _partitions_of(locations: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
+    """Return the partition columns of the folders between ``locations`` and ``files``; None if there are none."""
+    if all(isinstance(place, str) and place in files for place in locations):
         return None  # avoids the import of filters
     from pqext.dataset.table.partitions import partitions_of
 
-    return partitions_of(places, files)
+    return partitions_of(locations, files)
 
 
 def _arrow(file: ParquetFile, partitions: Partitions | None) -> pa.Schema:
