@@ -186,7 +186,7 @@ def convert(
         out = _destination(target, force or append)
         existing = columns_of(out) if append else None
         schema = parse_shredding(shredding)
-        parsing = {"numbers": numbers, "duplicate_keys": duplicate_keys, "form": json_layout}
+        parsing: dict[str, Any] = {"numbers": numbers, "duplicate_keys": duplicate_keys, "form": json_layout}
         parsing |= {} if reading.max_depth is None else {"max_depth": reading.max_depth}
         if format == "parquet":
             sources = [stored()] if STREAM in places else _sources(places, ignore_table_format)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -25,7 +25,7 @@ class ScanOptions:
     sources: tuple[str, ...]
     where: tuple[str, ...]
     union: bool
-    on_invalid: str
+    on_invalid: Literal["raise", "skip"]
     partition_types: str | None
     skipping: str | None
     ignore_table_format: bool

@@ -110,8 +110,8 @@ def _report_files(paths: list[Place], check: Callable[[Place], Report], format: 
         report = _attempt(path, check)
         statuses.append(UNCHECKED if isinstance(report, str) else _status(report))
         if format == "json":
-            is_missing = isinstance(report, str)
-            results.append(_unreadable(without_path(str(path)), report) if is_missing else report.to_dict())
+            name = without_path(str(path))
+            results.append(_unreadable(name, report) if isinstance(report, str) else report.to_dict())
         else:
             click.echo(f"{escape_text(without_path(str(path)))}: {_verdict(report)}")
             if not isinstance(report, str) and not report.ok:

@@ -173,7 +173,8 @@ def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[
 
 def _same_crs(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     try:
-        return crs_.equal(*(crs_of(about["crs"]) if "crs" in about else None for about in (first, second)))
+        first_crs, second_crs = (crs_of(about["crs"]) if "crs" in about else None for about in (first, second))
+        return crs_.equal(first_crs, second_crs)
     except GeometryError:
         return False
 

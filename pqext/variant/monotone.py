@@ -64,8 +64,9 @@ class MonotoneCast:
         """Return whether a Bloom filter of the leaf may evaluate the predicate."""
         if isinstance(predicate, IsIn):
             return all(map(self.is_injective_at, predicate.values))
-        is_equality = isinstance(predicate, Comparison) and predicate.operator == "=="
-        return is_equality and self.is_injective_at(predicate.value)
+        if not isinstance(predicate, Comparison) or predicate.operator != "==":
+            return False
+        return self.is_injective_at(predicate.value)
 
 
 def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
