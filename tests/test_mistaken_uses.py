@@ -114,7 +114,7 @@ def test_boxes_that_look_like_a_mistake_are_pointed_out(tmp_path: Path, crs: str
     pqext.write_table(nested, path, geometry=option)
 
     def doubts(box: Any) -> list[str]:
-        return list(json.loads(pqext.scan(path, filter=col("at").intersects(box)).explain("json"))["doubts"])
+        return list(json.loads(pqext.scan(path, filter=col("at").intersects(box)).explain("json"))["warnings"])
 
     is_geographic = crs != "EPSG:3857"
     beyond = doubts((170, -60, 190, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pqext.core.schema.annotations import Storage
 from pqext.geo.geoarrow import as_wkb
@@ -11,8 +11,10 @@ from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
     from pqext.geo.coordinate_range import CheckRange
-    from pqext.geo.layout.order import Curve
     from pqext.geo.wkb import GeometryArray
+
+Curve = Literal["hilbert", "zorder"]
+"""Curves along which rows can be ordered."""
 
 
 @dataclass(frozen=True, slots=True)

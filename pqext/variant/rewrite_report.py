@@ -12,6 +12,15 @@ from pqext.core.read.damage import Damage, format_rows
 from pqext.variant.shredding.schema import ShreddingSchema
 
 
+class LossError(ValueError):
+    """Replacing a file would lose data; ``lost`` describes it."""
+
+    def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
+        self.lost = lost
+        told = f"{lost} cannot be read and would be lost, so the file is not replaced; write to another file"
+        super().__init__(f"{told}; {advice}")
+
+
 @dataclass(frozen=True, slots=True)
 class Rewritten:
     """Result of a rewrite: rows, row groups, the shredding of each VARIANT column, and ``invalid`` rows.

@@ -29,7 +29,7 @@ from pqext.core.schema.types.int96 import Int96
 from pqext.core.write import storage
 from pqext.core.write.file_options import options_of
 from pqext.core.write.writer import ParquetWriter
-from pqext.variant.rewrite_report import Rewritten
+from pqext.variant.rewrite_report import LossError, Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped
@@ -49,15 +49,6 @@ REPAIRED = (
     "shredding.array.present", "shredding.value.missing", "shredding.metadata.names",
 )  # fmt: skip
 """Rules that reading mends: ``typed_value`` is right, what is missing where it is required is null, names are added."""
-
-
-class LossError(ValueError):
-    """Replacing a file would lose data; ``lost`` describes it."""
-
-    def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
-        self.lost = lost
-        told = f"{lost} cannot be read and would be lost, so the file is not replaced; write to another file"
-        super().__init__(f"{told}; {advice}")
 
 
 def repair(

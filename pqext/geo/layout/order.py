@@ -5,7 +5,7 @@ Consecutive positions of Hilbert's curve are neighbors; the Z-order (Morton) cur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pqext.core.write.row_order import pick, taken
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
 from pqext.geo.kernels.cutting import cheapest_cuts
-from pqext.geo.storage import GeometryStorage
+from pqext.geo.storage import Curve, GeometryStorage
 from pqext.geo.summary import row_values
 from pqext.geo.types import array_type, type_of
 from pqext.geo.wkb import GeometryArray, columns, require_bytes
@@ -24,7 +24,6 @@ from pqext.geo.wkb import GeometryArray, columns, require_bytes
 if TYPE_CHECKING:
     from pqext.core.schema.annotations import Storage
 
-Curve = Literal["hilbert", "zorder"]
 CURVES: tuple[Curve, ...] = get_args(Curve)
 
 
