@@ -58,7 +58,7 @@ def _file_name(facts: FileFacts) -> str:
 def _form(facts: FileFacts) -> str:
     """What the footer is, where it is more or other than Thrift."""
     footer = facts.footer
-    if footer.format == "flatbuffers":
+    if footer.form == "flatbuffers":
         return " of FlatBuffers"
     beside = "a jump table" if footer.jump_table else "a FlatBuffers footer" if footer.flatbuffers else ""
     return f" with {beside}{'' if footer.agrees else ' that does not fit'}" if beside else ""

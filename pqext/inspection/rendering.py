@@ -65,7 +65,7 @@ def _file(report: FileFacts) -> RenderableType:
 
 
 def _footer(footer: FooterFacts) -> str:
-    kind = "FlatBuffers" if footer.format == "flatbuffers" else "Thrift"
+    kind = "FlatBuffers" if footer.form == "flatbuffers" else "Thrift"
     told = f"{format_size(footer.length)} at {footer.offset}, {'encrypted' if footer.encrypted else kind}"
     if footer.jump_table is not None:
         about = "which fits it" if footer.agrees else "which is another footer's: readers pass over it"

@@ -514,7 +514,7 @@ def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> No
         assert pqext.read_table(path).equals(pa.concat_tables([SMALL, SMALL]))
     assert pqext.verify(path).ok
     footer = pqext.inspect(path).footer
-    assert footer.format == ("flatbuffers" if form == "flatbuffers" else "thrift")
+    assert footer.form == ("flatbuffers" if form == "flatbuffers" else "thrift")
     assert (footer.flatbuffers is not None) == (form == "thrift+flatbuffers")
 
 
