@@ -33,7 +33,7 @@ from recording import RESULTS, Recording
 import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.footer.writing import form_of
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FORMS, FooterForm
 
 COLUMNS, ROW_GROUPS, CHUNKS = (10, 100, 1_000, 10_000, 100_000), (1, 10, 100), 10_000_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pqext.cli.input_format import suffix_of
 from pqext.cli.inputs import Losses, OnError, Source, Stream, is_place, name_of, open_bytes
 from pqext.core.base.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.io.sources.streams import damage
+from pqext.core.io.sources.streams import codec_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -332,7 +332,7 @@ class _CsvInput:
         from pqext.core.io.sources.csv_text import column_of, is_bad_text, told_once, with_names
 
         try:
-            with told_once(), damage(name_of(source)):
+            with told_once(), codec_errors(name_of(source)):
                 return read()
         except ParquetError as error:
             error.locate(path=name_of(source))

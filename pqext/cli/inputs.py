@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.sources.streams import MARK_BYTES, codec_of_content, damage, decompressed, open_stream
+from pqext.core.io.sources.streams import MARK_BYTES, codec_errors, codec_of_content, decompress, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ def geojson(sources: Sequence[Source], properties: str | None = None) -> Stream:
 
     tables = []
     for source in sources:
-        with damage(name_of(source)):
+        with codec_errors(name_of(source)):
             text: Any = source if isinstance(source, str) else open_bytes(source).read()
         tables.append(read_geojson(text, _UNUSED, properties=properties))
         if tables[-1].schema.field(0).metadata != tables[0].schema.field(0).metadata:
@@ -121,7 +121,7 @@ def open_bytes(source: Source) -> Any:
         return opened
     file: Any = source
     codec = codec_of_content(file.peek(MARK_BYTES)) if hasattr(file, "peek") else None
-    return file if codec is None else decompressed(file, codec)
+    return file if codec is None else decompress(file, codec)
 
 
 def name_of(source: Source) -> str:

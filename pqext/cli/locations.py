@@ -115,21 +115,21 @@ def display_path(path: str | None) -> str | None:
 
 def named(dest: Place) -> str:
     """Return a path or URL for messages."""
-    from pqext.core.io.sources.secrets import shown
+    from pqext.core.io.sources.store_errors import redact_uri
 
-    return escape_text(shown(without_path(str(dest))))
+    return escape_text(redact_uri(without_path(str(dest))))
 
 
 def file_name(location: Place) -> str:
     """Return the base name of a file, without a URL query, which may contain a signature."""
-    from pqext.core.io.sources.secrets import shown
+    from pqext.core.io.sources.store_errors import redact_uri
 
-    return os.path.basename(shown(str(location)))
+    return os.path.basename(redact_uri(str(location)))
 
 
 def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` if ``dest`` exists and may not be overwritten; it may be ``source`` itself."""
-    from pqext.core.io.sources.locations import Location, are_same, locate
+    from pqext.core.io.sources.locations import Location, is_same_file, locate
 
     if dest == STREAM:
         raise ValueError("this command cannot write to standard output; name a file")
@@ -141,7 +141,7 @@ def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     else:
         # mktemp creates empty files, and anything but a file is rejected when it is opened.
         exists = os.path.isfile(place) and os.path.getsize(place) > 0
-    if exists and (source is None or not are_same(locate(source), place)):
+    if exists and (source is None or not is_same_file(locate(source), place)):
         raise ValueError(f"{named(dest)} already exists; use --force to overwrite it")
 
 

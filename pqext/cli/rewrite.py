@@ -185,7 +185,7 @@ def rewrite_footer(
     from pqext.core.footer import rewrite
     from pqext.core.footer.reading import read_footer
     from pqext.core.footer.writing import form_of
-    from pqext.core.io.sources.source_factory import open_source
+    from pqext.core.io.sources.locations import open_source
 
     with usage_errors():
         source, *dest = storage.locate([file] if output is None else [file, output])

@@ -50,7 +50,7 @@ def verify(
 
     Example: pqext verify 'lake/**/*.parquet' --format json
     """
-    from pqext.core.io.sources.secrets import shown
+    from pqext.core.io.sources.store_errors import redact_uri
     from pqext.verification import verify as verify_file
 
     selected = cast("list[Check] | None", split_names(checks))  # verify_file rejects others
@@ -67,7 +67,7 @@ def verify(
         decryption = reading.decryption
         places = storage.locate(files)
         paths = expand_files(places)
-    is_single = len(paths) == 1 and (format == "text" or str(paths[0]) == shown(str(places[0])))
+    is_single = len(paths) == 1 and (format == "text" or str(paths[0]) == redact_uri(str(places[0])))
     status = _report_file(paths[0], check, format) if is_single else _report_files(paths, check, format)
     if status:
         raise click.exceptions.Exit(status)

@@ -14,10 +14,10 @@ from pqext.core.footer.reading import looks_like, read_footer
 from pqext.core.footer.rewrite import copy_bytes
 from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import CompressionCodec
-from pqext.core.io.local_writers import with_unfinished
+from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource, Source
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.recovery.claims.chunk_locations import pages_of
 from pqext.recovery.claims.claims import ClaimedGroup, ClaimedSource, Claims, file_metadata
@@ -137,7 +137,7 @@ def _opened(source: Any, filesystem: Any, storage_options: Mapping[str, Any] | N
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
-        raise with_unfinished(error, source) from None
+        raise mention_unfinished(error, source) from None
 
 
 def _codec(name: str) -> int:

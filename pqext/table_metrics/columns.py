@@ -138,7 +138,7 @@ def _located(error: Exception, file: ParquetFile, leaf: SchemaNode, group: RowGr
 def own_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChunk:
     """The column chunk of a leaf; raises ``UnsupportedError`` where it lies in another file, as a summary says."""
     chunk = group.chunk(leaf)
-    if chunk.file_path and chunk.file_path != file.source.known_as:
+    if chunk.file_path and chunk.file_path != file.source.summary_name:
         raise UnsupportedError(
             f"the column lies in another file, {chunk.file_path!r}: metrics are of one data file; give that file",
             feature="metrics of summary files", path=file.path, column=leaf.dotted,

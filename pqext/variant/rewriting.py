@@ -18,8 +18,8 @@ from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import with_noun
 from pqext.core.footer.thrift_footer import FootedSource
 from pqext.core.footer.writing import form_of
-from pqext.core.io.local_writers import kept_from_others
-from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.io.local_writers import exclude_appends
+from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, WriteOptions
@@ -217,7 +217,7 @@ def _rewrite(
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
     read = replace(read, on_corrupt=on_corrupt, invalid_values=invalid_values)
-    with kept_from_others(source, dest), ExitStack() as stack:
+    with exclude_appends(source, dest), ExitStack() as stack:
         file = stack.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "pass encryption= for the new file, None to write plaintext"
@@ -271,7 +271,7 @@ def _describe_loss(file: ParquetFile, invalid: int) -> str:
 
 def _check_not_replaced(source: Any, dest: Any, options: Mapping[str, Any], lost: str) -> None:
     """Raise ``ValueError`` if ``dest`` would replace ``source`` although part of it could not be read."""
-    if may_be_same(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
+    if may_be_same_file(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
         raise LossError(lost)
 
 

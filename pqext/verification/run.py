@@ -14,7 +14,7 @@ from pqext.core.footer.flatbuffers.framing import FLATBUFFERS, agrees, is_beside
 from pqext.core.footer.flatbuffers.lookup import FlatFooter
 from pqext.core.footer.jump_table.jump_table import JUMP_TABLE, fits
 from pqext.core.format.extension.structure import extensions
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read.reader import ParquetFile

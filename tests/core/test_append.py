@@ -362,7 +362,7 @@ def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypa
         first = pqext.ParquetWriter(path, SECOND.schema, append=True)
         _append(path, SECOND)
         first.write_table(SECOND)
-        with pytest.raises(FileExistsError, match="another writer has made this file meanwhile"):
+        with pytest.raises(FileExistsError, match="another writer has created this file"):
             first.close()
         assert pq.read_table(path).equals(SECOND)
         assert [entry.name for entry in tmp_path.iterdir()] == ["new.parquet"]
@@ -385,7 +385,7 @@ def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(path: Path,
             other.seek(0)
             other.write(changed)
         writer.write_table(SECOND)
-        with pytest.raises(BlockingIOError, match="another program has written to this file, or cut it"):
+        with pytest.raises(BlockingIOError, match="another program has written to this file or truncated it"):
             writer.close()
         assert path.read_bytes() == changed
 

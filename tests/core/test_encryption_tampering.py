@@ -18,7 +18,7 @@ import pqext
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
 from pqext.core.encryption.modules import Module
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FooterForm
 from reference import modular_encryption as reference
 from reference.effort import some

@@ -28,7 +28,7 @@ from pqext.core.format.extension.structure import (
 )
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.format.thrift import decode, encode
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FooterForm
 from reference import compact, thrift_package
 

@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from recovery.cut_files import by_pqext
 
 import pqext
-from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.variant.rewriting import LossError
 
 ROWS = 20_000
@@ -126,7 +126,7 @@ def test_a_file_never_takes_its_own_place_by_another_url(name: str, damaged: byt
 )
 @pytest.mark.spec("recovery.original")
 def test_places_that_may_be_one_are_known_by_their_urls(one: str, other: str, same: bool) -> None:
-    assert may_be_same(one, other) is same
+    assert may_be_same_file(one, other) is same
 
 
 @pytest.mark.spec("recovery.original")
@@ -141,7 +141,7 @@ def test_a_local_file_is_known_by_every_name(tmp_path: Path) -> None:
             pqext.recover(path, name)
         with pytest.raises(LossError):
             pqext.repair(path, name)
-        assert may_be_same(str(path), locate(name))
+        assert may_be_same_file(str(path), locate(name))
     with open(path, "rb") as file, pytest.raises(LossError):
         pqext.repair(file, path)
     assert path.read_bytes() == data

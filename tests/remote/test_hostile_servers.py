@@ -21,7 +21,7 @@ import pqext
 from pqext import geo
 from pqext.cli import app
 from pqext.core.io.sources import remote, store
-from pqext.core.io.sources.store import forget_stores
+from pqext.core.io.sources.store import clear_stores
 
 TABLE = pa.table({"a": list(range(20_000)), "b": [f"text {at}" for at in range(20_000)]})
 
@@ -117,7 +117,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(remote, "BACKOFF", 0.0)
     monkeypatch.setattr(store, "FIRST_TAIL", 4 << 10)
     monkeypatch.setattr(store, "FIRST_GAP", 1 << 10)
-    forget_stores()
+    clear_stores()
     pqext.clear_cache()
     running = Server(("127.0.0.1", 0), Handler)
     running.asked, running.over = [], threading.Event()
@@ -128,7 +128,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     running.shutdown()
     running.server_close()
     thread.join()
-    forget_stores()
+    clear_stores()
 
 
 def url(server: Server, user: str = "") -> str:
@@ -283,7 +283,7 @@ def test_redirects_are_followed_and_end(server: Server) -> None:
         assert file.num_rows == 20_000
     server.asked.clear()
     server.times = 1 << 30
-    forget_stores()
+    clear_stores()
     with pytest.raises(pqext.SourceError) as told:
         pqext.open(url(server))
     check_secrets(told.value)

@@ -19,7 +19,7 @@ from obstore.store import LocalStore, MemoryStore
 import pqext
 from pqext import col
 from pqext.core.io.sources.locations import list_files
-from pqext.core.io.sources.store import forget_stores
+from pqext.core.io.sources.store import clear_stores
 
 from .conftest import BUCKET, S3
 
@@ -31,7 +31,7 @@ FILTER = col("a").isin([5, 2_500])
 def memory() -> Iterator[Any]:
     filesystem = fsspec.filesystem("memory")
     filesystem.store.clear()
-    forget_stores()
+    clear_stores()
     yield filesystem
     filesystem.store.clear()
 

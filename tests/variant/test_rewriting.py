@@ -26,7 +26,7 @@ from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.footer.writing import form_of
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FORMS, FooterForm
 from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct

@@ -27,8 +27,8 @@ from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.extension.container import add_entries, entry
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.io.external_files import FileResolver, is_plain
-from pqext.core.io.source import PathSource, changed
+from pqext.core.io.external_files import FileResolver, is_plain_path
+from pqext.core.io.source import PathSource, changed_file_error
 from pqext.core.kernels.thrift.footer_lists import read_row_group_files
 from pqext.core.kernels.thrift.reader import StructIndex
 
@@ -145,7 +145,7 @@ class Summary:
         self.groups: dict[str, list[int]] = {}
         for position, name in enumerate(found[0]):
             self.groups.setdefault(name.decode("utf-8", "surrogateescape"), []).append(position)
-        if not all(map(is_plain, self.groups)):
+        if not all(map(is_plain_path, self.groups)):
             raise NotByFileError("it names files that do not lie below its folder")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
@@ -308,7 +308,7 @@ class SummarisedSource(FootedSource):
     """A file whose footer comes from a summary; it is opened on the first read, if it is unchanged."""
 
     merge_gap = PathSource.merge_gap
-    gathered_bytes = PathSource.gathered_bytes
+    batched_bytes = PathSource.batched_bytes
     tail_bytes = 0
     is_opened = False
 
@@ -317,7 +317,7 @@ class SummarisedSource(FootedSource):
         verify: Callable[[PathSource], int],
     ) -> None:
         super().__init__(path, stamp[0])
-        self.known_as = name
+        self.summary_name = name
         self.footer = footer
         self._stamp = stamp
         self._open = open
@@ -332,7 +332,7 @@ class SummarisedSource(FootedSource):
             file = self._open()
             try:
                 if file.stamp != self._stamp:
-                    raise changed(self.path, self._stamp, file.stamp)
+                    raise changed_file_error(self.path, self._stamp, file.stamp)
                 crc = self._verify(file)
             except BaseException:
                 file.close()

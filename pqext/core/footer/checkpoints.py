@@ -42,9 +42,9 @@ from pqext.core.format.compression import compress, decompress
 from pqext.core.format.extension.framed import FRAME_BYTES, frame, unframe
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode, encode
-from pqext.core.io.local_writers import with_unfinished
+from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.footer import Checkpoint
@@ -266,7 +266,7 @@ def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: Re
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
-        raise (with_unfinished(error, source) if options.recover else error) from None
+        raise (mention_unfinished(error, source) if options.recover else error) from None
 
 
 def footer_or_checkpoint(

@@ -26,7 +26,7 @@ from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTE
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
 from pqext.core.io.source import Source
-from pqext.core.io.sources.cache import CACHE, when_cleared
+from pqext.core.io.sources.cache import CACHE, on_clear
 from pqext.core.kernels.thrift.footer_lists import equal_bytes
 from pqext.core.options.encryption import FileDecryption
 
@@ -82,7 +82,7 @@ def _copy(metadata: FileMetaData) -> FileMetaData:
     return made
 
 
-when_cleared(_kept.clear)
+on_clear(_kept.clear)
 
 
 def read_footer(
@@ -107,14 +107,14 @@ def read_footer(
     if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
         tail_bytes = size
     if tail_bytes == size:
-        tail = source.read(0, size, keep=True)
+        tail = source.read(0, size, is_metadata=True)
         head = tail[: len(MAGIC)].tobytes()
     elif source.is_remote:  # its first bytes are not worth a request
-        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+        tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
         head = tail[-len(MAGIC) :].tobytes()
     else:
-        head = source.read(0, len(MAGIC), keep=True).tobytes()
-        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+        head = source.read(0, len(MAGIC), is_metadata=True).tobytes()
+        tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
         return _of_plaintext(read_alone(source, limits), decryption, source.path)
@@ -135,7 +135,7 @@ def read_footer(
             path=source.path,
             offset=size - TRAILER_BYTES,
         )
-    source.learn(offset)
+    source.add_metadata(offset)
     is_plain = trailer[4:] == MAGIC and decryption is None
     if by_table is not None and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
         found = by_table(source, offset, length, limits, tail)
@@ -144,7 +144,7 @@ def read_footer(
     if length + TRAILER_BYTES <= tail_bytes:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
     else:
-        raw = source.read(offset, length, keep=True)
+        raw = source.read(offset, length, is_metadata=True)
     if trailer[4:] == ENCRYPTED_MAGIC:
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)

@@ -19,10 +19,10 @@ from pqext.core.format.extension.paths import listed, structures_at
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode, encode
-from pqext.core.io.local_writers import kept_from_others
+from pqext.core.io.local_writers import exclude_appends
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import FooterForm, check_form
 from pqext.core.schema.lazy_tree import from_elements
 
@@ -50,7 +50,7 @@ def rewrite_footer(
     if dest is None and not isinstance(source, (str, os.PathLike)):
         raise TypeError("dest is required; only a file given by its path can be rewritten in place")
     target = source if dest is None else dest
-    with kept_from_others(source, target):
+    with exclude_appends(source, target):
         warning = _rewritten(source, change, target, footer, limits)
     if warning is not None:
         warn(warning, UserWarning)

@@ -298,13 +298,13 @@ def read(
     if decryptor is not None:
         return _read_encrypted(source, offset, leaf, limits, decryptor)
     room = source.size - offset
-    window = source.read(offset, min(room, HEADER_BYTES if length is None else length), keep=True)
+    window = source.read(offset, min(room, HEADER_BYTES if length is None else length), is_metadata=True)
     try:
         header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
     except CorruptFileError:
         if length is not None or room <= HEADER_BYTES:
             raise
-        window = source.read(offset, min(room, limits.page_header_bytes), keep=True)
+        window = source.read(offset, min(room, limits.page_header_bytes), is_metadata=True)
         header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
     if not _is_known(header):
         return None
@@ -312,7 +312,7 @@ def read(
     if length is not None and start + size != length:
         raise CorruptFileError(f"a Bloom filter of {start + size} bytes is said to have {length}", offset=offset)
     whole = start + size <= len(window)
-    bitset = window[start : start + size] if whole else source.read(offset + start, size, keep=True)
+    bitset = window[start : start + size] if whole else source.read(offset + start, size, is_metadata=True)
     return SplitBlockFilter(leaf, _words(bitset))
 
 

@@ -59,8 +59,8 @@ class Gathering:
         with self.noting() as wanted:
             ask()
         if wanted:
-            read_many(wanted, keep=True)
-            source.learn_of(wanted)
+            read_many(wanted, is_metadata=True)
+            source.add_metadata_ranges(wanted)
 
     @contextmanager
     def noting(self) -> Iterator[Wanted]:
@@ -161,8 +161,8 @@ class IndexReader:
             ranges += [(chunk.source(self._source), place) for chunk, _, place in wanted]
             return
         places = [(chunk.source(self._source), place) for chunk, _, place in wanted]
-        data = read_many(places, keep=True)
-        self._source.learn_of(places)
+        data = read_many(places, is_metadata=True)
+        self._source.add_metadata_ranges(places)
         for (chunk, index_type, place), raw in zip(wanted, data, strict=True):
             with suppress(CorruptFileError, LimitError):
                 if index_type is OffsetIndex:
@@ -297,7 +297,7 @@ class IndexReader:
             place = self._location(chunk, index_type)
             raw = self._raw.get(key[0]) if index_type is OffsetIndex else None
             if raw is None and place is not None:
-                raw = chunk.source(self._source).read(*place, keep=True)
+                raw = chunk.source(self._source).read(*place, is_metadata=True)
             self._indexes[key] = None if place is None else self._decode(chunk, index_type, raw, place[0])
         return self._indexes[key]
 

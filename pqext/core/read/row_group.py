@@ -120,7 +120,7 @@ class ColumnChunk:
 
         Raises ``UnsupportedError`` if that file must not be opened, ``CorruptFileError`` if it does not exist.
         """
-        if not self.structure.file_path or self.structure.file_path == own.known_as:
+        if not self.structure.file_path or self.structure.file_path == own.summary_name:
             return own
         return (self.resolver or FileResolver(None, "refuse")).source(self.structure.file_path)
 

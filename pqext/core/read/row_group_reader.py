@@ -27,7 +27,7 @@ from pqext.core.base.workers import Workers
 from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import OffsetIndex, Type
-from pqext.core.io.external_files import spans_of
+from pqext.core.io.external_files import make_spans
 from pqext.core.io.source import STREAMED_BYTES, Source
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read import second_copy
@@ -340,7 +340,7 @@ class RowGroupReader:
         together = [part.ranges for part in parts]
         if not _are_held(together):
             parts, together = [], []
-        spans = spans_of([*ranges, *chain.from_iterable(together)])
+        spans = make_spans([*ranges, *chain.from_iterable(together)])
         fetched = iter(spans[len(ranges) :])
         for part, ranges in zip(parts, together, strict=True):
             part.hold(list(islice(fetched, len(ranges))))

@@ -154,7 +154,7 @@ class SmallLeaves:
                 return None
             if group.crypto is not None or group.counts_too_little or not self._leaves:
                 return None
-            own_name = source.known_as.encode("utf-8", "surrogateescape")
+            own_name = source.summary_name.encode("utf-8", "surrogateescape")
             if index is not None:
                 found = small_chunk_ranges(index, self._requests, rows, SMALL, _ROOM, source.size, own_name)
             else:  # a footer that looks up its structures one by one
@@ -221,7 +221,7 @@ def _fetch(
         source = ahead[0][0].source
         assert source is not None
         try:
-            for places, start, read in source.gathered(ranges):
+            for places, start, read in source.read_groups(ranges):
                 held = read.data
                 for place in places:
                     offset, length = ranges[place]

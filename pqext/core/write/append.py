@@ -26,7 +26,7 @@ from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.footer import Checkpoint, check_beside
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.read.reader import ParquetFile

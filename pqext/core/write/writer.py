@@ -239,11 +239,11 @@ class ParquetWriter(SuggestionMixin):
     @synchronized
     def _give_up(self, error: BaseException) -> None:
         """Abort because of ``error``; if there is a checkpoint, the readable part of the file remains."""
-        if self._closed or not self._sink.is_kept:
+        if self._closed or not self._sink.is_retained:
             self.abort()
             return
         self._stop()
-        left = self._sink.leave()
+        left = self._sink.abandon()
         if left is not None:
             error.add_note(f"the row groups up to the last checkpoint are left in {left}: pqext recover reads them")
 
@@ -363,7 +363,7 @@ class ParquetWriter(SuggestionMixin):
             if checkpoint := self._checkpoints.made(footer, number + 1, self._sink.offset):
                 self._sink.write(checkpoint)
                 self._sink.flush()
-                self._sink.keep()
+                self._sink.retain()
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(row_group, column)

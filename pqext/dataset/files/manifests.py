@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from pqext.core.base.errors import CorruptFileError, LimitError
-from pqext.core.io.sources.pending_files import check_note
+from pqext.core.io.sources.pending_files import check_manifest_size
 
 LINE_BYTES = 1 << 20
 """Maximum length of a line."""
@@ -22,7 +22,7 @@ def read_note(path: str) -> bytes:
     opened.
     """
     with _opened(path) as file:
-        check_note(os.fstat(file.fileno()).st_size, path)
+        check_manifest_size(os.fstat(file.fileno()).st_size, path)
         return file.read()
 
 

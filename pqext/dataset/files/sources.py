@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pqext.core.base.suggestions import closest_name
-from pqext.core.io.sources.locations import Location, is_place, locate
+from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents
 from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
 from pqext.dataset.files.patterns import alternatives
@@ -83,7 +83,7 @@ def source_name(source: Any) -> str:
 
 def located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Iterable[Any]:
     """Resolve the location of each source."""
-    several = sources if isinstance(sources, list | tuple) and not is_place(sources) else [sources]
+    several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
         if isinstance(source, os.PathLike) and not isinstance(os.fspath(source), str):
             raise TypeError("a path is text")

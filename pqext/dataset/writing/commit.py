@@ -32,7 +32,7 @@ from urllib.parse import unquote
 
 from pqext.core.base import local_paths
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC
-from pqext.core.io.sources.pending_files import check_note
+from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
 SUCCESS = "_SUCCESS"
@@ -107,7 +107,7 @@ def commit(
         try:
             (target / SUCCESS).unlink(missing_ok=True)
             journal = Journal(tuple(names), tuple(old)).dump()
-            check_note(len(journal), str(waiting / JOURNAL))
+            check_manifest_size(len(journal), str(waiting / JOURNAL))
             _write(waiting / JOURNAL, journal)
             for folder in {(waiting / name).parent for name in names} | {waiting}:
                 flush(folder)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.sources.pending_files import check_note
+from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.dataset.files.manifests import parsed, whole
 
 Digest = tuple[tuple[int, str], ...]
@@ -56,7 +56,7 @@ def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] |
     """Build the record of ingested files. Raises ``LimitError`` for more files than a record can hold."""
     content = {"version": 1, "files": [*entries]} | ({} if arguments is None else {"arguments": {**arguments}})
     note = json.dumps(content).encode()
-    check_note(len(note), "the note of what is ingested")
+    check_manifest_size(len(note), "the note of what is ingested")
     return note
 
 

@@ -26,7 +26,7 @@ import pyarrow.json as pajson
 from pqext.core.base.errors import GeometryError, LimitError
 from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text
-from pqext.core.io.sources.streams import damage, open_stream
+from pqext.core.io.sources.streams import codec_errors, open_stream
 from pqext.core.schema.arrow_check import check_table
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
@@ -155,7 +155,7 @@ def _text(source: Any) -> bytes:
     if isinstance(source, (str, PathLike)):
         if (path := Path(source)).exists() and not (path.is_file() or path.is_dir()):
             raise ValueError(f"{source} is not a regular file: read it and give the text")
-        with damage(str(path)), open_stream(str(path)) as file:
+        with codec_errors(str(path)), open_stream(str(path)) as file:
             return bytes(file.read())
     raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
 

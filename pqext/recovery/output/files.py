@@ -17,7 +17,7 @@ from pqext.core.footer.thrift_footer import MAGIC, serialise_footer
 from pqext.core.format.metadata import ColumnMetaData
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import PathSource, Source
-from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.recovery.claims.claims import ClaimedGroup, Claims, end_of, file_metadata, moved
 
 
@@ -27,7 +27,7 @@ def refuse_same(
     """Raise ``ValueError`` where ``dest`` is the damaged file: by another name, a URL, a link or an open file."""
     read = source.path if isinstance(source, Source) else locate(source, filesystem, storage_options)
     written = dest if hasattr(dest, "write") else locate(dest)
-    if written is source or may_be_same(read, written):
+    if written is source or may_be_same_file(read, written):
         raise ValueError("dest is the damaged file itself, which is never touched: name another")
 
 

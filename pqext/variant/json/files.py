@@ -21,7 +21,7 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.base.suggestions import SuggestionMixin
 from pqext.core.base.workers import Workers, thread_count
 from pqext.core.io.sources.store import Location
-from pqext.core.io.sources.streams import CODECS, damage, open_stream
+from pqext.core.io.sources.streams import CODECS, codec_errors, open_stream
 from pqext.variant.json.documents import Form, detect_layout, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
 from pqext.variant.json.lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
@@ -308,7 +308,7 @@ def pieces_at(
     Raises ``CorruptFileError`` for a compressed file that is damaged or cut short.
     """
     path = str(place)
-    with damage(path), open_stream(place, is_range=bool(start) or stop is not None) as file:
+    with codec_errors(path), open_stream(place, is_range=bool(start) or stop is not None) as file:
         yield from _pieces_of(file, form, size, max_bytes, path, start, stop)
 
 

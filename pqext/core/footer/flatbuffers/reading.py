@@ -38,12 +38,12 @@ def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFo
     if about < len(MAGIC):
         raise CorruptFileError(f"not a Parquet file: it has {source.size} bytes", path=source.path)
     try:
-        tail = source.read(about, TAIL_BYTES, keep=True).tobytes()
+        tail = source.read(about, TAIL_BYTES, is_metadata=True).tobytes()
         size = size_of(tail, about - len(MAGIC))
         check_limit(size, limits)
-        tables = source.read(about - size, size, keep=True)
+        tables = source.read(about - size, size, is_metadata=True)
         check(tables, tail)
-        source.learn(about - size)
+        source.add_metadata(about - size)
         return _opened(tables.tobytes(), about - size, size, limits, source.path, "flatbuffers")
     except ParquetError as error:
         error.locate(path=source.path)

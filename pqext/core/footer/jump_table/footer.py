@@ -68,7 +68,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
 
     def read(start: int, size: int) -> Bytes:
         held = start - (source.size - len(tail))
-        return tail[held : held + size] if held >= 0 else source.read(start, size, keep=True)
+        return tail[held : held + size] if held >= 0 else source.read(start, size, is_metadata=True)
 
     last = read(end + 1 - least, least).tobytes()
     if last[-17:-1] != JUMP_TABLE.bytes or last[-1]:

@@ -68,7 +68,7 @@ class TableBlocks:
             return blocks
         base = self._starts[of_sections]
         ranges = [(base + block * size, min(size, end - block * size)) for block in wanted]
-        for block, data in zip(wanted, self._source.read_many(ranges, keep=True), strict=True):
+        for block, data in zip(wanted, self._source.read_many(ranges, is_metadata=True), strict=True):
             piece = data.data
             if crc32(piece) != self._crcs[first_block + block]:
                 raise CorruptFileError("the footer does not match the checksums of its jump table")
@@ -136,7 +136,7 @@ class Lookup(ColumnWindows):
     def _read_all(self) -> tuple[FileMetaData, Any]:
         with self._lock:
             if self._read is None:
-                raw = self.source.read(self.offset, self.length, keep=True)
+                raw = self.source.read(self.offset, self.length, is_metadata=True)
                 found, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
                 self._read = found, raw
                 self._columns, self._groups = {}, {}

@@ -220,7 +220,7 @@ class TableDecoder:
                 continue
             self._at += self._table.consumed
             if self._at >= span.size:
-                span.let_go()  # the table refers to the remaining bytes
+                span.release()  # the table refers to the remaining bytes
             if self._table.has_dictionary and not size:
                 self._read_dictionary()
             self._is_first = False
