@@ -379,9 +379,9 @@ class _RowGroups(Sequence[RowGroup]):
     def __len__(self) -> int:
         return len(self._positions)
 
-    def place(self, position: int) -> tuple[StructIndex, int] | None:
+    def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
         """Return the list and position of a row group, if none was decoded."""
-        return self._all.place(self._positions[position]) if isinstance(self._all, LazyStructs) else None
+        return self._all.indexed_position(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload
     def __getitem__(self, position: int) -> RowGroup: ...

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import escape_text
-from pqext.core.format.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
+from pqext.core.format.created_by import counts_dictionary_header, created_by, has_valid_byte_array_bounds
 from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnOrder,
@@ -80,7 +80,7 @@ class FooterMerge:
             self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
         self._noted.append(pairs[KEY].value if KEY in pairs else None)
         self._writers.append(metadata.created_by)
-        if metadata.created_by is not None and not bounds_bytes_rightly(metadata.created_by):
+        if metadata.created_by is not None and not has_valid_byte_array_bounds(metadata.created_by):
             chunks = (chunk.meta_data for group in metadata.row_groups for chunk in group.columns)
             if any(about is not None and Encoding.DELTA_BYTE_ARRAY in about.encodings for about in chunks):
                 self._in_sequence.add(metadata.created_by)
@@ -94,7 +94,7 @@ class FooterMerge:
         """
         found = self._foreign_orders(metadata)
         doubted = set()
-        if not bounds_bytes_rightly(metadata.created_by):
+        if not has_valid_byte_array_bounds(metadata.created_by):
             types = [element.type for element in metadata.schema[1:] if not element.num_children]
             doubted = {at for at, type in enumerate(types) if type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)}
         for group in columns:

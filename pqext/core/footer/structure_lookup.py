@@ -190,7 +190,7 @@ class IndexedStructs(LazyStructs[_T]):
         """Return a list that contains the element, and its position there, if it was not decoded."""
         return None if self._near is None or position in self._decoded else self._near(position)
 
-    def place(self, position: int) -> tuple[StructIndex, int] | None:
+    def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
         """Return the list and position of an element, as ``untouched`` does."""
         found = self.untouched
         return None if found is None else (found, position)

@@ -17,7 +17,7 @@ from pqext.core.encryption.modules import Module
 from pqext.core.encryption.reading import ChunkDecryptor, MissingKeyError
 from pqext.core.format import metadata as structures
 from pqext.core.format.metadata import ColumnIndex, OffsetIndex
-from pqext.core.format.predicate import Bounds, Predicate, asks_for_values, may_contain
+from pqext.core.format.predicate import Bounds, Predicate, is_equality, may_contain
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import FilterCache, SplitBlockFilter, filter_bytes
@@ -246,7 +246,7 @@ class IndexReader:
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Whether the chunk may satisfy ``predicate`` by its Bloom filter; a corrupt one is ignored with a warning."""
-        if not asks_for_values(predicate) or chunk.node.calendar is not None:  # the filter has stored values
+        if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter has stored values
             return True
         if (ranges := self._gathering.wanted) is not None:
             self._note_filter(chunk, ranges)

@@ -357,7 +357,7 @@ class RowGroup:
     @cached_property
     def _location(self) -> chunk_bounds.Location | None:
         """The offset of the row group's structure in the footer, if the footer is unchanged since reading."""
-        find = getattr(self.file_metadata.row_groups, "place", None)
+        find = getattr(self.file_metadata.row_groups, "indexed_position", None)
         return None if find is None else find(self.index)
 
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, IsNull, asks_for_values, may_match, within
+from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, IsNull, is_equality, may_match, within
 from pqext.core.schema.annotations import for_logical
 from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
@@ -94,7 +94,7 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     bounds = row_group.bounds(node)
     if not may_match(question, bounds):
         return False
-    return not asks_for_values(question) or row_group.chunk(node).may_contain(within(question, bounds))
+    return not is_equality(question) or row_group.chunk(node).may_contain(within(question, bounds))
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
