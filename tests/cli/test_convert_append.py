@@ -103,4 +103,4 @@ def test_geometries_are_made_in_the_crs_of_the_file(inputs: tuple[Path, Path], t
 @pytest.mark.parametrize("dest", ["s3://no-such-bucket/a.parquet", "https://host.invalid/a.parquet", "gs://b/a.parquet"])
 def test_files_of_stores_are_refused_at_once(inputs: tuple[Path, Path], dest: str) -> None:
     told = refused(inputs[0], dest)
-    assert "append is for local files, since stores replace files as a whole: write the rows to another file" in told
+    assert "append needs a local file, since stores replace complete files: write the rows to another file" in told

@@ -355,7 +355,7 @@ def test_a_file_that_was_never_finished_is_named_where_it_is_to_be_recovered(tmp
     path = tmp_path / "t.parquet"
     left = tmp_path / f"{temporary_prefix(str(path))}0123.tmp"
     left.write_bytes(written()[:-8])
-    with pytest.raises(FileNotFoundError, match=r"has left .*0123\.tmp: recover that"):
+    with pytest.raises(FileNotFoundError, match=r"left .*0123\.tmp: recover that"):
         pqext.open(path, recover=True)
     with pytest.raises(FileNotFoundError) as plain:
         pqext.open(path)

@@ -29,7 +29,7 @@ from pqext.core.format.extension.structure import append_extension, set_extensio
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
 from pqext.core.format.thrift import LazyStructs, decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.options.footer import FORMS, FooterForm
+from pqext.core.options.footer import FORMATS, FooterFormat
 from reference import flat_footer as slowly
 from reference.compact import Reader
 from reference.effort import share
@@ -45,7 +45,7 @@ SMALL = pa.table(
 )
 
 
-def written(table: pa.Table, form: FooterForm, **options: Any) -> bytes:
+def written(table: pa.Table, form: FooterFormat, **options: Any) -> bytes:
     out = io.BytesIO()
     pqext.write_table(table, out, footer=form, **{"row_group_rows": 2, **options})
     return out.getvalue()
@@ -332,7 +332,7 @@ def test_bounds_of_others_count_where_values_are_in_the_order_of_their_bytes(log
 
 @pytest.mark.spec("extension.flatbuffers.ignored")
 def test_others_read_each_form_but_that_alone(tmp_path: Path) -> None:
-    for form in FORMS:
+    for form in FORMATS:
         path = tmp_path / f"{form}.parquet"
         path.write_bytes(written(SMALL, form))
         with pqext.open(path) as file:
@@ -415,7 +415,7 @@ def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damag
 
 @pytest.mark.spec("extension.flatbuffers.verified")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterForm) -> None:
+def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterFormat) -> None:
     file = written(pa.table({"s": ["a" * 40, "b" * 40]}), "flatbuffers")
     payload = bytearray(slowly.payload_alone(file))
     view = slowly.View(bytes(payload), int.from_bytes(payload[:4], "little"))
@@ -469,7 +469,7 @@ def test_a_thrift_footer_that_contradicts_itself_is_not_read() -> None:
 
 @pytest.mark.spec("extension.flatbuffers.recovered")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterForm, tmp_path: Path) -> None:
+def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterFormat, tmp_path: Path) -> None:
     file = bytearray(written(SMALL, form))
     source, dest = tmp_path / "damaged.parquet", tmp_path / "whole.parquet"
     if form == "flatbuffers":
@@ -485,9 +485,9 @@ def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterFor
 
 @pytest.mark.spec("extension.flatbuffers.unchanged")
 def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
-    files = {form: written(SMALL, form) for form in FORMS}
-    for old in FORMS:
-        for new in FORMS:
+    files = {form: written(SMALL, form) for form in FORMATS}
+    for old in FORMATS:
+        for new in FORMATS:
             path = tmp_path / "t.parquet"
             path.write_bytes(files[old])
             pqext.rewrite_footer(path, lambda metadata: None, footer=new)
@@ -505,7 +505,7 @@ def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> None:
+def test_what_is_appended_keeps_the_form(form: FooterFormat, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(written(SMALL, form))
     pqext.write_table(SMALL, path, append=True)
@@ -521,7 +521,7 @@ def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> No
 def test_other_metadata_is_kept_and_extensions_too() -> None:
     uuid = FLATBUFFERS.__class__(int=7)
     options: dict[str, Any] = {"extensions": {"number": {uuid: b"mine"}}, "key_value_metadata": {"k": "v\u00e9"}}
-    for form in FORMS:
+    for form in FORMATS:
         with pqext.open(written(SMALL, form, **options)) as file:
             assert {pair.key: pair.value for pair in file.metadata.key_value_metadata or ()}["k"] == "v\u00e9"
             assert any("columns[0]" in place for place in file.extensions)

@@ -18,14 +18,14 @@ from pqext.core.footer.flatbuffers.framing import alone, framed, parse
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
 from pqext.core.format.compression import compress
 from pqext.core.kernels.flatbuffers.verify import verify
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from reference import flat_footer as slowly
 from reference.effort import share, some
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterForm) -> None:
+def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterFormat) -> None:
     file = written(TWO, form)
     start = len(file) - 8 - len(footer_of(file)) if form != "flatbuffers" else file.index(slowly.payload_alone(file))
     draw = random.Random(7)

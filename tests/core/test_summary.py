@@ -103,7 +103,7 @@ def test_the_columns_of_a_row_group_may_lie_in_several_files(tmp_path: Path) -> 
     with pqext.open(with_path(tmp_path, "s/b.parquet", only=1)) as file:
         os.truncate(tmp_path / "s" / "b.parquet", 4)
         assert file.read(["i"])["i"].to_pylist() == list(range(50))
-        with pytest.raises(pqext.CorruptFileError, match=r"it is truncated or its metadata.*b\.parquet"):
+        with pytest.raises(pqext.CorruptFileError, match=r"the file is truncated or its metadata.*b\.parquet"):
             file.read(["s"])
     pqext.write_table(part(0), tmp_path / "s" / "b.parquet")
     with pqext.open(tmp_path / "_metadata") as file:

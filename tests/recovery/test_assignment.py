@@ -14,7 +14,7 @@ from recovery.cut_files import by_pqext, by_pyarrow, extent, footer_of, recovere
 import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from pqext.recovery.row_groups.search import AMBIGUOUS
 
 
@@ -156,7 +156,7 @@ def test_a_footer_that_stands_elsewhere_than_it_says_certifies_no_columns() -> N
 @pytest.mark.spec("recovery.assigned")
 @pytest.mark.parametrize("form", ["thrift", "thrift+flatbuffers", "flatbuffers"])
 @pytest.mark.parametrize("checkpoint", [None, 4])
-def test_a_footer_behind_the_data_certifies_columns(form: FooterForm, checkpoint: int | None) -> None:
+def test_a_footer_behind_the_data_certifies_columns(form: FooterFormat, checkpoint: int | None) -> None:
     table = pa.table({"a": range(400), "b": range(400, 800)})
     data = by_pqext(table, footer=form, checkpoint=checkpoint, **PLAIN)
     if form == "thrift+flatbuffers":

@@ -264,7 +264,7 @@ def test_keys_go_to_the_cloud_of_azure_that_the_url_names(
     else:
         assert all(f".{kind}." in name and name.endswith(there) for kind, name in found.items())
         assert endpoint == f"https://account{found['blob']}"
-    with pytest.raises(ValueError, match="none of Azure's: give blob_storage_authority"):
+    with pytest.raises(ValueError, match="not an Azure host: pass blob_storage_authority"):
         pqext.open("abfss://box@account.example.org/t", storage_options=key)
 
 

@@ -129,7 +129,7 @@ def test_the_environment_holds_what_the_options_leave_out(s3: S3, monkeypatch: p
         (["--storage-option", f"={SECRET}"], "KEY=VALUE"),
         (["--storage-option", f"secret_key={SECRET}", "--storage-option", f"secret_key={SECRET}"], "duplicate key"),
         (["--storage-option", f"sercet={SECRET}"], "no storage option 'sercet'"),
-        (["--storage-option", f"request_timeout={SECRET}"], "is a number"),
+        (["--storage-option", f"request_timeout={SECRET}"], "must be a number"),
         (["--storage-option", f"access_key={SECRET}"], "secret"),
     ],
 )
@@ -195,5 +195,5 @@ except ValueError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "storage option 'account_key' is not base64" in done.stdout
+    assert "storage option 'account_key' is not valid base64" in done.stdout
     assert key not in done.stdout

@@ -27,7 +27,7 @@ from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.footer.writing import form_of
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import FORMS, FooterForm
+from pqext.core.options.footer import FORMATS, FooterFormat
 from pqext.variant.rewriting import LossError
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
@@ -434,8 +434,8 @@ def test_encodings_of_other_types_in_a_damaged_list_are_not_kept(tmp_path: Path)
         assert 6 in file.metadata.row_groups[0].columns[1].meta_data.encodings
 
 
-@pytest.mark.parametrize("footer", FORMS)
-def test_the_form_of_the_footer_is_kept(footer: FooterForm, tmp_path: Path) -> None:
+@pytest.mark.parametrize("footer", FORMATS)
+def test_the_form_of_the_footer_is_kept(footer: FooterFormat, tmp_path: Path) -> None:
     pqext.write_table(pa.table({"n": range(100)}), tmp_path / "in.parquet", footer=footer)
     pqext.repair(tmp_path / "in.parquet", tmp_path / "out.parquet")
     with open_source(tmp_path / "out.parquet") as source:

@@ -23,7 +23,7 @@ from pqext.core.io.local_writers import exclude_appends
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import FooterForm, check_form
+from pqext.core.options.footer import FooterFormat, check_format
 from pqext.core.schema.lazy_tree import from_elements
 
 COPIED_BYTES = 8 << 20
@@ -32,7 +32,7 @@ COPIED_BYTES = 8 << 20
 
 def rewrite_footer(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None = None, dest: Any = None, *,
-    footer: FooterForm = "thrift", limits: Limits = DEFAULT_LIMITS,
+    footer: FooterFormat = "thrift", limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Replace the footer of a file; all bytes before it stay unchanged.
 
@@ -46,7 +46,7 @@ def rewrite_footer(
     ``CorruptFileError`` if those of the file do, ``UnsupportedError`` for files with any encryption, which would
     require the key, and ``BlockingIOError`` if a writer is appending to ``source``, which is to be replaced.
     """
-    check_form(footer)
+    check_format(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
         raise TypeError("dest is required; only a file given by its path can be rewritten in place")
     target = source if dest is None else dest
@@ -57,7 +57,7 @@ def rewrite_footer(
 
 
 def _rewritten(
-    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterForm,
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterFormat,
     limits: Limits,
 ) -> str | None:
     """Write the result to ``target``; returns a warning about the second footer, if any."""

@@ -11,13 +11,13 @@ from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 
 _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
 """Extensions of the footer that are derived from its other fields."""
 
 
-def tail(metadata: FileMetaData, footer_format: FooterForm) -> tuple[bytes, str | None]:
+def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, str | None]:
     """Return the bytes that end a file, and a warning to issue afterwards about an omitted second footer.
 
     Raises ``ValueError`` for metadata that the format cannot represent.
@@ -41,7 +41,7 @@ def without_copies(metadata: FileMetaData) -> FileMetaData:
     return plain
 
 
-def form_of(source: Source) -> FooterForm:
+def form_of(source: Source) -> FooterFormat:
     """Return the format of a file's footer, according to its last bytes, without validation."""
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":

@@ -163,6 +163,12 @@ class LazyStructs(Sequence[T]):
 
     def where(self, test: Callable[[bytes], bool]) -> Iterator[int]:
         """Yield the positions of elements whose serialised bytes pass the test, and of all decoded elements."""
+        if not test(self._index.raw(0, len(self))):
+            yield from sorted(self._decoded)
+            return
+        for position in range(len(self)):
+            if position in self._decoded or test(self._index.raw(position, position + 1)):
+                yield position
 
     def encoded(self) -> Iterator[bytes]:
         """Yield the serialised elements in order; consecutive undecoded elements together."""

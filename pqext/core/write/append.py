@@ -27,7 +27,7 @@ from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowG
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
 from pqext.core.io.sources.locations import open_source
-from pqext.core.options.footer import Checkpoint, check_beside
+from pqext.core.options.footer import Checkpoint, check_combination
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse, with_wide_indices
@@ -75,7 +75,7 @@ class AppendedFile:
             self._old, _ = decode(FileMetaData, encode(found.metadata))
             self.size = source.size
             self.form = form_of(source)
-            check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
+            check_combination(self.form, encrypted=False, extended=False, profile=options.profile)
             if requested is not None:
                 options = replace(options, **{**requested, **_infer_options(source, requested)})
             self.options = options

@@ -18,7 +18,7 @@ from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
 from pqext.core.kernels.thrift.reader import scan_fields
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 
 _FEW = 1_000
 """Number of column chunks up to which all are converted together."""
@@ -121,9 +121,9 @@ class FlatFooter(LookupFooter):
 
     __slots__ = ("_format",)
     lookup: FlatLookup
-    _format: FooterForm
+    _format: FooterFormat
 
-    def __init__(self, lookup: FlatLookup, offset: int, length: int, footer_format: FooterForm) -> None:
+    def __init__(self, lookup: FlatLookup, offset: int, length: int, footer_format: FooterFormat) -> None:
         for name, value in (
             ("metadata", lookup.metadata()), ("offset", offset), ("length", length), ("lookup", lookup),
             ("decryptor", None), ("known_crc", None), ("_format", footer_format),
@@ -131,6 +131,6 @@ class FlatFooter(LookupFooter):
             object.__setattr__(self, name, value)
 
     @property
-    def format(self) -> FooterForm:
+    def format(self) -> FooterFormat:
         """The footer format of the file."""
         return self._format

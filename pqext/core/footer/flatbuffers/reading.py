@@ -21,7 +21,7 @@ from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 
 _ONE_PLACE = 16
@@ -127,7 +127,7 @@ def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
 
 
 def _opened(
-    tables: bytes, offset: int, length: int, limits: Limits, path: str | None, footer_format: FooterForm
+    tables: bytes, offset: int, length: int, limits: Limits, path: str | None, footer_format: FooterFormat
 ) -> FlatFooter:
     lookup = FlatLookup(tables, limits, path)
     if lookup.flat.is_encrypted:

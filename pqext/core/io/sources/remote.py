@@ -99,6 +99,7 @@ class Version:
     @staticmethod
     def at(modified: float, text: str) -> Version:
         """Return the version of a file that was ``modified`` that many seconds after 1970."""
+        return Version(f"modified {text}", time.time() - modified > _FRESH)
 
     def __str__(self) -> str:
         return self.text

@@ -152,9 +152,6 @@ def _check_azure_token(filesystem: Any, path: str, name: str, secrets: frozenset
 
 def _arrow_uri(uri: str, name: str) -> str:
     """Rewrite the URL for pyarrow's class ``name``."""
-
-def _for_arrow(uri: str, name: str) -> str:
-    """The URL as pyarrow takes it for its class ``name``."""
     parts = split_uri(uri)
     path = parts.path.replace("?", "%3F").replace("#", "%23")
     uri = f"{parts.scheme}://{parts.netloc}{path}{'?' if parts.query else ''}{parts.query}"
