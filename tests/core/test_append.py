@@ -134,7 +134,7 @@ def test_only_local_paths_are_appended_to(path: Path) -> None:
     for url in ("memory://t.parquet", "s3://no-such-bucket/t.parquet", "https://host.invalid/t.parquet", "nonsense://t"):
         with pytest.raises(ValueError, match="append needs a local file, since stores replace complete files: write"):
             pqext.write_table(SECOND, url, append=True)
-    with pytest.raises(ValueError, match="append is for local files"):
+    with pytest.raises(ValueError, match="append needs a local file"):
         pqext.write_table(SECOND, "t.parquet", append=True, filesystem=fsspec.filesystem("memory"))
     rubbish = path.with_name("rubbish")
     rubbish.write_bytes(b"no Parquet file at all")

@@ -533,7 +533,7 @@ def test_other_metadata_is_kept_and_extensions_too() -> None:
     ("options", "message"),
     [
         ({"footer": "flat"}, 'footer must be "thrift", "thrift.index", "thrift.flatbuffers" or "flatbuffers", not'),
-        ({"footer": "thrift+flatbuffers", "extensions": {"file": b""}}, "takes the place of extensions"),
+        ({"footer": "thrift+flatbuffers", "extensions": {"file": b""}}, "uses the same extension as extensions"),
         ({"footer": "flatbuffers", "profile": "spark"}, "Spark does not read"),
         ({"footer": "flatbuffers", "encryption": pqext.encryption.FileEncryption(b"0" * 16)}, "cannot be encrypted"),
     ],

@@ -318,7 +318,7 @@ def test_no_table_outlives_a_change_of_its_footer(tmp_path: Any) -> None:
 
 
 def test_what_a_table_cannot_go_with_is_refused() -> None:
-    with pytest.raises(ValueError, match="takes the place of extensions"):
+    with pytest.raises(ValueError, match="uses the same extension as extensions"):
         pqext.WriteOptions(footer="thrift+index", extensions={"file": b"mine"})
     with pytest.raises(ValueError, match="cannot be encrypted"):
         pqext.WriteOptions(footer="thrift+index", encryption=pqext.encryption.FileEncryption(b"0" * 16))

@@ -29,12 +29,12 @@ from pqext.core.options.read_write import ReadOptions, WriteOptions
     ],
 )
 def test_an_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{option} cannot be a"):
+    with pytest.raises(TypeError, match=f"{option} must not be a|must not be None"):
         WriteOptions(**{option: value})
 
 
 def test_options_of_columns_say_how_they_are_written() -> None:
-    with pytest.raises(TypeError, match=r"shredding cannot be a str: it maps columns .* shredding={'column'"):
+    with pytest.raises(TypeError, match=r"shredding must not be a str; pass a mapping of columns, shredding={'column'"):
         WriteOptions(shredding="infer")  # type: ignore[arg-type]
 
 
@@ -69,7 +69,7 @@ def test_a_file_is_asked_for_a_list_of_columns_under_options_of_its_own_kind() -
     pqext.write_table(pa.table({"a": [1], "b": [2]}), out)
     with pqext.open(out.getvalue()) as file, pytest.raises(TypeError, match="list of names"):
         file.read("ab")
-    with pytest.raises(TypeError, match="must be ReadOptions, not dict"):
+    with pytest.raises(TypeError, match="must be ReadOptions, got dict"):
         pqext.open(out.getvalue(), {"threads": 1})  # type: ignore[arg-type]
 
 
@@ -129,12 +129,12 @@ def test_a_long_list_of_columns_is_cut_short() -> None:
 
 def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) -> None:
     table = pa.table({"a": [1]})
-    with pytest.raises(TypeError, match="no option 'shred'; did you mean 'shredding'"):
+    with pytest.raises(TypeError, match="unknown option 'shred'; did you mean 'shredding'"):
         pqext.write_table(table, tmp_path / "a", shred="infer")
     pqext.write_table(table, tmp_path / "a")
-    with pytest.raises(TypeError, match="no option 'filters'; use filter"):
+    with pytest.raises(TypeError, match="unknown option 'filters'; use filter"):
         pqext.read_table(tmp_path / "a", filters=[("a", "=", 1)])
-    with pytest.raises(TypeError, match=r"no option 'xyz'; there are .*shredded"):
+    with pytest.raises(TypeError, match=r"unknown option 'xyz'; the options are .*shredded"):
         pqext.open(tmp_path / "a", xyz=1)
     with pytest.raises(TypeError, match="strict must be a bool"):
         pqext.open(tmp_path / "a", strict="yes")
@@ -183,7 +183,7 @@ def test_options_come_as_one_object_too(tmp_path: Path) -> None:
     chunk = pqext.open(path, ReadOptions(threads=1)).row_groups[0].chunk(0)
     assert chunk.metadata.codec.name == "GZIP"
     assert pqext.read_table(path, options=ReadOptions(threads=1)).num_rows == 2
-    with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
+    with pytest.raises(TypeError, match="options must be WriteOptions, got ReadOptions"):
         pqext.write_table(pa.table({"a": [1]}), path, ReadOptions())  # type: ignore[arg-type]
 
 

@@ -300,7 +300,7 @@ def test_nothing_shows_what_was_given_as_credentials(server: Server) -> None:
     with pytest.raises(ValueError, match="unknown storage option 'timeot'; did you mean 'timeout'") as told:
         pqext.open(url(server), storage_options={"timeot": "SIGNED"})
     check_secrets(told.value)
-    with pytest.raises(pqext.UnsupportedError, match="nothing is written to web servers"):
+    with pytest.raises(pqext.UnsupportedError, match="web servers are read-only"):
         pqext.write_table(TABLE, url(server))
 
 

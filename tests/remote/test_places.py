@@ -173,7 +173,7 @@ def test_what_storage_options_apply_to(tmp_path: Path, memory: Any) -> None:
             pqext.open(source, storage_options={"key": "x"})
     with pytest.raises(ValueError, match="configure the filesystem instead"):
         pqext.open("x", filesystem=memory, storage_options={"key": "x"})
-    with pytest.raises(TypeError, match="storage_options maps names to values"):
+    with pytest.raises(TypeError, match="storage_options must map names to values"):
         pqext.open("s3://b/x", storage_options="key")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"a filesystem is one of pyarrow\.fs or fsspec, or a store of obstore"):
         pqext.open("x", filesystem=3)

@@ -91,7 +91,7 @@ def test_a_note_without_bounds_is_not_read(
         (tmp_path / str(size)).write_bytes(b"x" * size)
     with pytest.raises(LimitError, match=r"manifest has 11 bytes.*s3://bucket/"):
         bucket.get("note")
-    with pytest.raises(LimitError, match="a note of 11 bytes"):
+    with pytest.raises(LimitError, match="manifest has 11 bytes"):
         read_note(str(tmp_path / "11"))
     assert read_note(str(tmp_path / "10")) == b"x" * 10
 
