@@ -342,7 +342,7 @@ def test_a_change_may_return_other_metadata() -> None:
         (lambda m: setattr(m, "schema", list(m.schema)[:1]), "the schema cannot be read"),
         (lambda m: setattr(m.row_groups[0], "columns", []), "row group 0 has 0 column chunks for 3 columns"),
         (lambda m: setattr(m, "num_rows", 1 << 63), "does not fit 64 bits"),
-        (lambda m: setattr(m, "created_by", "\ud800"), "is not valid Unicode"),
+        (lambda m: setattr(m, "created_by", "\ud800"), "is not Unicode text"),
         (lambda m: setattr(m, "schema", [StringType()]), "expected SchemaElement"),
     ],
 )
