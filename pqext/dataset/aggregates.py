@@ -43,7 +43,7 @@ class Aggregates:
     _planner: ScanPlanner
 
     def min(self, column: str | Column) -> pa.Scalar:
-        """Return the minimum of a column in the matching rows.
+        """The least value of a column, of the rows that match.
 
         Args:
             column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
@@ -64,7 +64,7 @@ class Aggregates:
         return _extreme(self._planner, column, "min")
 
     def max(self, column: str | Column) -> pa.Scalar:
-        """Return the maximum of a column in the matching rows; otherwise as :meth:`min`.
+        """The greatest value of a column, of the rows that match; all else as :meth:`min`.
 
         Example:
             >>> import pqext, pyarrow

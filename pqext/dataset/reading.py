@@ -1,4 +1,4 @@
-"""Start a scan: ``scan``, ``read_table`` and ``read_geopandas``."""
+"""The functions that begin a scan: which files, which columns of theirs, and which rows."""
 
 from __future__ import annotations
 

@@ -60,24 +60,24 @@ class NotATable:
 
 BATCH_ROWS = 65_536
 _TABLE_ROWS = 1 << 19
-"""Maximum batch size if all batches are combined into a table."""
+"""Rows of a batch at most where all batches become a table."""
 
 
 class Results:
-    """Result formats of a scan: batches, tables, streams and frames."""
+    """The rows of a question over files, in every form."""
 
     _request: ScanRequest
     _planner: ScanPlanner
     _latest: ScanExecutor | None
 
     def _run(self) -> ScanExecutor:
-        """Start a new run of the request; ``metrics`` shows this run from now on."""
+        """A new run of the request, which ``metrics`` shows from now on."""
         self._latest = executor = executor_of(self._planner)
         return executor
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result, from the first file that is read; fields of several files are nullable."""
+        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
         return self._planner.schema
 
     @suggest_arguments
@@ -312,7 +312,7 @@ class Results:
         return self.to_batches()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Export the matching rows as an Arrow stream, for ``pyarrow.table`` or ``polars.DataFrame``."""
+        """The rows that match as an Arrow stream, a batch at a time, for ``pyarrow.table`` or ``polars.DataFrame``."""
         return self._reader().__arrow_c_stream__(requested_schema)
 
 

@@ -1,4 +1,4 @@
-"""Lazy queries over files, refined step by step, and their results."""
+"""Scans: questions over files, narrowed step by step, and what their rows are given as."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from pqext.dataset.scan_request import ScanRequest
 
 _SHOWN_FIELDS = 50
 _SHOWN_TYPE = 200
-"""Columns displayed in a notebook, and characters of each type."""
+"""Columns in a notebook, and characters of the type of each."""
 _PREVIEW_ROWS = 5
 _PREVIEW_SOURCE_ROWS = 1 << 20
-"""Rows displayed in a notebook, and maximum number of rows read to find matching ones."""
+"""Rows shown in a notebook, and rows of the file at most that are read to find those that match a filter."""
 
 
 class Scan(SuggestionMixin, NotATable, Aggregates, Results):
@@ -68,7 +68,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return None if self._latest is None else self._latest.metrics
 
     def select(self, *columns: Any) -> Scan:
-        """Return a scan of only these columns of its result, in this order.
+        """The scan with only these columns of its result, in this order.
 
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
@@ -251,7 +251,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
 
     @suggest_arguments
     def count(self) -> int:
-        """Count the matching rows; without a filter from the footers alone."""
+        """The number of rows that match; without a filter from the footers alone."""
         return self._run().count()
 
     @suggest_arguments
@@ -346,7 +346,7 @@ def _cell(text: str | None) -> str:
 
 
 def _told_type(field: pa.Field) -> str:
-    """Format the type of a column for display; VARIANT and geometries by their names."""
+    """The type of a column for people, who know VARIANT and geometries by their names."""
     from pqext.geo.types import type_of
     from pqext.variant.types import is_shredded_type, is_variant_type, storage_type
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.arrow_check import check_array
-from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers
@@ -37,7 +36,7 @@ def storage_type(type: pa.DataType) -> pa.DataType:
 
 
 def holds_bytes(type: pa.DataType) -> bool:
-    """Return whether an array of ``type`` can hold WKB values."""
+    """Can an array of ``type`` be one of WKB values?"""
     type = storage_type(type)
     tests = (
         pa.types.is_binary,
@@ -78,7 +77,7 @@ def _plain(array: pa.Array) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        return _plain(dictionary_decoded(array))
+        return _plain(array.dictionary_decode())
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return array
     return array.cast(pa.binary() if pa.types.is_null(array.type) else pa.large_binary())
@@ -90,7 +89,7 @@ def columns(array: GeometryArray) -> Iterator[WkbColumn]:
 
 
 def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
-    """Return arrays of bytes or text as consecutive kernel columns."""
+    """Arrays of bytes or text, one behind the other, as kernels take them."""
     row = 0
     for chunk in chunks:
         validity, offsets, data = chunk.buffers()
@@ -105,15 +104,15 @@ def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -
 
 
 def summaries(array: GeometryArray, strict: bool = False) -> list[Summary]:
-    """Summarize the rows of each chunk; raises GeometryError with row and byte if WKB is invalid."""
+    """What the rows of each part have in common; raises GeometryError with row and byte on bad WKB."""
     return [Summary(column, strict) for column in columns(array)]
 
 
 def to_iso_wkb(array: GeometryArray) -> GeometryArray:
-    """Convert geometries to ISO WKB: EWKB headers lose their flags and SRID, everything else is unchanged.
+    """Geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
 
-    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for the faults that
-    :func:`pqext.geo.validate` reports, except for rings and dimensions.
+    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for what
+    :func:`pqext.geo.validate` finds, but for rings and dimensions.
     """
     parts = []
     for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
@@ -175,7 +174,7 @@ def _numbers(values: Any) -> pa.Array:
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
-    """Convert shapely geometries to ISO WKB in a ``binary`` array; None gives null. Z and M are kept, SRIDs are not.
+    """A ``binary`` array of ISO WKB from shapely geometries; None gives null. Z and M are kept, SRIDs are not.
 
     ``geometries`` are a list, a numpy array or a GeoSeries of them. Raises TypeError for anything else.
 
@@ -203,11 +202,11 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
 
 
 def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
-    """Convert geometries to shapely objects, None for null.
+    """The geometries as shapely objects, None for null.
 
-    They match the bytes exactly: a hole without points, which is well-formed, is preserved, although some GEOS
-    predicates crash on it; pqext's own predicates ignore these holes. Raises GeometryError with row and byte if WKB is
-    invalid, with the row if shapely rejects the geometry.
+    They are what the bytes say: a hole without points, which is well-formed, is kept, though some predicates of GEOS
+    crash on it; pqext's own leave such holes out. Raises GeometryError with row and byte on bad WKB, with the row on
+    what shapely refuses to build.
     """
     summaries(array)
     chunks = binary_chunks(array)
@@ -227,7 +226,7 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
         try:
             shapely.from_wkb(values[index])
         except shapely.errors.ShapelyError as error:
-            raise GeometryError(f"shapely rejects the geometry: {error}", row=int(rows[index])) from error
+            raise GeometryError(f"shapely refuses the geometry: {error}", row=int(rows[index])) from error
     return geometries
 
 
@@ -264,9 +263,9 @@ def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def copy_of(shape: Any) -> Any:
-    """Copy a shapely geometry without its preparation; other values, such as boxes, are returned unchanged.
+    """A copy of a shapely geometry, not prepared; anything else, such as a box, as it is.
 
-    Copying does not evaluate the geometry, so threads may copy one geometry concurrently.
+    Copying does not evaluate the geometry, so that threads may copy one geometry at the same time.
     """
     import shapely
 

@@ -11,24 +11,24 @@ from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterFormat
+from pqext.core.options.footer import FooterForm
 
 _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
 """Extensions of the footer that are derived from its other fields."""
 
 
-def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, str | None]:
+def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
     """Return the bytes that end a file, and a warning to issue afterwards about an omitted second footer.
 
     Raises ``ValueError`` for metadata that the format cannot represent.
     """
     plain = without_copies(metadata)
-    if footer_format == "flatbuffers":
+    if form == "flatbuffers":
         return alone(tables_of(encode(plain))), None
-    if footer_format == "thrift":
+    if form == "thrift":
         return serialise_footer(plain), None
-    serialised, warning = with_jump_table(plain) if footer_format == "thrift+index" else with_flat_footer(plain)
-    return serialise_footer(serialised), warning
+    serialised, told = with_jump_table(plain) if form == "thrift+index" else with_flat_footer(plain)
+    return serialise_footer(serialised), told
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:
@@ -41,7 +41,7 @@ def without_copies(metadata: FileMetaData) -> FileMetaData:
     return plain
 
 
-def form_of(source: Source) -> FooterFormat:
+def form_of(source: Source) -> FooterForm:
     """Return the format of a file's footer, according to its last bytes, without validation."""
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":

@@ -1,14 +1,15 @@
-"""Compression codecs of pages, by their number in the format. Each call uses its own codec: they are not thread-safe.
+"""Codecs of the pages, by their number in the format. Each call makes its own codec: they are not thread-safe.
 
-Implements the Compression document. A page header states the decompressed size, which may be corrupt or malicious.
-Before memory is allocated, that size is checked against the codec's maximum ratio for the bytes that exist; afterwards
-it is checked against the result.
+Implements the Compression document. What a page unpacks to is known from its header, which damage or malice may
+have written: before anything is allocated the claim is held against the most that the codec can make of the bytes
+that exist, and afterwards against what they did make.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import cramjam
@@ -17,7 +18,7 @@ import zstandard
 
 from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
-from pqext.core.base.threads import PerThread
+from pqext.core.format import zstd_library
 from pqext.core.format.metadata import CompressionCodec
 from pqext.core.kernels.decode.block_sizes import lz4_size, lzo_size
 
@@ -29,78 +30,76 @@ WRITABLE = {
     "lz4_raw": CompressionCodec.LZ4_RAW,
     "zstd": CompressionCodec.ZSTD,
 }
-"""Codecs that pages are written in. LZO and the deprecated LZ4, whose framing is ill-defined, are read only."""
+"""The codecs that pages are written in. LZO and the deprecated LZ4, whose framing is ill-defined, are read only."""
 
 _Decompressor = Callable[[Sequence[Bytes], Sequence[int]], Iterable[Any]]
 
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 1 << 14
-"""Input per call for members after the first: zlib copies unused input, which for tiny members is all the rest."""
+"""Input given to a further member at once: zlib copies what it leaves, which for tiny members would be all the rest."""
 _HADOOP_EMPTY = 64
-"""Maximum number of empty chunks and blocks in Hadoop's framing: no writer produces many, and each costs time."""
-_LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
-
-_zstd_contexts = PerThread(zstandard.ZstdDecompressor)
+"""Stretches and blocks of Hadoop's framing that may hold nothing: no writer makes many, and each would be looked at."""
+_MAGIC_OF_FRAME = b"\x04\x22\x4d\x18"
 
 
 def levels(codec: str) -> tuple[int, int] | None:
-    """Return the lowest and highest level of a codec of :data:`WRITABLE`; None if it has no levels."""
+    """The lowest and highest compression level of a codec of :data:`WRITABLE`, ``None`` when it has no levels."""
     if codec in ("uncompressed", "snappy"):
         return None
     return pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
 
 
 def decompress(codec: int, data: Bytes, size: int) -> Bytes:
-    """Decompress ``data`` to exactly ``size`` bytes; see :func:`decompress_all`."""
+    """``data`` decompressed to exactly ``size`` bytes; see :func:`decompress_all`."""
     return decompress_all(codec, [data], [size])[0]
 
 
 def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-    """Decompress ``pages``, each to exactly its size; uncompressed pages are returned without a copy.
+    """``pages`` decompressed, each to exactly its size, without a copy when they are not compressed.
 
-    Raises ``UnsupportedError`` for an unknown codec or a missing library, and ``CorruptFileError`` for corrupt data or
-    data of another size.
+    Raises ``UnsupportedError`` for a codec that is not known or whose library is missing and ``CorruptFileError``
+    for damaged data or data that makes more or fewer bytes.
     """
     if not pages:
         return []
     if codec == CompressionCodec.UNCOMPRESSED:
         for data, size in zip(pages, sizes, strict=True):
             if len(data) != size:
-                raise CorruptFileError(f"an uncompressed page has {len(data)} bytes, but its header states {size}")
+                raise CorruptFileError(f"an uncompressed page holds {len(data)} bytes, its header says {size}")
         return list(pages)
-    decompressor = _DECOMPRESSORS.get(codec)
-    if decompressor is None:
-        raise UnsupportedError(f"unsupported compression codec {codec}", feature=f"codec {codec}")
-    function, max_ratio = decompressor
-    _check_sizes(codec, pages, sizes, max_ratio)
+    known = _DECOMPRESSORS.get(codec)
+    if known is None:
+        raise UnsupportedError(f"compression codec {codec} cannot be read", feature=f"codec {codec}")
+    function, most = known
+    _refuse_claims(codec, pages, sizes, most)
     try:
         results = [view(part) for part in function(pages, sizes)]
     except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     for result, size in zip(results, sizes, strict=True):
         if len(result) != size:
-            raise CorruptFileError(f"a page decompresses to {len(result)} bytes, but its header states {size}")
+            raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
     return results
 
 
-def _check_sizes(codec: int, pages: Sequence[Any], sizes: Sequence[int], max_ratio: int) -> None:
+def _refuse_claims(codec: int, pages: Sequence[Any], sizes: Sequence[int], most: int) -> None:
     for data, size in zip(pages, sizes, strict=True):
         if size < 0:
-            raise CorruptFileError(f"a page header states {size} bytes of uncompressed data")
-        if size > len(data) * max_ratio + 64:
+            raise CorruptFileError(f"a page header claims {size} bytes of uncompressed data")
+        if size > len(data) * most + 64:
             raise CorruptFileError(
-                f"a page of {len(data)} bytes cannot decompress to the {size} bytes that its header states for "
+                f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
                 f"{CompressionCodec(codec).name}"
             )
 
 
 def is_known(codec: int) -> bool:
-    """Whether pages of this codec can be read."""
+    """Can pages of this codec be read?"""
     return codec == CompressionCodec.UNCOMPRESSED or codec in _DECOMPRESSORS
 
 
 def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]:
-    """Return :func:`decompress_all` for pages of a supported codec, in any buffers."""
+    """:func:`decompress_all` for pages of one known codec, which may be any buffers."""
     if codec == CompressionCodec.SNAPPY:
         return _snappy_all
     if codec == CompressionCodec.ZSTD:
@@ -109,20 +108,20 @@ def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[An
 
 
 def page_unpacker(codec: int) -> Callable[[Any, int], Any]:
-    """Return a decompressor for small pages of a supported codec, called with a page and its decompressed size.
+    """For small pages of one known codec, one after another: of their bytes, and as many as they unpack to.
 
-    Its result is valid until the next call. It raises ``CorruptFileError`` for a corrupt page.
+    What it gives is good until the next page. Raises ``CorruptFileError`` for a page that is damaged.
     """
     if codec == CompressionCodec.ZSTD:
         return lambda page, size: _zstd_all([page], [size])[0]
     if codec != CompressionCodec.SNAPPY:
         return lambda page, size: decompress_all(codec, [view(page)], [size])[0]
-    buffer, unpack = memoryview(bytearray(_SMALL)), cramjam.snappy.decompress_raw_into
+    room, unpack = memoryview(bytearray(_SMALL)), cramjam.snappy.decompress_raw_into
 
     def small_snappy(page: Any, size: int) -> Any:
         if size > _SMALL:
             return _snappy_all([page], [size])[0]
-        part = buffer[:size]
+        part = room[:size]
         try:
             if size and unpack(page, part) != size:
                 raise CorruptFileError(f"a page does not decompress to {size} bytes")
@@ -136,12 +135,12 @@ def page_unpacker(codec: int) -> Callable[[Any, int], Any]:
 def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
     if len(sizes) == 1 and sizes[0] < _SMALL:
         return [_small_snappy(pages[0], sizes[0])]
-    _check_sizes(CompressionCodec.SNAPPY, pages, sizes, _DECOMPRESSORS[CompressionCodec.SNAPPY][1])
-    buffer, at, parts = allocate(sum(sizes)).data, 0, []
+    _refuse_claims(CompressionCodec.SNAPPY, pages, sizes, _DECOMPRESSORS[CompressionCodec.SNAPPY][1])
+    whole, at, parts = allocate(sum(sizes)).data, 0, []
     unpack = cramjam.snappy.decompress_raw_into
     try:
         for data, size in zip(pages, sizes, strict=True):
-            parts.append(buffer[at : at + size])
+            parts.append(whole[at : at + size])
             if size and unpack(data, parts[-1]) != size:
                 raise CorruptFileError(f"a page does not decompress to {size} bytes")
             at += size
@@ -151,23 +150,23 @@ def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
 
 
 def _small_snappy(data: Any, size: int) -> Any:
-    """Decompress one page whose stated size is too small to need a check."""
-    buffer = bytearray(size)
+    """One page; its claim is too small to be worth a look before it is unpacked."""
+    room = bytearray(size)
     try:
-        if size and cramjam.snappy.decompress_raw_into(data, buffer) != size:
+        if size and cramjam.snappy.decompress_raw_into(data, room) != size:
             raise CorruptFileError(f"a page does not decompress to {size} bytes")
     except cramjam.DecompressionError as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
-    return buffer
+    return room
 
 
 def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
-    """Compress ``data`` at ``level`` if the codec has levels; None is the codec's default level."""
+    """``data`` compressed, at ``level`` where the codec has levels; ``None`` is the codec's default."""
     return compressor(codec, level)(data)
 
 
 def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
-    """Return a function that compresses repeatedly, on one thread at a time."""
+    """A function that does so again and again, on one thread at a time."""
     if codec == CompressionCodec.UNCOMPRESSED:
         return view
     if codec == CompressionCodec.GZIP and level is None:
@@ -177,46 +176,46 @@ def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
 
 
 _SMALL = 1 << 16
-"""Smaller pages are (de)compressed into Python memory, which costs less than Arrow's buffers."""
+"""Pages of fewer bytes are compressed and decompressed into Python's memory, which costs less than Arrow's buffers."""
 
 
 def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any]:
-    """Like :func:`compressor`, for memoryviews and with any buffer as result."""
+    """As :func:`compressor`, for memoryviews and to any buffer."""
     if codec == CompressionCodec.GZIP and level is None:
         level = _GZIP_LEVEL
-    if codec == CompressionCodec.ZSTD:  # Arrow's codec creates a new context for each page
+    if codec == CompressionCodec.ZSTD:  # whose context the codec in Arrow makes anew for each page
         level = pa.Codec.default_compression_level("zstd") if level is None else level
         return zstandard.ZstdCompressor(level=level).compress
-    compress_page = pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress
-    return lambda data: compress_page(data, asbytes=len(data) < _SMALL)
+    held = pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress
+    return lambda data: held(data, asbytes=len(data) < _SMALL)
 
 
 def _each(function: Callable[[Any, int], Any]) -> _Decompressor:
-    """Decompress page by page; empty pages are skipped."""
+    """Page after page; one of no bytes is not looked at."""
     return lambda pages, sizes: [
         function(data, size) if size else EMPTY for data, size in zip(pages, sizes, strict=True)
     ]
 
 
 def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
-    # Several times faster than Arrow's decompressor, with memory from Arrow's pool.
-    rest: Any = allocate(sum(sizes))
+    # Several times quicker than the decompressor in Arrow, in memory that Arrow keeps.
+    left: Any = allocate(sum(sizes))
     for data, size in zip(pages, sizes, strict=True):
-        part, rest = rest[:size], rest[size:]
-        count = cramjam.snappy.decompress_raw_into(data, part) if size else 0
-        yield part if count == size else part[:count]
+        part, left = left[:size], left[size:]
+        made = cramjam.snappy.decompress_raw_into(data, part) if size else 0
+        yield part if made == size else part[:made]
 
 
 def _zstd_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
-    _check_sizes(CompressionCodec.ZSTD, pages, sizes, _DECOMPRESSORS[CompressionCodec.ZSTD][1])
-    results = _zstd_frames(pages, sizes)
-    return results or decompress_all(CompressionCodec.ZSTD, [view(page) for page in pages], sizes)
+    _refuse_claims(CompressionCodec.ZSTD, pages, sizes, _DECOMPRESSORS[CompressionCodec.ZSTD][1])
+    made = _zstd_at_once(pages, sizes)
+    return made or decompress_all(CompressionCodec.ZSTD, [view(page) for page in pages], sizes)
 
 
 def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterable[Any]:
-    results = _zstd_frames(pages, sizes)
-    if results is not None:
-        return results
+    made = _zstd_at_once(pages, sizes)
+    if made is not None:
+        return made
     codec = pa.Codec("zstd")
     return (
         codec.decompress(data, decompressed_size=size) if size else EMPTY
@@ -224,45 +223,40 @@ def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterable[Any]:
     )
 
 
-def _zstd_frames(pages: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None:
-    """Decompress pages of one frame each with the thread's context; None if Arrow must decide, or state the error."""
-    decompress_frame, results = _zstd_contexts.get().decompress, []
-    try:
-        for data, size in zip(pages, sizes, strict=True):
-            # The frame's own size would be allocated; it is -1 if the frame does not state it.
-            if size and zstandard.frame_content_size(data) not in (size, -1):
-                return None
-            result = decompress_frame(data, max_output_size=size, allow_extra_data=False) if size else b""
-            if len(result) != size:
-                return None
-            results.append(result)
-    except zstandard.ZstdError:
+def _zstd_at_once(pages: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None:
+    """All pages by one call that leaves the interpreter; ``None`` where it cannot, or does not say what is wrong."""
+    context = zstd_library.context()
+    if context is None:
         return None
-    return results
+    room = allocate(sum(sizes))
+    if context.unpack_all(pages, sizes, room) >= 0:
+        return None
+    whole, ends = room.data, accumulate(sizes)
+    return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
 def _gzip(data: Any, size: int) -> Any:
-    """Decompress all members of the stream; it may be padded with zeros."""
+    """All members of the stream, one after another; zeros may pad the end."""
     parts: list[bytes] = []
-    at = total = 0
+    at = made = 0
     window = len(data)
     while at < len(data) and (data[at] or data[at:].any()):
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
-            chunk = data[at : at + window]
-            if not len(chunk):
-                raise CorruptFileError("a gzip member is truncated")
-            parts.append(member.decompress(chunk, size - total + 1))
-            total += len(parts[-1])
-            if total > size:
-                raise CorruptFileError(f"a gzip page decompresses to more than the {size} bytes of its header")
-            at += len(chunk) - len(member.unused_data)
+            piece = data[at : at + window]
+            if not len(piece):
+                raise CorruptFileError("a gzip member is cut short")
+            parts.append(member.decompress(piece, size - made + 1))
+            made += len(parts[-1])
+            if made > size:
+                raise CorruptFileError(f"a gzip page makes more than the {size} bytes of its header")
+            at += len(piece) - len(member.unused_data)
         window = _GZIP_WINDOW
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _stream(name: str) -> Callable[[Any, int], Any]:
-    # A stream reports the decompressed size, unlike a one-shot call.
+    # A stream tells how much it made, which the codec called at once does not.
     def read(data: Any, size: int) -> Any:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
             return stream.read(size + 1)
@@ -271,85 +265,85 @@ def _stream(name: str) -> Callable[[Any, int], Any]:
 
 
 def _lz4_raw(data: Any, size: int) -> Any:
-    block_size = lz4_size(data)
-    if block_size != size:
-        raise CorruptFileError(f"an LZ4 block decompresses to {block_size} bytes, but its page header states {size}")
+    found = lz4_size(data)
+    if found != size:
+        raise CorruptFileError(f"an LZ4 block makes {found} bytes, its page header says {size}")
     return pa.Codec("lz4_raw").decompress(data, decompressed_size=size)
 
 
 def _lz4(data: Any, size: int) -> Any:
-    """Decompress the deprecated LZ4: blocks in Hadoop's framing, one bare block, or the LZ4 frame of old writers."""
-    if bytes(data[:4]) == _LZ4_FRAME_MAGIC:
+    """The deprecated LZ4: blocks in Hadoop's framing, one bare block, or the LZ4 frame of some old writers."""
+    if bytes(data[:4]) == _MAGIC_OF_FRAME:
         return _stream("lz4")(data, size)
 
     def block(part: Any, room: int) -> Any:
-        block_size = lz4_size(part)
-        if not 0 <= block_size <= room:
-            raise CorruptFileError(f"an LZ4 block decompresses to {block_size} bytes, more than the remaining {room}")
-        return pa.Codec("lz4_raw").decompress(part, decompressed_size=block_size)
+        found = lz4_size(part)
+        if not 0 <= found <= room:
+            raise CorruptFileError(f"an LZ4 block makes {found} bytes where {room} are left")
+        return pa.Codec("lz4_raw").decompress(part, decompressed_size=found)
 
-    unframed = _hadoop(data, size, block)
-    return unframed if unframed is not None else _lz4_raw(data, size)
+    framed = _hadoop(data, size, block)
+    return framed if framed is not None else _lz4_raw(data, size)
 
 
 def _lzo(data: Any, size: int) -> Any:
-    """Decompress LZO1X: blocks in Hadoop's framing as written by parquet-mr, or one bare block."""
+    """LZO1X: blocks in Hadoop's framing as parquet-mr writes them, or one bare block."""
     try:
         from lzallright import LZOCompressor, LZOError
     except ImportError:
         raise UnsupportedError(
-            "LZO pages need the package lzallright: pip install 'pqext[lzo]'",
+            "the page is compressed with LZO, which needs the package lzallright: pip install 'pqext[lzo]'",
             feature="codec LZO",
         ) from None
 
     def block(part: Any, room: int) -> Any:
-        block_size = lzo_size(part)
-        if not 0 <= block_size <= room:  # the library treats the size as a hint and decompresses everything
-            raise CorruptFileError(f"an LZO block decompresses to {block_size} bytes, more than the remaining {room}")
+        found = lzo_size(part)
+        if not 0 <= found <= room:  # the library takes its size for a guess and makes whatever there is
+            raise CorruptFileError(f"an LZO block makes {found} bytes where {room} are left")
         try:
-            return LZOCompressor.decompress(part.tobytes(), block_size)
+            return LZOCompressor.decompress(part.tobytes(), found)
         except LZOError as error:
-            raise CorruptFileError(f"an LZO block is corrupt: {error}") from None
+            raise CorruptFileError(f"an LZO block is damaged: {error}") from None
 
-    unframed = _hadoop(data, size, block)
-    return unframed if unframed is not None else block(data, size)
+    framed = _hadoop(data, size, block)
+    return framed if framed is not None else block(data, size)
 
 
 def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | None:
-    """Decompress Hadoop's framing: the decompressed size, then length-prefixed blocks, all big-endian.
+    """Hadoop's framing taken off: the size of what follows, then blocks behind their lengths, all big-endian.
 
-    Returns None if the bytes are not framed.
+    ``None`` when the bytes are not framed so.
     """
     parts: list[Any] = []
-    at = total = empty = 0
+    at = made = empty = 0
     while at < len(data):
-        goal = total + int.from_bytes(data[at : at + 4], "big")
+        goal = made + int.from_bytes(data[at : at + 4], "big")
         at += 4
-        empty += goal == total
+        empty += goal == made
         if goal > size or empty > _HADOOP_EMPTY:
             return None
-        while total < goal:
+        while made < goal:
             length = int.from_bytes(data[at : at + 4], "big")
             at += 4
             if not 0 < length <= len(data) - at:
                 return None
             try:
-                parts.append(block(data[at : at + length], goal - total))
+                parts.append(block(data[at : at + length], goal - made))
             except (CorruptFileError, OSError):
                 return None
-            total += len(parts[-1])
+            made += len(parts[-1])
             at += length
             empty += not parts[-1]
             if empty > _HADOOP_EMPTY:
                 return None
-        if total != goal:
+        if made != goal:
             return None
-    return b"".join(parts) if total == size else None
+    return b"".join(parts) if made == size else None
 
 
 _DECOMPRESSORS: dict[int, tuple[_Decompressor, int]] = {
-    # The number is the maximum ratio: a copy of 64 in 3 bytes, a 258-byte match in 2 bits, runs of 255 per extra byte,
-    # blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
+    # The number is the most that one byte can stand for: a copy of 64 in 3 bytes, a 258-byte match in 2 bits,
+    # runs of 255 an extra byte, blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
     CompressionCodec.SNAPPY: (_snappy, 22),
     CompressionCodec.GZIP: (_each(_gzip), 1032),
     CompressionCodec.LZO: (_each(_lzo), 255),

@@ -1,8 +1,8 @@
-"""Interfaces of the facts that are known about a file without reading its data.
+"""What is known of a file without reading its data, whoever knows it.
 
-Planning, pruning and the handlers of annotations use these facts. A Thrift footer provides them as
-:class:`pqext.core.read.reader.ParquetFile`, its row groups and column chunks. Footers in other formats and
-data-skipping indexes provide them, too. Unknown facts have values that never exclude data.
+Planning and pruning, and the handlers of annotations, ask these facts. A Thrift footer is one source of them:
+:class:`pqext.core.read.reader.ParquetFile`, its row groups and their column chunks. Others are footers of other forms
+and stores of indexes. What is not known is answered so that nothing is left out.
 """
 
 from __future__ import annotations
@@ -19,68 +19,69 @@ if TYPE_CHECKING:
 
 
 class PageFacts(Protocol):
-    """Pages of one leaf in a row group, in order."""
+    """The pages of one leaf in a row group, in their order."""
 
     def __len__(self) -> int: ...
     @property
     def starts(self) -> Sequence[int]:
-        """First row of each page within the row group."""
+        """The first row of each page, counted in the row group."""
     @property
     def is_flat(self) -> bool:
-        """Whether each value is one row."""
+        """Does each value stand for one row?"""
     @property
     def bounds(self) -> Sequence[Bounds]:
-        """Bounds of the values of each page."""
+        """What bounds the values of each page."""
     def rows(self, page: int) -> range:
-        """Return the rows of the row group in ``page``."""
+        """The rows of the row group that ``page`` holds."""
     def byte_range(self, page: int) -> tuple[int, int]:
-        """Return (offset, length) of ``page`` in the file, including its header."""
+        """(offset, length) of ``page`` in the file, its header first."""
     def matching(self, predicate: Predicate) -> Sequence[int]:
-        """Return the pages that may contain a value that satisfies ``predicate``; no other page does."""
+        """The pages that may hold a value which satisfies ``predicate``; no other does."""
 
 
 class LeafFacts(Protocol):
-    """One leaf in a row group. Untrusted statistics have no bounds and no pages."""
+    """One leaf in a row group. What is not trusted of it bounds nothing and has no pages."""
 
     @property
     def node(self) -> SchemaNode:
-        """Node of the leaf."""
+        """The leaf."""
     @property
     def row_group(self) -> int:
-        """Index of the row group."""
+        """The number of the row group."""
     @property
     def num_values(self) -> int:
-        """Number of entries, including nulls."""
+        """Entries, nulls included."""
     @property
     def codec(self) -> int:
-        """Compression codec of its pages, as a number of the format."""
+        """How its pages are compressed, by the format's number."""
     @property
     def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of all its pages in the file, including the dictionary page."""
+        """(offset, length) of all its pages in the file, the dictionary page first."""
     @property
     def uncompressed_bytes(self) -> int:
-        """Uncompressed size of all its pages."""
+        """Bytes of all its pages before compression."""
     def bounds(self) -> Bounds:
-        """Return the bounds of its values."""
+        """What bounds its values."""
     def may_contain(self, predicate: Predicate) -> bool:
-        """Whether a value can satisfy ``predicate`` according to a Bloom filter; False is a proof."""
+        """Can one of its values satisfy ``predicate`` by a filter on equality? No is a proof."""
     @property
     def pages(self) -> PageFacts | None:
-        """Its pages with their bounds; None if their positions are unknown."""
+        """Its pages with what bounds each, ``None`` when their places are not known."""
     @property
-    def page_locations(self) -> PageFacts | None:
+    def page_places(self) -> PageFacts | None:
         """Its pages, perhaps without what bounds them."""
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:
-        """Bounding box and types of its geometries."""
+        """The box around its geometries, and their types."""
     def pass_over(self, what: str, error: ParquetError) -> None:
-        """Continue without a corrupt structure and issue a warning, or raise ``error`` if reading is strict."""
+        """Go on without ``what``, which is damaged, with a warning; or raise ``error`` if reading is strict."""
     def extension(self, owner: UUID) -> bytes | None:
-        """Return the extension of ``owner``. Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt."""
+        """What the extension of ``owner`` says of it. Raises ``CorruptFileError`` or ``LimitError`` for a damaged one.
+        """
 
 
 class Counts(NamedTuple):
-    """Numbers of null, NaN and distinct values of a leaf; None if unknown."""
+    """How many values of a leaf are null, NaN or different, ``None`` where that is not known."""
 
     nulls: int | None = None
     nans: int | None = None
@@ -88,41 +89,41 @@ class Counts(NamedTuple):
 
 
 class LeafDescription(LeafFacts, Protocol):
-    """Facts about a leaf that inspection shows in addition to those used by queries."""
+    """What inspection shows of a leaf beside the facts that a question needs."""
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the column is encrypted."""
+        """Is the column encrypted?"""
     @property
     def is_hidden(self) -> bool:
-        """Whether only its existence is known, because its key is missing."""
+        """Is nothing known of it but that it is there, because its key is missing?"""
     @property
     def file_path(self) -> str | None:
-        """Path of the other file with its pages; None if they are in this file."""
+        """The other file that holds its pages, ``None`` when this one does."""
     @property
     def compressed_bytes(self) -> int:
-        """Stored size of all its pages."""
+        """Bytes of all its pages as they are stored."""
     @property
     def encodings(self) -> Sequence[int]:
-        """Encodings of its pages and levels, as numbers of the format."""
+        """The encodings of its pages and levels, by the format's numbers."""
     @property
     def counts(self) -> Counts:
-        """Numbers of null, NaN and distinct values."""
+        """Nulls, NaNs and different values."""
     @property
     def has_dictionary(self) -> bool:
-        """Whether it starts with a dictionary page."""
+        """Does it begin with a dictionary page?"""
     @property
     def has_column_index(self) -> bool:
-        """Whether the values of each page have bounds."""
+        """Are the values of each page bounded?"""
     @property
     def has_offset_index(self) -> bool:
-        """Whether the positions of its pages are known."""
+        """Are the places of its pages known?"""
     @property
     def has_bloom_filter(self) -> bool:
-        """Whether it has a Bloom filter."""
+        """Does it have a Bloom filter?"""
     @property
     def stored_extension(self) -> bytes | None:
-        """Bytes of its extension, including all owners."""
+        """The bytes of its extension, all owners' together."""
 
 
 class RowGroupFacts(Protocol):
@@ -130,48 +131,48 @@ class RowGroupFacts(Protocol):
 
     @property
     def index(self) -> int:
-        """Index in the file."""
+        """Its number in the file."""
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
+        """Its rows."""
     @property
     def schema(self) -> Schema:
-        """Schema of the file."""
+        """The schema of the file."""
     @property
     def trust_statistics(self) -> bool:
-        """Whether statistics may be used to exclude rows."""
+        """May what is known of values leave out rows?"""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafFacts:
-        """Return the facts about a leaf, identified by node, column index or dotted path."""
+        """What is known of a leaf, given as a node of the schema, by its column index or its dotted path."""
     def bounds(self, leaf: SchemaNode) -> Bounds:
-        """Return the bounds of a leaf's values, like ``chunk(leaf).bounds()``."""
+        """What bounds the values of a leaf, as ``chunk(leaf).bounds()``."""
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
-        """Return the stored size of all pages of ``leaves``."""
+        """The bytes of all pages of ``leaves`` in the file."""
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Load the page indexes of ``leaves``, by default all, which will be needed."""
+        """Make ready what is known of the pages of ``leaves``, all by default, which will be asked for."""
     def file_property(self, key: str) -> str | None:
-        """Return the value of the file's key-value metadata for ``key``."""
+        """What the file's key-value metadata holds under ``key``."""
 
 
 class RowGroupDescription(Protocol):
-    """Facts about a row group that inspection shows."""
+    """What inspection shows of a row group."""
 
     @property
     def index(self) -> int:
-        """Index in the file."""
+        """Its number in the file."""
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
+        """Its rows."""
     @property
     def compressed_bytes(self) -> int:
-        """Stored size of all its pages."""
+        """Bytes of all its pages as they are stored."""
     @property
     def uncompressed_bytes(self) -> int:
-        """Uncompressed size of all its pages."""
+        """Bytes of all its pages before compression."""
     @property
     def sorting(self) -> Sequence[SortingColumn]:
-        """Columns by which its rows are declared to be sorted."""
+        """The columns by which its rows are said to be sorted."""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafDescription:
-        """Return the facts about a leaf."""
+        """What is known of a leaf."""
 
 
 class FileFacts(Protocol):
@@ -179,16 +180,15 @@ class FileFacts(Protocol):
 
     @property
     def path(self) -> str | None:
-        """Path of the file, if it has one."""
+        """Its name, where it has one."""
     @property
     def schema(self) -> Schema:
-        """Columns of the file."""
+        """Its columns."""
     @property
     def row_groups(self) -> Sequence[RowGroupFacts]:
-        """Row groups in order."""
+        """Its row groups, in their order."""
     @property
     def round_trip_bytes(self) -> int:
-        """Number of bytes that take as long to fetch as one more request; 0 if requests cost almost nothing."""
+        """Bytes that are fetched as fast as a further request is answered; 0 where requests cost next to nothing."""
     def fetch_ahead(self, ask: Callable[[], object]) -> None:
-        """Load together the pages and filters that ``ask`` requests; ``ask`` gets no results yet."""
-
+        """Make ready at once what ``ask`` asks of pages and filters, of which it is told nothing yet."""

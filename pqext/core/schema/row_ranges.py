@@ -97,7 +97,7 @@ class RowQueue:
         self._rows = deque(one for one in rows if len(one))
 
     def __bool__(self) -> bool:
-        """Whether any rows remain."""
+        """Are there any left?"""
         return bool(self._rows)
 
     def take(self, count: int) -> RowRanges:
@@ -128,7 +128,7 @@ class NumberQueue:
         self._at = 0
 
     def __bool__(self) -> bool:
-        """Whether any rows remain."""
+        """Are there any left?"""
         return self._at < len(self._numbers)
 
     def take(self, count: int) -> NDArray[np.int64]:

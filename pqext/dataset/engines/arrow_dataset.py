@@ -29,7 +29,7 @@ from pqext.dataset.expressions import Expression, all_of, any_of, col
 
 BATCH_ROWS = 131_072
 MAX_TEXT = 20_000
-"""Maximum length of a condition's text."""
+"""Characters of a condition's text that are read."""
 _NO_FILE = "a scan of pqext, which is read by its method scanner alone"
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
@@ -42,7 +42,7 @@ Items = list[tuple[str, str]]
 """Start and end of calls, columns, literals and options, by their position in the batch."""
 _AND = ("call", "and_kleene")
 _HEADER, _METADATA = 2, 2
-"""Flatbuffer field positions: the schema in its message, the metadata in the schema."""
+"""Places of fields: the schema in its message, the metadata in the schema."""
 
 
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
@@ -76,7 +76,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
     def filter(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Reject projections and filters: the scan supports them."""
+        """Refused: the scan can be narrowed."""
         raise NotImplementedError("narrow the scan of pqext, and take a dataset of that")
 
     get_fragments = replace_schema = join = join_asof = filter
@@ -86,7 +86,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
 
 def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:
-    """Return the columns that ``filter`` uses."""
+    """The columns without which ``filter`` means nothing."""
     return [name for at, name in enumerate(schema.names) if not _takes(filter, schema.remove(at))]
 
 
@@ -99,7 +99,7 @@ def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 
 def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition to one that is true wherever ``filter`` is; None if no part can be translated."""
+    """A condition that is true wherever ``filter`` is, None where nothing of it is understood."""
     whole = _translated(filter, schema)
     if whole is not None:
         return whole
@@ -109,7 +109,7 @@ def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a condition exactly; None if it cannot be translated completely."""
+    """A condition of pqext that asks what the given one does, None where it is not understood as a whole."""
     text = str(filter)
     if len(text) > MAX_TEXT:
         return None
@@ -122,22 +122,22 @@ def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 class _Unread(Exception):
-    """Text that cannot be parsed."""
+    """A text that is not understood."""
 
 
 Both = tuple[Any, Expression]
-"""A pyarrow condition, and a condition of pqext that is true wherever the former is."""
+"""A condition for pyarrow, and one of ours that is true wherever that is."""
 
 
 class _Text:
-    """Recursive-descent parser of the text of a pyarrow expression."""
+    """The text that pyarrow makes of an expression, read from its start."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._rest = text
         self._schema = schema
 
     def condition(self) -> Both:
-        """Parse the complete text."""
+        """All of the text."""
         found = self._part()
         if self._rest:
             raise _Unread
@@ -183,7 +183,7 @@ class _Text:
         return theirs.is_null(), col(list(column)).is_null()
 
     def _is_in(self) -> Both:
-        """Parse a list of values, null on null, as DuckDB writes it."""
+        """A list of values, null on null, as DuckDB asks for them."""
         column, field = self._column()
         theirs = _field(column)
         match = _IS_IN.match(self._rest)
@@ -216,7 +216,7 @@ class _Text:
         return (name,), self._schema.field(name)
 
     def _literal(self, type: pa.DataType) -> pa.Scalar:
-        """Parse a literal of the column's type."""
+        """A literal of the column's type."""
         types = pa.types
         if types.is_string(type) or types.is_large_string(type):
             match = re.match(r'"(?:[^"\\]|\\.)*"', self._rest, re.S)
@@ -260,7 +260,7 @@ def _field(column: tuple[str, ...]) -> pc.Expression:
 
 
 def _plain(value: pa.Scalar) -> Any:
-    """Whether a literal compares alike in pyarrow and pqext; NaN does not."""
+    """A value that compares alike here and there: NaN does not."""
     found = value.as_py()
     if isinstance(found, float) and math.isnan(found):
         raise _Unread
@@ -268,7 +268,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
-    """Split a condition into conjuncts; the condition itself if it cannot be split."""
+    """The conditions that are all true wherever ``condition`` is: itself alone where it has no parts."""
     try:
         make, (stored,) = condition.__reduce__()
         with pa.ipc.open_file(stored) as file:
@@ -301,7 +301,7 @@ def _joined(items: Items) -> list[range]:
 
 
 def _stop(items: Items, at: int) -> int:
-    """Return the end of the argument that starts at ``at``."""
+    """Where the argument ends that begins at ``at``."""
     type, value = items[at]
     if type == "nested_field_ref":
         return at + 1 + int(value)
@@ -314,7 +314,7 @@ def _stop(items: Items, at: int) -> int:
 
 
 def _stored(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffer:
-    """Return ``batch`` with other calls in its metadata, as pyarrow stores them."""
+    """``batch`` with other calls, as pyarrow stores it."""
     changed = batch.replace_schema_metadata(pa.KeyValueMetadata(items))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, changed.schema) as file:

@@ -1,1 +1,1 @@
-"""Evaluate conditions and computed values on Arrow data."""
+"""Expressions on Arrow data: which rows a condition keeps, and what is computed of columns."""

@@ -31,32 +31,32 @@ class Metrics:
     """
 
     files: int = 0
-    """Number of files opened."""
+    """Files opened."""
     row_groups: int = 0
     """Number of row groups that were read at least in part."""
     requests: int = 0
     """Reads of the sources, footers and indexes included."""
     bytes: int = 0
-    """Number of bytes fetched by these requests."""
+    """Bytes fetched by them."""
     pages: int = 0
-    """Number of data pages decoded."""
+    """Data pages decoded."""
     rows_evaluated: int = 0
-    """Number of rows on which the filter was evaluated."""
+    """Rows on which the filter was evaluated."""
     rows: int = 0
-    """Number of rows returned or counted."""
+    """Rows given, or counted."""
     plan_seconds: float = 0.0
     """Opening and planning, without waiting for bytes."""
     fetch_seconds: float = 0.0
-    """Seconds of waiting for bytes, added up over concurrent requests."""
+    """Waiting for bytes, added up where several requests were under way."""
     decode_seconds: float = 0.0
-    """Seconds of decoding and everything not counted elsewhere."""
+    """Decoding, and all that is not counted elsewhere."""
     filter_seconds: float = 0.0
-    """Seconds of evaluating the filter, added up over threads."""
+    """Evaluating the filter, added up over threads."""
     seconds: float = 0.0
-    """Total seconds of the run."""
+    """All of the run."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers by name."""
+        """The numbers by their names."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class Run:
         return source.is_opened
 
     def closes(self, source: Source, before: Counts, opened: bool) -> None:
-        """Stop counting a source; ends :meth:`opens`."""
+        """End what :meth:`opens` began."""
         self._files += source.is_opened - opened
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, before)
@@ -132,7 +132,7 @@ class Run:
         self._planning += seconds
 
     def plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
-        """Iterate the plans and measure the time that producing them takes."""
+        """The plans, made when they are asked for, with the time that this takes."""
         waiting = iter(plans)
         while True:
             with self.planning():
@@ -189,7 +189,7 @@ class _Planning:
 
 
 class _Opened:
-    """Track a file while it is open in a run."""
+    """A file that is open in a run, as each of many is for a moment."""
 
     __slots__ = ("_before", "_opened", "_run", "_source")
 
@@ -204,7 +204,7 @@ class _Opened:
 
 
 def _sum(counts: Counts, usage: Usage, before: Counts) -> Counts:
-    """Add the usage since ``before`` to ``counts``."""
+    """``counts`` and what was read since ``before``."""
     a, b, c, d, e, f = _of(usage)
     if before is not _NOTHING:
         a, b, c, d, e, f = a - before[0], b - before[1], c - before[2], d - before[3], e - before[4], f - before[5]

@@ -1,1 +1,1 @@
-"""Access to the value at a path of a variant: lookup, casts, and explosion into rows."""
+"""What stands at a path of a variant: found, cast, exploded into rows."""

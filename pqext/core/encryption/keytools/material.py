@@ -144,7 +144,7 @@ class KeyMaterialStore:
         self._material: dict[str, str] = {}
 
     def exists(self) -> bool:
-        """Whether there is key material for the file."""
+        """Is there key material for the file?"""
         return bool(self._filesystem.get_file_info(self.path).type == fs.FileType.File)
 
     def load(self) -> KeyMaterialStore:
@@ -168,7 +168,7 @@ class KeyMaterialStore:
         self._material[reference] = material
 
     def get(self, reference: str) -> str:
-        """Return the material of one key. Raises ``EncryptionError`` if it is missing."""
+        """The material of one key. Raises ``EncryptionError`` when there is none."""
         if reference not in self._material:
             raise EncryptionError(f"there is no key material for {reference!r}", path=self.path)
         return self._material[reference]

@@ -1,4 +1,4 @@
-"""Interfaces of decoders and encoders, the dictionary, and iteration over a run of pages."""
+"""What all encodings share: the dictionary, the walk over a run of pages, and what a decoder and an encoder offer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cache of footer and index bytes of remote files, for the next time a file is opened."""
+"""Bytes of footers and indexes that were fetched from remote files, kept for the next time the file is opened."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pqext.core.base.lru import LRU
 
 CACHE_BYTES = 64 << 20
 _ENTRY = 1 << 10
-"""Approximate memory of a file's entry without its bytes."""
+"""What a file costs in memory without its bytes, about."""
 
 FileKey = tuple[int, str]
-"""Number of a store, and path in the store."""
+"""The number of a store, and a path in it."""
 Version = tuple[str, int]
-"""Version text and size of a file."""
+"""What shows that a file is still the one it was, and its size."""
 
 
-class CachedRanges:
-    """Non-overlapping byte ranges of one version of a file."""
+class KeptBytes:
+    """Ranges of one version of a file, which do not overlap."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -29,9 +29,9 @@ class CachedRanges:
         self._lock = threading.Lock()
 
     def add(self, start: int, data: Bytes) -> None:
-        """Store those parts of ``data``, the bytes from ``start`` on, that are not cached yet."""
-        for first, last, cached in [*self.segments(start, start + len(data))]:
-            if cached is None:
+        """Keep ``data``, the bytes from ``start`` on, as far as they are not kept."""
+        for first, last, held in [*self.pieces(start, start + len(data))]:
+            if held is None:
                 part = data[first - start : last - start]
                 with self._lock:
                     at = bisect_right(self._starts, first)
@@ -44,17 +44,17 @@ class CachedRanges:
                     self.size += len(part)
 
     def parts(self, start: int = 0) -> list[tuple[int, Bytes]]:
-        """Return the cached ranges from ``start`` on with their offsets; a range that begins before is copied."""
+        """What is kept from ``start`` on, by where it begins; a copy where it is a part of more."""
         with self._lock:
-            ranges = [*zip(self._starts, self._parts, strict=True)]
+            found = [*zip(self._starts, self._parts, strict=True)]
         return [
             (begin, part) if begin >= start else (start, part[start - begin :].copy())
-            for begin, part in ranges
+            for begin, part in found
             if begin + len(part) > start
         ]
 
-    def contiguous_start(self, stop: int) -> int:
-        """Return the start of the cached bytes that reach up to ``stop`` without a gap."""
+    def reaching(self, stop: int) -> int:
+        """Where the bytes begin that are kept up to ``stop`` without a gap."""
         with self._lock:
             for start, part in zip(reversed(self._starts), reversed(self._parts), strict=True):
                 if start + len(part) < stop:
@@ -62,15 +62,15 @@ class CachedRanges:
                 stop = start
         return stop
 
-    def segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """Split a range into segments, each with its bytes, or None if they are not cached."""
+    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
+        """The range from ``start`` to ``stop`` in pieces, each with its bytes, or None where they are not kept."""
         with self._lock:
             at = max(bisect_right(self._starts, start) - 1, 0)
-            overlapping = []
+            known = []
             while at < len(self._starts) and self._starts[at] < stop:
-                overlapping.append((self._starts[at], self._parts[at]))
+                known.append((self._starts[at], self._parts[at]))
                 at += 1
-        for begin, part in overlapping:
+        for begin, part in known:
             end = begin + len(part)
             if end <= start:
                 continue
@@ -85,42 +85,42 @@ class CachedRanges:
 
 
 class MetadataCache:
-    """Cached ranges of the most recently opened files, at most ``limit`` bytes. Threads may share it."""
+    """What was kept of the files that were opened last, ``limit`` bytes at most. Threads may share it."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._files: LRU[FileKey, tuple[Version, CachedRanges]] = LRU(limit)
+        self._files: LRU[FileKey, tuple[Version, KeptBytes]] = LRU(limit)
 
-    def ranges(self, file: FileKey, version: Version) -> CachedRanges:
-        """Return the ranges of this version of a file; those of other versions are dropped."""
-        entry = self._files.get(file)
-        if entry is None or entry[0] != version:
-            entry = version, CachedRanges()
-            self._files.put(file, entry, _ENTRY)
-        return entry[1]
+    def kept(self, file: FileKey, version: Version) -> KeptBytes:
+        """What is known of this version of a file; what was kept of another one is forgotten."""
+        found = self._files.get(file)
+        if found is None or found[0] != version:
+            found = version, KeptBytes()
+            self._files.put(file, found, _ENTRY)
+        return found[1]
 
     def latest(self, file: FileKey) -> Version | None:
-        """Return the version of a file that has cached bytes."""
-        entry = self._files.get(file)
-        return entry[0] if entry is not None and entry[1].size else None
+        """The version of a file of which something is kept."""
+        found = self._files.get(file)
+        return found[0] if found is not None and found[1].size else None
 
-    def remove(self, file: FileKey) -> None:
-        """Remove a file that was written or has changed."""
+    def forget(self, file: FileKey) -> None:
+        """Forget a file that was written or has changed."""
         self._files.remove(file)
 
-    def update_size(self, file: FileKey) -> None:
-        """Account for bytes that were added to a file; evicts the least recently opened files if necessary."""
-        entry = self._files.get(file)
-        if entry is not None:
-            self._files.weigh(file, entry[1].size + _ENTRY)
+    def settle(self, file: FileKey) -> None:
+        """Where what was added to a file is too much, forget the files that were not opened for the longest time."""
+        found = self._files.get(file)
+        if found is not None:
+            self._files.weigh(file, found[1].size + _ENTRY)
 
     @property
     def held_bytes(self) -> int:
-        """Number of cached bytes."""
-        return sum(ranges.size for _, ranges in self._files.values())
+        """Bytes that are kept."""
+        return sum(kept.size for _, kept in self._files.values())
 
     @property
     def limit(self) -> int:
-        """Maximum number of cached bytes."""
+        """Bytes that are kept at most."""
         return self._files.limit
 
     @limit.setter
@@ -128,59 +128,51 @@ class MetadataCache:
         self._files.limit = size
 
     def clear(self) -> None:
-        """Remove all files."""
+        """Forget all files."""
         self._files.clear()
 
 
 CACHE = MetadataCache()
-"""Cache that all files share."""
-_callbacks: list[Callable[[], None]] = []
+"""The one that all files share."""
+_others: list[Callable[[], None]] = []
 
 
-def on_clear(callback: Callable[[], None]) -> None:
-    """Register a callback for when the cache is cleared or shrunk."""
-    _callbacks.append(callback)
+def when_cleared(forget: Callable[[], None]) -> None:
+    """Have ``forget`` called whenever what is kept is forgotten."""
+    _others.append(forget)
 
 
 def clear_cache() -> None:
-    """Clear the in-memory cache of remote footers and indexes.
+    """Forget what was kept of the footers and indexes of remote files.
 
-    pqext caches up to 64 MiB of fetched footers, page indexes and Bloom filters, so that a remote file can be opened
-    again without fetching them. Cached bytes are used only if the file has the same size and etag, or the same
-    modification time if the store has no etags. For local files and files in memory, the positions of structures in
-    long footers are cached; they apply only to identical bytes. Data pages are never cached.
+    Bytes of footers, page indexes and Bloom filters that were fetched are kept, 64 MiB of them, so that the file need
+    not be asked for them when it is opened again. They are used only while the file has the same size and the same
+    etag, or the same modification time where the store has no etag. Of files of the local file system and in memory
+    it is kept where the structures of a long footer lie, which counts only for the very same bytes. Pages of data are
+    never kept.
 
-    Example:
-        >>> import pqext
-        >>> pqext.clear_cache()
+    >>> import pqext
+    >>> pqext.clear_cache()
     """
     CACHE.clear()
-    for callback in _callbacks:
-        callback()
+    for forget in _others:
+        forget()
 
 
 def set_cache_bytes(size: int) -> int:
-    """Set the maximum size of the cache of remote footers and indexes; see :func:`clear_cache`.
+    """Keep at most ``size`` bytes of the footers and indexes of remote files, none for 0; returns the limit before.
 
-    Args:
-        size: Maximum number of cached bytes; 0 disables the cache.
+    See :func:`clear_cache` for what is kept. Raises ``ValueError`` for a negative size.
 
-    Returns:
-        The previous limit.
-
-    Raises:
-        ValueError: If ``size`` is negative.
-
-    Example:
-        >>> import pqext
-        >>> before = pqext.set_cache_bytes(0)
-        >>> pqext.set_cache_bytes(before)
-        0
+    >>> import pqext
+    >>> before = pqext.set_cache_bytes(0)
+    >>> pqext.set_cache_bytes(before)
+    0
     """
     if size < 0:
-        raise ValueError(f"cache size must be non-negative, got {size}")
+        raise ValueError(f"the cache holds 0 bytes or more, not {size}")
     before, CACHE.limit = CACHE.limit, size
     if size < before:
-        for callback in _callbacks:
-            callback()
+        for forget in _others:
+            forget()
     return before

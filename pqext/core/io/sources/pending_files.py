@@ -1,4 +1,4 @@
-"""Files of a store that stay invisible until a job, perhaps in another process, commits them.
+"""Files of a store that wait unseen until somebody, perhaps another process, says that they count.
 
 On S3 these are uploads that are not completed (:mod:`pqext.core.io.sources.multipart`). Elsewhere they lie under hidden
 keys, and the store copies them (:mod:`pqext.core.io.sources.container`).
@@ -13,35 +13,32 @@ from typing import Any, Protocol
 
 from pqext.core.base.errors import LimitError
 from pqext.core.io.sources.store import Location
-from pqext.core.io.sources.store_errors import StoreErrorContext
+from pqext.core.io.sources.upload import ErrorsNameFile
 
-PENDING_FOLDER = "_pqext_waiting"
-"""Hidden folder for pending files on stores without pending uploads."""
-MAX_MANIFEST_BYTES = 256 << 20
-"""Maximum size of a folder's manifest that is read; jobs of some millions of files write manifests of this size."""
+WAITING = "_pqext_waiting"
+"""The folder, hidden from readers, in which files wait on stores whose uploads cannot."""
+NOTE_BYTES = 256 << 20
+"""The largest note of a folder that is read, as jobs of some millions of files leave it."""
 
 
-def check_manifest_size(size: int, path: str) -> None:
-    """Raise ``LimitError`` for a manifest that is too large, before it is read or decides about a save."""
-    if size > MAX_MANIFEST_BYTES:
-        raise LimitError(
-            f"the folder's manifest has {size:,} bytes, above the limit of {MAX_MANIFEST_BYTES:,}: save fewer files at "
-            "a time, and never delete a manifest without its files",
-            path=path,
-        )
+def check_note(size: int, path: str) -> None:
+    """Raise ``LimitError`` for a note of more than ``NOTE_BYTES``, before it is read or a save is decided by it."""
+    if size > NOTE_BYTES:
+        told = f"a note of {size:,} bytes says which files count, of which {NOTE_BYTES:,} are read at most"
+        raise LimitError(f"{told}: save fewer files at a time, and remove no note without its files", path=path)
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A pending file: the id or key of its upload, and the etags of its parts if it has parts."""
+    """A file that waits: the number or the key of its upload, and the etags of its parts where there are some."""
 
     upload: str
     etags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class UnfinishedFile:
-    """A file that is pending or being written: its final key, its upload, and its start time."""
+class Begun:
+    """A file that waits, or that somebody is at work on: the key where it belongs, its upload, and since when."""
 
     key: str
     upload: str
@@ -49,70 +46,70 @@ class UnfinishedFile:
 
 
 class PendingFile(Protocol):
-    """Output of a writer."""
+    """What a writer writes to."""
 
     def seekable(self) -> bool:
-        """Return False: bytes are written in order."""
+        """Bytes come in order."""
 
     def write(self, data: Any) -> int:
         """Append ``data``."""
 
     def finish(self) -> Pending:
-        """Finish writing; the file is pending from now on."""
+        """All is written: from now on the file waits."""
 
-    def abort(self) -> None:
-        """Discard the file. Never raises."""
+    def give_up(self) -> None:
+        """Leave nothing behind. Raises nothing."""
 
 
-class KeyErrorContext(StoreErrorContext):
-    """Add the URL of a key to errors of a store's library; ``FileNotFoundError`` and ``FileExistsError`` have it."""
+class ErrorsOfKey(ErrorsNameFile):
+    """Errors of a store's library get the URL of a key; ``FileNotFoundError`` and ``FileExistsError`` have it."""
 
-    def __exit__(self, type: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if not isinstance(error, FileNotFoundError | FileExistsError):
-            super().__exit__(type, error, trace)
+            super().__exit__(kind, error, trace)
 
 
 class PendingStore(Protocol):
-    """A bucket or container, and the folder ``prefix`` in it, without slashes at its ends.
+    """A bucket or container, and a folder in it, the ``prefix``, without slashes at its ends.
 
     Methods raise ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError`` with the URL of
-    the key, and no secrets.
+    the key, and nothing secret.
     """
 
     prefix: str
 
     def url(self, key: str) -> str:
-        """Return the URL of a key."""
+        """The URL of a key."""
 
-    def location(self, key: str) -> Location:
-        """Return the location of a key for readers."""
+    def place(self, key: str) -> Location:
+        """Where readers find a key."""
 
     def create(self, key: str) -> PendingFile:
-        """Create a file that is pending once it is finished."""
+        """A file that waits when it is finished."""
 
     def complete(self, key: str, pending: Pending) -> None:
-        """Publish a pending file at ``key``, unless that is already done."""
+        """Let a file that waits appear at ``key``, if that is not done already."""
 
     def abort(self, key: str, upload: str) -> None:
-        """Discard a pending file."""
+        """Give a file up that waits."""
 
-    def unfinished(self, prefix: str) -> Iterator[UnfinishedFile]:
-        """Yield the files below ``prefix`` that are pending or being written."""
+    def begun(self, prefix: str) -> Iterator[Begun]:
+        """The files below ``prefix`` that wait or are being written."""
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """Return the keys below ``prefix`` with their versions."""
+        """The keys below ``prefix``, and what tells their versions."""
 
     def get(self, key: str) -> tuple[bytes, str]:
-        """Return the bytes and the version of a small file."""
+        """The bytes of a small file, and what tells its version."""
 
     def put(self, key: str, data: bytes) -> str:
-        """Store a small file; return its version."""
+        """Store a small file; gives what tells its version."""
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file if there is none or it was released. Raises ``FileExistsError`` otherwise."""
+        """Store a small file where there is none, or one that was released. Raises ``FileExistsError`` elsewhere."""
 
     def release(self, key: str, version: str) -> None:
-        """Give up a claimed file, if it still has that version. An empty file may remain."""
+        """End what was claimed, while it is that version. It may be there afterwards, without a meaning."""
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it exists."""
+        """Delete a file, if it is there."""

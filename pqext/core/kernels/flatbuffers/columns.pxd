@@ -5,10 +5,10 @@ from pqext.core.kernels.flatbuffers.builder cimport Build, Table
 from pqext.core.kernels.flatbuffers.thrift_fields cimport Fields
 
 cdef enum:
-    UNUSUAL = -40      # a structure that the tables cannot represent
+    UNUSUAL = -40      # a structure that has no place in the tables
     ENCRYPTED = -41
 
-# Properties of a leaf's order that its bounds depend on.
+# How values of a leaf compare, as far as bounds of them depend on it.
 cdef enum:
     BY_BYTES = 1       # as unsigned bytes, so that a shorter bound is one too
     TEXT = 2           # and they are UTF-8

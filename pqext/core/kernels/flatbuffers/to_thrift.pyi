@@ -1,1 +1,1 @@
-"""Only for other kernels: see the `.pxd`."""
+"""No more than what other kernels use: see the `.pxd` beside it."""

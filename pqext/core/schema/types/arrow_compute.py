@@ -49,12 +49,12 @@ def run_ends_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def is_view(arrow: pa.DataType) -> bool:
-    """Whether it is a string or binary view type."""
+    """Is it a type of string or binary views?"""
     return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
 def taken(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-    """Return the elements at ``places``, which lie within the array."""
+    """The elements at ``places``, which lie within the array."""
     if is_view(array.type):
         return _views(array, places)
     with suppress(pa.ArrowNotImplementedError):
@@ -114,7 +114,7 @@ def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
 
 
 def mapped(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Apply ``change`` to all types in ``arrow`` except structs, lists and maps; to the storage of extension types."""
+    """``arrow`` with ``change`` applied to what is no struct, list or map; of extension types their storage."""
 
     def below(field: pa.Field) -> pa.Field:
         return field.with_type(mapped(field.type, change))

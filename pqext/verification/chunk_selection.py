@@ -1,0 +1,72 @@
+"""Select the column chunks that checks decode: every byte range once, within a budget of values."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
+from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.read.reader import ParquetFile, RowGroup
+from pqext.core.schema.shape import Shape
+from pqext.verification.report import Fault, Findings
+
+_DENSE = 64
+"""Values per stored byte of a chunk; only chunks with more values per byte count in the budget."""
+
+
+class ChunkSelection:
+    """Chunks of ``file`` that checks decode.
+
+    Chunks that start at the same byte as another chunk are not decoded again: the overlap is a fault already. Chunks
+    with very many values in few bytes are decoded as long as all of them, over all row groups, state no more values
+    than the limits allow bytes. The others are reported as unchecked.
+    """
+
+    def __init__(self, file: ParquetFile, findings: Findings) -> None:
+        self._budget = file.limits.memory_for(file.source.size)
+        self._findings = findings
+        offsets = ChunkPlaces(file.metadata, file.footer.offset)
+        _report_overlaps(file, offsets, findings)
+        self._repeated = offsets.repeated_starts
+        self._dense: dict[tuple[int, int], bool] = {}
+
+    def includes(self, group: RowGroup, shape: Shape) -> bool:
+        """Whether the chunks of ``group`` at or below ``shape`` are decoded."""
+        return all(self._includes(group, leaf.node.leaf_start, leaf.node.dotted) for leaf in shape.leaves())
+
+    def _includes(self, group: RowGroup, leaf: int, column: str) -> bool:
+        key = group.index, leaf
+        if key in self._repeated:
+            return False
+        included = self._dense.get(key)
+        if included is None:
+            included = self._dense[key] = self._fits(group, leaf)
+        if not included:
+            reason = "its row groups state more values in few bytes than the limit memory_bytes allows"
+            self._findings.skip(column, None, reason)
+        return included
+
+    def _fits(self, group: RowGroup, leaf: int) -> bool:
+        """Whether a chunk fits into the budget, which is then charged for it."""
+        with suppress(CorruptFileError, UnsupportedError, IndexError):  # reported by the checks
+            about = group.metadata.columns[leaf].meta_data
+            if about is not None:
+                values = max(about.num_values, group.num_rows)
+                if values > _DENSE * max(about.total_compressed_size, 0):
+                    if values > self._budget:
+                        return False
+                    self._budget -= values
+        return True
+
+
+def _report_overlaps(file: ParquetFile, offsets: ChunkPlaces, findings: Findings) -> None:
+    """Report column chunks that share bytes, and once for all of them row groups that share all their bytes."""
+    names = [leaf.dotted for leaf in file.schema.leaves]
+    for (group, leaf), (other_group, other) in offsets.shared():
+        if max(leaf, other) < len(names):
+            message = f"the column chunk shares bytes with {names[other]} in row group {other_group}"
+            findings.add(Fault("layout.chunks-apart", message, group, column=names[leaf]))
+    for first, repeated in offsets.repeated_groups().items():
+        count = f"{len(repeated)} more row groups" if len(repeated) > 1 else "one more row group"
+        message = f"{count} share the bytes of this row group, row group {repeated[0]} first"
+        findings.add(Fault("layout.chunks-apart", message, first))

@@ -1,0 +1,179 @@
+"""Compare metadata about pages, levels and sizes with the pages themselves.
+
+Each function yields faults as pairs of rule and message.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.footer.encoding_statistics import DATA_PAGES, counted, one_name
+from pqext.core.format.metadata import ColumnIndex, ColumnMetaData, Encoding, OffsetIndex, PageType, Type
+from pqext.core.format.predicate import COMPARE, Value
+from pqext.core.read.leaf_column import LeafColumn
+from pqext.core.read.pages.page import RawPage
+from pqext.core.schema.orders import BoundOrder
+from pqext.core.schema.shape import LeafShape
+
+Faults = Iterator[tuple[str, str]]
+
+_LISTED = {int(item) for item in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKED, Encoding.RLE_DICTIONARY)}
+"""Encodings that writers list for levels and dictionaries, regardless of their data pages."""
+
+
+@dataclass(slots=True)
+class EncodingTally:
+    """Pages of a chunk by encoding, and the difference between their uncompressed and stored sizes."""
+
+    data: Counter[int] = field(default_factory=Counter)
+    dictionaries: int = 0
+    gained: int = 0
+    """Uncompressed bytes of all pages minus their stored bytes."""
+
+    def add(self, raw: RawPage) -> None:
+        """Count a page."""
+        header = raw.header
+        self.gained += header.uncompressed_page_size - header.compressed_page_size
+        about = header.data_page_header or header.data_page_header_v2
+        if header.type in DATA_PAGES and about is not None:
+            self.data[one_name(about.encoding)] += 1
+        elif header.type == PageType.DICTIONARY_PAGE:
+            self.dictionaries += 1
+
+
+def check_encodings(about: ColumnMetaData, tally: EncodingTally) -> Faults:
+    """Compare the encoding lists with the pages. Writers do not distinguish page versions in ``encoding_stats``."""
+    stated = set(map(one_name, about.encodings))
+    missing, extra = tally.data.keys() - stated, stated - tally.data.keys() - _LISTED
+    if stated and (missing or extra):
+        yield "layout.chunk-encoding", "the metadata does not list the encodings that the pages have"
+    if about.encoding_stats:
+        dictionaries = sum(stat.count for stat in about.encoding_stats if stat.page_type == PageType.DICTIONARY_PAGE)
+        if counted(about) != tally.data or dictionaries != tally.dictionaries:
+            yield "layout.chunk-encoding", "encoding_stats does not match the encodings of the pages"
+
+
+def check_size(about: ColumnMetaData, stored: int, tally: EncodingTally) -> Faults:
+    """Compare the uncompressed size with the pages, which take ``stored`` bytes including headers."""
+    if about.total_uncompressed_size != stored + tally.gained:
+        message = f"total_uncompressed_size is {about.total_uncompressed_size}, the pages have {stored + tally.gained}"
+        yield "layout.offsets", message
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Counts of each level from 0 up, and the bytes of BYTE_ARRAY values if known."""
+
+    repetition: tuple[int, ...]
+    definition: tuple[int, ...]
+    value_bytes: int | None
+
+
+def measure_sizes(column: LeafColumn, leaf: LeafShape) -> Sizes:
+    """Measure the levels and value bytes of a run of rows."""
+    node, array = leaf.node, column.array
+    highest = node.max_definition_level
+    if column.definition is not None:
+        definition = np.bincount(column.definition, minlength=highest + 1).tolist()
+    else:
+        definition = [array.null_count, column.entries - array.null_count] if highest else [column.entries]
+    repetition = [column.entries]
+    if column.repetition is not None:
+        repetition = np.bincount(column.repetition, minlength=node.max_repetition_level + 1).tolist()
+    counted = node.physical_type == Type.BYTE_ARRAY and any(
+        test(array.type)
+        for test in (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
+    )
+    value_bytes = (pc.sum(pc.binary_length(array)).as_py() or 0) if counted else None
+    return Sizes(tuple(repetition), tuple(definition), value_bytes)
+
+
+def total(parts: Sequence[Sizes]) -> Sizes:
+    """Add up the sizes of all parts."""
+
+    def summed(rows: Iterable[Sequence[int]]) -> tuple[int, ...]:
+        return tuple(map(sum, zip(*rows, strict=True)))
+
+    known = [part.value_bytes for part in parts if part.value_bytes is not None]
+    return Sizes(
+        summed(part.repetition for part in parts), summed(part.definition for part in parts),
+        sum(known) if len(known) == len(parts) else None,
+    )
+
+
+def check_levels(about: ColumnMetaData, parts: Sequence[Sizes]) -> Faults:
+    """Compare the size statistics of a chunk with its levels and values."""
+    stated = about.size_statistics
+    if stated is None or not parts:
+        return
+    actual = total(parts)
+    for name, histogram, counts in (
+        ("repetition", stated.repetition_level_histogram, actual.repetition),
+        ("definition", stated.definition_level_histogram, actual.definition),
+    ):
+        if histogram and tuple(histogram) != counts:
+            yield "statistics.sizes", f"the {name} levels do not match their histogram"
+    count = stated.unencoded_byte_array_data_bytes
+    if count is not None and actual.value_bytes is not None and count != actual.value_bytes:
+        yield "statistics.sizes", f"the values have {actual.value_bytes} bytes, the size statistics state {count}"
+
+
+def check_page_levels(columns: ColumnIndex | None, offsets: OffsetIndex, parts: Sequence[Sizes]) -> Iterator[
+    tuple[int, str, str]
+]:
+    """Compare the histograms and sizes in the page indexes; yield page number, rule and message."""
+    counts = offsets.unencoded_byte_array_data_bytes
+    for number, part in enumerate(parts):
+        for name, histograms, actual in (
+            ("repetition", columns and columns.repetition_level_histograms, part.repetition),
+            ("definition", columns and columns.definition_level_histograms, part.definition),
+        ):
+            if histograms and tuple(histograms[number * len(actual) : (number + 1) * len(actual)]) != actual:
+                message = f"the {name} levels of a page do not match its histogram"
+                yield number, "page-index.histograms", message
+        if counts and part.value_bytes is not None and counts[number] != part.value_bytes:
+            message = f"the values of a page have {part.value_bytes} bytes, the offset index states {counts[number]}"
+            yield number, "statistics.sizes", message
+
+
+def check_exactness(
+    about: ColumnMetaData, order: BoundOrder, minimum: Value | None, maximum: Value | None
+) -> Faults:
+    """Report exact bounds that no value equals; bounds not marked exact may be wider."""
+    stated = about.statistics
+    if stated is None or not order.is_defined:
+        return
+    for name, exact, stored, actual, beyond in (
+        ("minimum", stated.is_min_value_exact, stated.min_value, minimum, COMPARE["<"]),
+        ("maximum", stated.is_max_value_exact, stated.max_value, maximum, COMPARE[">"]),
+    ):
+        value = order.value(stored) if exact and stored is not None else None
+        if value is not None and value == value and (actual is None or beyond(value, actual)):
+            yield "statistics.truncation", f"the {name} is marked exact but no value equals it"
+
+
+def describe_invalid_bounds(
+    order: BoundOrder, minimum: bytes | None, maximum: bytes | None, *, allow_nan: bool = False
+) -> str | None:
+    """Describe why a stored minimum and maximum cannot be bounds of any values; None if they can.
+
+    ``allow_nan`` is for chunks: readers must ignore the NaN that old writers stored in chunk statistics.
+    """
+    if not order.is_defined or (minimum is None and maximum is None):
+        return None
+    if minimum is None or maximum is None:
+        present, absent = ("maximum", "minimum") if minimum is None else ("minimum", "maximum")
+        return f"a {present} without a {absent}"
+    low, high = order.values([minimum, maximum])
+    if low is None or high is None:
+        return "bounds that are not values of the column's type"
+    if order.kind == "type" and not allow_nan and (low != low or high != high):
+        return "bounds that are NaN"
+    first, last = order.keys([minimum, maximum])
+    return "a minimum above the maximum" if first > last else None
