@@ -74,16 +74,16 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]
         return job
 
     return {
-        "small": (read("small.parquet"), lambda: instead(SmallLeaves, "_places", lambda *_: None)),
+        "small": (read("small.parquet"), lambda: instead(SmallLeaves, "_ranges", lambda *_: None)),
         "table": (read("pages.parquet"), lambda: instead(ColumnReader, "_by_table", False)),
-        "selected": (single("whole.parquet", ["words"]), lambda: instead(ColumnReader, "take_at", _ranges)),
+        "selected": (single("whole.parquet", ["words"]), lambda: instead(ColumnReader, "read_at", _ranges)),
     }
 
 
 def _ranges(reader: ColumnReader, numbers: Any) -> Any:
     """Rows by ranges around them, of which the others are decoded and cut away."""
     ranges = intersection(ranges_around(numbers, _PASSED_ROWS), reader._place.rows)
-    return reader._flagged(reader.take(ranges), flags_within(numbers, ranges))
+    return reader._flagged(reader.read(ranges), flags_within(numbers, ranges))
 
 
 def main() -> None:

@@ -33,8 +33,8 @@ from recording import RESULTS, Recording
 import pqext
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.footer.writing import form_of
-from pqext.core.io.sources.source_factory import open_source
-from pqext.core.options.footer import FORMS, FooterForm
+from pqext.core.io.sources.locations import open_source
+from pqext.core.options.footer import FORMATS, FooterFormat
 
 COLUMNS, ROW_GROUPS, CHUNKS = (10, 100, 1_000, 10_000, 100_000), (1, 10, 100), 10_000_000
 LIMITS = pqext.Limits(footer_bytes=(1 << 32) - 1, metadata_elements=1 << 40)
@@ -72,10 +72,10 @@ def write(path: Path, columns: int, row_groups: int, *, statistics: bool) -> Non
     )
 
 
-def in_forms(plain: Path) -> Iterator[tuple[FooterForm, Path]]:
+def in_forms(plain: Path) -> Iterator[tuple[FooterFormat, Path]]:
     """The file with each form of footer, one at a time, but those that are too long for other readers."""
     other = plain.with_name("other.parquet")
-    for form in FORMS:
+    for form in FORMATS:
         if form == "thrift":
             yield form, plain
             continue

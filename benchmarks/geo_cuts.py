@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pqext.geo import BoundingBox, hilbert_index
 from pqext.geo.layout.explain import hits
-from pqext.geo.layout.order import cuts
+from pqext.geo.layout.order import split_rows
 
 SHARES = (0.0001, 0.001, 0.01)
 Doubles = NDArray[np.float64]
@@ -71,7 +71,7 @@ def main() -> int:
     for name, (x, y) in sets.items():
         points = ordered(x, y)
         for most in (1_000, 2_048, 4_096) if points.shape[1] > 100_000 else (64, 128):
-            starts = cuts(points, most)
+            starts = split_rows(points, most)
             equal = np.linspace(0, points.shape[1], len(starts) + 1)[:-1].astype(np.int64)
             found = []
             for share in SHARES:

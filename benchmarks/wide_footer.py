@@ -38,7 +38,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 import pqext
 from pqext.core.footer.reading import read_footer
 from pqext.core.format.metadata import FileMetaData
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 
 SECONDS = 0.5
 ONE_COLUMN, INDEX, BY_TABLE, FRESH = 25 / 55, 15 / 55, 1 / 50, 1 / 6

@@ -71,8 +71,22 @@ def commands() -> str:
 
     from pqext.cli import app
 
-    context = click.Context(app)
-    return "\n\n".join(describe(name, app.get_command(context, name)) for name in sorted(app.places))
+    return "\n\n".join(describe(name, command) for name, command in sorted(walk(click.Context(app)).items()))
+
+
+def walk(context: Any) -> dict[str, Any]:
+    """Return the commands of a group and its subgroups by name."""
+    import click
+
+    commands = {}
+    for name in context.command.list_commands(context):
+        command = context.command.get_command(context, name)
+        if isinstance(command, click.Group):
+            inner = walk(click.Context(command, info_name=name, parent=context))
+            commands |= {f"{name} {subcommand}": function for subcommand, function in inner.items()}
+        else:
+            commands[name] = command
+    return commands
 
 
 def describe(name: str, command: Any) -> str:

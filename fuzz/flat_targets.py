@@ -30,7 +30,7 @@ def flat_footer(data: bytes) -> None:
                 for group in file.row_groups:
                     for chunk in group.chunks():
                         chunk.bounds()
-                _seen(file.footer.whole)
+                _seen(file.footer.complete)
         except ParquetError:
             return
 
@@ -43,7 +43,7 @@ def _both_ways(data: bytes) -> None:
         tables = tables_of(data)
     except (ParquetError, ValueError):
         return
-    assert _seen(FlatLookup(tables, Limits(), None).whole()) == expected
+    assert _seen(FlatLookup(tables, Limits(), None).complete()) == expected
 
 
 def _seen(struct: FileMetaData) -> FileMetaData:

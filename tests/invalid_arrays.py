@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from io import BytesIO
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,11 @@ def write(table: pa.Table) -> None:
         writer.write_table(table)
 
 
+def save(table: pa.Table, partition_by: str) -> None:
+    with TemporaryDirectory() as folder:
+        pqext.write_dataset(table, f"{folder}/saved", partition_by)
+
+
 def against_box(predicate: Callable[[Any, Any], Any], array: Any) -> Any:
     return predicate(array, BOX)
 
@@ -183,6 +189,8 @@ def against_box(predicate: Callable[[Any, Any], Any], array: Any) -> Any:
 CALLS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
     "pqext.write_table": (TABLES, lambda table: pqext.write_table(table, BytesIO())),
     "pqext.ParquetWriter": (TABLES, write),
+    "pqext.write_dataset": (TABLES, lambda table: save(table.append_column("day", pa.array([1, 2])), "day")),
+    "pqext.write_dataset, of folders": (tables(invalid_bytes(text=True)), lambda table: save(table, "x")),
     "pqext.filters.Column.isin": (TEXT | NUMBERS, lambda array: pqext.col("a").isin(array)),
     "pqext.variant.canonical": (VARIANTS, variant.canonical),
     "pqext.variant.delete": (VARIANTS, lambda array: variant.delete(array, "$.a")),

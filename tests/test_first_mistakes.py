@@ -126,7 +126,7 @@ def test_a_scan_is_not_taken_for_a_list_of_batches(path: str) -> None:
 def test_writers_suggest_replacements_for_options_of_datasets(
     tmp_path: Path, write: Callable[..., Any], option: str, hint: str
 ) -> None:
-    with pytest.raises(TypeError, match=f"no option '{option}'; {hint}"):
+    with pytest.raises(TypeError, match=f"unknown option '{option}'; {hint}"):
         write(pa.table({"a": [1]}), tmp_path / "out", **{option: "a"})
     assert not (tmp_path / "out").exists()
 
@@ -206,7 +206,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
     (
         "a mapping as a schema",
         lambda path: variant.to_table(pqext.read_table(path)["station"], {"bikes": "int"}),
-        "no shredding option; a schema is DDL text, as in a INT; the options are schema",
+        "unknown shredding option 'bikes'; a schema is DDL text, as in a INT; the options are schema",
     ),
     (
         "SQL text as a column",
@@ -257,9 +257,9 @@ def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path:
     with pytest.raises(TypeError, match='compression cannot be a NoneType: "uncompressed"'):
         pqext.WriteOptions(compression=nothing)
     keywords: dict[str, Any] = {"where": "a > 0"}
-    with pytest.raises(TypeError, match=r"no option 'where'; use filter"):
+    with pytest.raises(TypeError, match=r"unknown option 'where'; use filter"):
         pqext.read_table(path, **keywords)
-    with pytest.raises(TypeError, match=r"no option 'zzqq'; there are columns, filter, .*shredded"):
+    with pytest.raises(TypeError, match=r"unknown option 'zzqq'; the options are columns, filter, .*shredded"):
         pqext.read_table(path, zzqq=nothing)
     assert geo.from_wkt(["POINT (1 2)", None]).equals(geo.from_wkt(pa.array(["POINT (1 2)", None])))
     assert variant.schema_of_file(path) == variant.schema_of_file(path, "station")

@@ -21,7 +21,8 @@ _MODULES = ("pqext", "pqext.variant", "pqext.geo", "pqext.skipping", "pqext.tabl
 _SPARK = ("pqext.spark",) if importlib.util.find_spec("pyspark") else ()
 _ARRAYS = ("pa.Array", "pa.ChunkedArray", "pa.Table", "pa.RecordBatch", "VariantLike", "GeometryArray")
 _OF_ANY = {
-    "pqext.write_table", "pqext.ParquetWriter", "pqext.filters.Column.isin", "pqext.variant.from_arrow",
+    "pqext.write_table", "pqext.write_dataset", "pqext.ParquetWriter", "pqext.filters.Column.isin",
+    "pqext.variant.from_arrow",
     "pqext.geo.from_points", "pqext.geo.hilbert_index", "pqext.geo.zorder_index",
 }  # fmt: skip
 """Functions that take arrays among other things, so that their annotations do not name them."""

@@ -89,7 +89,7 @@ def test_commands_speak_of_their_options(
     for command in ("count", "head", "query"):
         with pytest.warns(pqext.CorruptDataWarning, match="no Parquet and left out"):
             assert "1" in run(command, str(tmp_path), "--on-invalid", "skip").output
-    assert "it is '--rows' here" in told("head", events, "--limit", "3")
+    assert "use '--rows'" in told("head", events, "--limit", "3")
     source = tmp_path / "places.csv"
     source.write_text("lat,lon\n1,170\n")
     message = told("convert", str(source), str(tmp_path / "out.parquet"), "--geometry", "lat,lon")
@@ -114,7 +114,7 @@ def test_boxes_that_look_like_a_mistake_are_pointed_out(tmp_path: Path, crs: str
     pqext.write_table(nested, path, geometry=option)
 
     def doubts(box: Any) -> list[str]:
-        return list(json.loads(pqext.scan(path, filter=col("at").intersects(box)).explain("json"))["doubts"])
+        return list(json.loads(pqext.scan(path, filter=col("at").intersects(box)).explain("json"))["warnings"])
 
     is_geographic = crs != "EPSG:3857"
     beyond = doubts((170, -60, 190, 0))

@@ -116,7 +116,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(old, new)
 
     monkeypatch.setattr(os, "replace", refusing)
-    monkeypatch.setattr("pqext.core.io.local_writers.locks", lambda: None)
+    monkeypatch.setattr("pqext.core.io.local_writers.lock_module", lambda: None)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")

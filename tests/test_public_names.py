@@ -69,4 +69,4 @@ def test_the_package_runs_as_a_command() -> None:
 def test_help_of_options_tells_every_field(kind: type) -> None:
     text = inspect.getdoc(kind) or ""
     assert [one.name for one in dataclasses.fields(kind) if f"\n    {one.name}: " not in text] == []
-    assert "Bytes of Arrow data" in text or "Verify the CRC of each page" in text
+    assert "in bytes of Arrow data" in text or "Verify the CRC of each page" in text

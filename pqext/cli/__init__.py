@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pqext.cli.app import app, main
-from pqext.cli.startup import IS_ALONE  # first: it looks at what is imported before
+from pqext.cli.app import IS_ALONE, app, main
 
 __all__ = ["IS_ALONE", "app", "main"]

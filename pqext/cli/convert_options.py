@@ -1,14 +1,16 @@
-"""Options of ``pqext convert``: of CSV input, of the writer, and the defaults of ``--append`` from the file."""
+"""Options of ``pqext convert`` for CSV input and the writer, and defaults from the file for ``--append``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pqext.cli.csv_input import CsvForm
-from pqext.cli.declarations import Option
+import click
+
+from pqext.cli.command import flag, option, options_as
+from pqext.cli.csv_input import CsvOptions
 from pqext.core.base.text import escape_text
 from pqext.core.options.footer import Checkpoint, parse_checkpoint
 
@@ -18,107 +20,90 @@ if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType
     from pqext.variant.shredding.schema import ShreddingSchema
 
-PANEL = "CSV input"
-
-
-def _option(*names: str, help: str, metavar: str | None = None, min: int | None = None) -> Any:
-    return Option(*names, help=help, panel=PANEL, metavar=metavar, show_default=False, min=min)
-
-
-Types = Annotated[
-    str | None,
-    _option("--types", metavar="DDL", help="Types of columns, such as 'zip STRING, price DECIMAL(9,2)'."),
-]
-Delimiter = Annotated[
-    str | None,
-    _option(
-        "--delimiter", metavar="CHARACTER",
-        help="The character between fields; a tab in .tsv and .tab files, else detected from the first rows.",
+_CSV = "CSV input"
+csv_options = options_as(
+    "csv",
+    dict,
+    option(
+        "--types", metavar="DDL", panel=_CSV, help="Types of columns, such as 'zip STRING, price DECIMAL(9,2)'."
     ),
-]
-NullWords = Annotated[
-    list[str] | None,
-    _option(
-        "--null-words", metavar="WORD",
-        help="Fields that are null in addition to empty ones, such as NA; quoted they are text. May be repeated.",
+    option(
+        "--delimiter", metavar="CHARACTER", panel=_CSV,
+        help="Field delimiter; a tab in .tsv and .tab files, otherwise detected from the first rows.",
     ),
-]
-Encoding = Annotated[
-    str | None, _option("--encoding", metavar="NAME", help="Encoding of the text, such as latin-1; UTF-8 by default.")
-]
-NoHeader = Annotated[
-    bool, _option("--no-header", help="The first row holds values; columns are called f0, f1 and so on.")
-]
-Names = Annotated[
-    str | None,
-    _option("--names", metavar="a,b,...", help="Names of all columns, for files whose first row holds values."),
-]
-SkipRows = Annotated[
-    int, _option("--skip-rows", metavar="N", min=0, help="Lines to skip at the start of each file, before the heading.")
-]
-Comment = Annotated[
-    str | None, _option("--comment", metavar="CHARACTER", help="Lines that begin with this character are skipped.")
-]
-DecimalComma = Annotated[
-    bool, _option("--decimal-comma", help="Numbers have a comma before their fraction, as in 1,5.")
-]
-DateFormat = Annotated[
-    list[str] | None,
-    _option(
-        "--date-format", metavar="FORMAT",
-        help="Format of dates or timestamps in addition to ISO 8601, as strptime has it: '%d.%m.%Y' makes dates, "
-        "'%d.%m.%Y %H:%M' timestamps. May be repeated.",
+    option(
+        "--null-values", metavar="WORD", multiple=True, panel=_CSV,
+        help="Unquoted fields that are null in addition to empty fields, such as NA; may be repeated.",
     ),
-]
+    option("--encoding", metavar="NAME", panel=_CSV, help="Text encoding, such as latin-1; UTF-8 by default."),
+    flag("--no-header", panel=_CSV, help="The first row holds values; columns are called f0, f1 and so on."),
+    option(
+        "--names", metavar="a,b,...", panel=_CSV, help="Names of all columns, for files without a header row."
+    ),
+    option(
+        "--skip-rows", type=click.IntRange(min=0), metavar="N", default=0, panel=_CSV,
+        help="Lines to skip at the start of each file, before the header row.",
+    ),
+    option("--comment", metavar="CHARACTER", panel=_CSV, help="Skip lines that begin with this character."),
+    flag("--decimal-comma", panel=_CSV, help="Numbers have a decimal comma, as in 1,5."),
+    option(
+        "--date-format", metavar="FORMAT", multiple=True, panel=_CSV,
+        help="strptime format of dates or timestamps in addition to ISO 8601: '%d.%m.%Y' for dates, '%d.%m.%Y %H:%M' "
+        "for timestamps; may be repeated.",
+    ),
+)
 
 
-def csv_form(is_csv: bool, known: Mapping[str, pa.DataType], **options: Any) -> CsvForm:
-    """Return the options for reading CSV; ``options`` maps parameters declared above to their values.
+def parse_csv_options(
+    is_csv: bool, default_types: Mapping[str, pa.DataType], options: Mapping[str, Any]
+) -> CsvOptions:
+    """Return options for reading CSV from ``csv_options``.
 
-    Raises ``ValueError`` for a wrong value, and for any option if the input is not CSV.
+    Raises:
+        ValueError: If a value is invalid, or any option is set and the input is not CSV.
     """
     for name, value in options.items():
         if value and not is_csv:
-            raise ValueError(f"--{name.replace('_', '-')} is for CSV; --from csv reads the input as CSV")
+            raise ValueError(f"--{name.replace('_', '-')} applies to CSV only; pass --input-format csv to read CSV")
     from pqext.core.io.sources.csv_text import encoding_name
 
     types: dict[str, pa.DataType] = {}
     if options["types"] is not None:
         from pqext.variant.access.targets import target_type
 
-        types = {one.name: one.type for one in target_type(options["types"])}
+        types = {field.name: field.type for field in target_type(options["types"])}
     delimiter = "\t" if options["delimiter"] == r"\t" else options["delimiter"]
     for name, character in (("delimiter", delimiter), ("comment", options["comment"])):
         if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
-            raise ValueError(f"--{name} is one ASCII character other than a quote or a line break, not {character!r}")
+            raise ValueError(f"--{name} must be an ASCII character other than a quote or line break, got {character!r}")
     if delimiter is not None and delimiter == options["comment"]:
         raise ValueError("--delimiter and --comment are the same character")
     if options["decimal_comma"] and delimiter == ",":
-        raise ValueError("--decimal-comma takes another --delimiter than the comma")
-    return CsvForm(
-        types, delimiter, tuple(options["null_words"] or ()), known,
+        raise ValueError("--decimal-comma requires a --delimiter other than the comma")
+    return CsvOptions(
+        types, delimiter, options["null_values"], default_types,
         encoding=None if options["encoding"] is None else encoding_name(options["encoding"]),
         has_header=not options["no_header"], names=_column_names(options["names"]), skip_rows=options["skip_rows"],
         comment=options["comment"], decimal_comma=options["decimal_comma"],
-        date_formats=tuple(options["date_format"] or ()),
-    )  # fmt: skip
+        date_formats=options["date_format"],
+    )
 
 
 def _column_names(text: str | None) -> tuple[str, ...]:
     from pqext.core.io.sources.csv_text import repeated
 
-    found = tuple(name.strip() for name in text.split(",")) if text is not None else ()
-    if not all(found):
-        raise ValueError(f"--names takes the names of all columns, as in a,b, not {text!r}")
-    twice = repeated(found)
-    if twice is not None:
-        raise ValueError(f"--names: two columns are called {twice!r}")
-    return found
+    names = tuple(name.strip() for name in text.split(",")) if text is not None else ()
+    if not all(names):
+        raise ValueError(f"--names must list the names of all columns, as in a,b, got {text!r}")
+    duplicate = repeated(names)
+    if duplicate is not None:
+        raise ValueError(f"--names: duplicate column name {duplicate!r}")
+    return names
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of the file, by name: how VARIANTs are shredded, what geometries are, and the types of others."""
+    """Columns of an existing file by name: shredding of VARIANTs, types of geometries, and types of plain columns."""
 
     shredding: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     geometries: Mapping[str, GeospatialType] = field(default_factory=dict)
@@ -126,69 +111,70 @@ class Columns:
 
     @property
     def variant(self) -> str | None:
-        """The name of the only VARIANT column."""
+        """Name of the only VARIANT column; None if there are none or several."""
         return next(iter(self.shredding)) if len(self.shredding) == 1 else None
 
     @property
     def geometry(self) -> GeospatialType | None:
-        """What all geometry columns are; None where they differ or where there are none."""
-        found = set(self.geometries.values())
-        return found.pop() if len(found) == 1 else None
+        """Common type of all geometry columns; None if they differ or there are none."""
+        types = set(self.geometries.values())
+        return types.pop() if len(types) == 1 else None
 
     def shredding_of(self, column: str, chosen: Any) -> Any:
-        """How documents are shredded into ``column``, of which ``--shredding`` says ``chosen``.
+        """Return the shredding of ``column``, given ``chosen`` from ``--shredding``.
 
-        Raises ``ValueError`` where that is another schema than the file's.
+        Raises:
+            ValueError: If ``chosen`` has another schema than the file.
         """
         from pqext.variant.shredding.choice import shredding
         from pqext.variant.shredding.schema import Untyped
 
-        there = self.shredding.get(column)
-        how = chosen.get(column, "infer") if isinstance(chosen, Mapping) else chosen
-        if there is None:  # which the writer refuses, with the names of the columns
+        schema = self.shredding.get(column)
+        choice = chosen.get(column, "infer") if isinstance(chosen, Mapping) else chosen
+        if schema is None:  # rejected by the writer, which lists the columns
             return chosen
-        wanted = shredding(Untyped() if how is None else how)
-        if wanted.schema not in (None, there):
+        requested = shredding(Untyped() if choice is None else choice)
+        if requested.schema not in (None, schema):
             raise ValueError(
-                f"--shredding: column {escape_text(column)!r} is shredded otherwise in the file, by "
-                f"{escape_text(str(there))}: "
-                "leave out --shredding, or reshred the file with pqext reshred"
+                f"--shredding: column {escape_text(column)!r} has another shredding in the file, "
+                f"{escape_text(str(schema))}; "
+                "remove --shredding, or rewrite the file with pqext reshred"
             )
-        return {column: replace(wanted, schema=there)}
+        return {column: replace(requested, schema=schema)}
 
 
-def crs_and_edges(crs: str | None, edges: str | None, there: Columns | None) -> tuple[str | None, str]:
-    """What geometries that are made are to be: by the options, else as those of the file, else planar in OGC:CRS84."""
-    known = None if there is None else there.geometry
-    if known is None:
+def crs_and_edges(crs: str | None, edges: str | None, columns: Columns | None) -> tuple[str | None, str]:
+    """Return CRS and edges of derived geometries: from the options, the existing file, or the defaults."""
+    geometry = None if columns is None else columns.geometry
+    if geometry is None:
         return crs, edges or "planar"
-    return known.crs if crs is None else crs, edges or known.edges
+    return geometry.crs if crs is None else crs, edges or geometry.edges
 
 
 def columns_of(path: Any) -> Columns | None:
-    """The columns of the local file at ``path``; None where there is no file yet."""
+    """Return the columns of the local file at ``path``; None if it does not exist."""
     if not isinstance(path, str) or not os.path.isfile(path) or not os.path.getsize(path):
         return None
     import pyarrow as pa
 
     from pqext.core.read.reader import ParquetFile
     from pqext.geo.types import type_of
-    from pqext.variant.shredding.file_schema import schema_of_file
+    from pqext.variant.shredding.file_shredding import schema_of_file
 
-    kinds = pa.types
-    plain = (kinds.is_primitive, kinds.is_decimal, kinds.is_string, kinds.is_binary)
+    types = pa.types
+    tests = (types.is_primitive, types.is_decimal, types.is_string, types.is_binary)
     with ParquetFile(path) as file:
         names = [node.name for node in file.schema.root.children if node.logical_name == "VARIANT"]
         fields = list(file.arrow_schema)
         return Columns(
             {name: schema_of_file(file, name) for name in names},
-            {one.name: found for one in fields if (found := type_of(one)) is not None},
-            {one.name: kind for one in fields if any(test(kind := _plain(one.type)) for test in plain)},
+            {field.name: type for field in fields if (type := type_of(field)) is not None},
+            {field.name: type for field in fields if any(test(type := _plain(field.type)) for test in tests)},
         )
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
-    """The type in its plain layout, that of a dictionary's values for a dictionary."""
+    """Return the plain layout of a type; for a dictionary, of its values."""
     import pyarrow as pa
 
     from pqext.core.write.table_inputs import plain_layout
@@ -196,25 +182,25 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return plain_layout(type.value_type if pa.types.is_dictionary(type) else type)
 
 
-def writer_options(compression: str | None, encodings: list[str] | None, filters: list[str] | None) -> dict[str, Any]:
-    """Options of the writer that are given, of those that default to the file which rows are appended to."""
-    every: dict[str, Any] = {"compression": compression}
-    every["encodings"] = _by_column(encodings) if encodings else None
-    every["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
-    return {name: choice for name, choice in every.items() if choice is not None}
+def writer_options(compression: str | None, encodings: Sequence[str], filters: Sequence[str]) -> dict[str, Any]:
+    """Return the writer options that are set; ``--append`` takes the others from the file."""
+    options: dict[str, Any] = {"compression": compression}
+    options["encodings"] = _by_column(encodings) if encodings else None
+    options["bloom_filters"] = dict.fromkeys(filters, True) if filters else None
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def checkpoint_of(text: str) -> Checkpoint:
-    """Parse ``--checkpoint``; raises ``ValueError`` that names the option."""
+    """Parse ``--checkpoint``; raise a ``ValueError`` that names the option if it is invalid."""
     try:
         return parse_checkpoint(text)
     except ValueError as error:
         raise ValueError(f"--{error}") from None
 
 
-def _by_column(given: list[str]) -> Any:
-    """One value for all columns, or a mapping from ``COLUMN=VALUE``."""
-    named = dict(text.rpartition("=")[::2] for text in given)
-    if "" in named and len(named) > 1:
-        raise ValueError("give one encoding for all columns, or COLUMN=NAME for each")
-    return named.get("", named)
+def _by_column(texts: Sequence[str]) -> Any:
+    """Return one value for all columns, or a mapping of ``COLUMN=VALUE`` pairs."""
+    values = dict(text.rpartition("=")[::2] for text in texts)
+    if "" in values and len(values) > 1:
+        raise ValueError("--encodings: pass one encoding for all columns, or COLUMN=NAME for each")
+    return values.get("", values)

@@ -8,13 +8,12 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pqext.cli.declarations import Option
+from pqext.cli.command import command, flag, option
 from pqext.core.base.text import escape_text, format_size, shorten, with_noun
 
 if TYPE_CHECKING:
@@ -26,60 +25,35 @@ MAX_ROWS = 15
 NO_ROWS = "no row of the data answers this"
 T = TypeVar("T")
 _BAD_LINE = re.compile(r", line \d+, byte \d+: ")
+_PATH = click.Path(path_type=Path)
 
 
-class OnError(StrEnum):
-    """What becomes of a line that is not JSON."""
-
-    stop = "stop"
-    null = "null"
-
-
-def command(
-    input: Annotated[
-        Path | None,
-        Option(help="JSON lines of your own instead of the example's earthquakes.", show_default=False),
-    ] = None,
-    variant: Annotated[
-        str | None,
-        Option(
-            help="With --input: the name that the new VARIANT column gets, one value of it a line.",
-            metavar="COLUMN",
-            show_default=False,
-        ),
-    ] = None,
-    geometry: Annotated[
-        str | None,
-        Option(
-            help="With --input: paths of two or three numbers within each line, such as lon,lat or at.x,at.y,at.z.",
-            metavar="lon,lat",
-            show_default=False,
-        ),
-    ] = None,
-    schema: Annotated[
-        str | None,
-        Option(
-            "--shredding",
-            help="The chosen shredding schema, such as 'mag DECIMAL(9,2), place STRING'.",
-            metavar="DDL",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        Path, Option("--output", "-o", help="Folder for the files; those of an earlier run are replaced.")
-    ] = Path("pqext-demo"),
-    report: Annotated[
-        Path | None, Option(help="The report, by default report.html in the output folder.", show_default=False)
-    ] = None,
-    on_error: Annotated[
-        OnError, Option(help="A line that is not JSON stops the job or becomes null.")
-    ] = OnError.stop,
-    show: Annotated[bool, Option("--open", help="Open the report in a browser at the end.")] = False,
+@command()
+@option("--input", type=_PATH, help="Your JSON lines instead of the example earthquakes.")
+@option("--variant", metavar="COLUMN", help="With --input: name of the VARIANT column, with one value per line.")
+@option(
+    "--geometry", metavar="lon,lat",
+    help="With --input: paths of the two or three coordinates in each line, such as lon,lat or at.x,at.y,at.z.",
+)
+@option("--shredding", "schema", metavar="DDL", help="Shredding schema, such as 'mag DECIMAL(9,2), place STRING'.")
+@option(
+    "--output", "-o", type=_PATH, default=Path("pqext-demo"),
+    help="Output folder; files of an earlier run are overwritten.",
+)
+@option("--report", type=_PATH, help="Path of the report; report.html in the output folder by default.")
+@option(
+    "--on-error", type=click.Choice(["stop", "null"]), default="stop",
+    help="Stop at a line that is not JSON, or read it as null.",
+)
+@flag("--open", "show", help="Open the report in a browser at the end.")
+def demo(
+    input: Path | None, variant: str | None, geometry: str | None, schema: str | None, output: Path,
+    report: Path | None, on_error: str, show: bool,
 ) -> None:
-    """See the main job on real data: JSON to shredded Parquet on Spark, three questions, other readers, a report.
+    """Run the main workflow on real data: JSON to shredded Parquet on Spark, three queries, other readers, a report.
 
-    Without --input it works on a week of earthquakes. Spark starts on this machine, with the Java that is
-    there or the one that pqext[spark] brings.
+    Without --input it uses a week of earthquakes. Spark runs on this machine, with the installed Java or the
+    Java that pqext[spark] includes.
 
     Example: pqext demo --input stations.ndjson --variant station --geometry lon,lat --open
     """
@@ -89,36 +63,36 @@ def command(
     from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, example, own
 
     if input is None and (variant is not None or geometry is not None):
-        raise click.BadParameter("--variant and --geometry describe a file given with --input")
+        raise click.BadParameter("--variant and --geometry require --input")
     if input is not None and (variant is None or geometry is None):
-        raise click.BadParameter("--input needs --variant COLUMN and --geometry lon,lat")
-    _checked("--shredding", check_schema, schema)
+        raise click.BadParameter("--input requires --variant COLUMN and --geometry lon,lat")
+    _check("--shredding", check_schema, schema)
     page = report if report is not None else output / "report.html"
     if page.is_dir():
-        raise click.BadParameter(f"{page} is a folder: name a file", param_hint="--report")
+        raise click.BadParameter(f"{page} is a folder; name a file", param_hint="--report")
     _check_folder(output)
     if input is not None:
-        _checked("--variant", check_column, variant)
-        source = _checked("--geometry", own, input, variant, geometry, schema)
+        _check("--variant", check_column, variant)
+        source = _check("--geometry", own, input, variant, geometry, schema)
 
     from pqext.demo.job import Job, run
 
     console = Console()
     if not console.is_terminal:
-        console.width = 120  # a pipe has no width of its own
+        console.width = 120  # pipes have no width
     is_new = not output.exists()
     try:
         if input is None:
             source = example(output, schema)
-        job = Job(source, output, page, "null" if on_error is OnError.null else "raise")
+        job = Job(source, output, page, "null" if on_error == "null" else "raise")
         result = run(job, Narrator(console))
     except BaseException as error:
-        with suppress(OSError):  # the error is what the user must see
-            if is_new and output.is_dir() and {one.name for one in output.iterdir()} <= {EXAMPLE_FILE}:
+        with suppress(OSError):  # the first error is reported
+            if is_new and output.is_dir() and {path.name for path in output.iterdir()} <= {EXAMPLE_FILE}:
                 (output / EXAMPLE_FILE).unlink(missing_ok=True)
                 output.rmdir()
-        if on_error is OnError.stop and isinstance(error, VariantError) and _BAD_LINE.search(error.message):
-            raise VariantError(f"{error.message} (with --on-error null such lines become null)") from error
+        if on_error == "stop" and isinstance(error, VariantError) and _BAD_LINE.search(error.message):
+            raise VariantError(f"{error.message} (--on-error null reads these lines as null)") from error
         raise
     for note in result.notes:
         console.print(escape_text(note), markup=False, highlight=False)
@@ -129,8 +103,8 @@ def command(
         webbrowser.open(page.absolute().as_uri())
 
 
-def _checked(option: str, function: Callable[..., T], *arguments: Any) -> T:
-    """The function's result; what it finds wrong is the fault of ``option``."""
+def _check(option: str, function: Callable[..., T], *arguments: Any) -> T:
+    """Return the result of ``function``; report a ``ValueError`` as an error of ``option``."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -138,15 +112,15 @@ def _checked(option: str, function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise ``OSError`` when ``folder`` is none, or can be neither made nor written to."""
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    code = errno.ENOTDIR if not there.is_dir() else errno.EACCES if not os.access(there, os.W_OK | os.X_OK) else 0
+    """Raise ``OSError`` if ``folder`` is not a folder, or cannot be created or written to."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    code = errno.ENOTDIR if not existing.is_dir() else errno.EACCES if not os.access(existing, os.W_OK | os.X_OK) else 0
     if code:
-        raise OSError(code, os.strerror(code), str(there))
+        raise OSError(code, os.strerror(code), str(existing))
 
 
 class Narrator:
-    """Tells the job's progress: with a spinner on a terminal, line by line elsewhere."""
+    """Report the progress of the job: a spinner on a terminal, otherwise lines."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -154,10 +128,10 @@ class Narrator:
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """Show that a step runs, and how long it took."""
+        """Show a running step, then its duration."""
         self.number += 1
         line = f"{self.number}. {escape_text(text)}"
-        began = time.perf_counter()
+        start = time.perf_counter()
         if self.console.is_terminal:
             from rich.text import Text
 
@@ -171,22 +145,22 @@ class Narrator:
                 self._say("failed")
                 raise
             line = "done"
-        self._say(f"{line} ({time.perf_counter() - began:.1f} s)")
+        self._say(f"{line} ({time.perf_counter() - start:.1f} s)")
 
     def _say(self, text: str, end: str = "\n") -> None:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True, end=end)
         self.console.file.flush()
 
-    def wrote(self, file: FilePicture) -> None:
-        """Print by which schema a file is shredded, and how large it is."""
+    def show_file(self, file: FilePicture) -> None:
+        """Print the shredding schema and the size of a file."""
         self._say(f"   {file.label}: {escape_text(file.schema)}")
         self._say(
             f"   {escape_text(file.name)}: {format_size(file.size)}, {with_noun(len(file.row_groups), 'row group')}, "
             f"{with_noun(len(file.columns), 'leaf column')}, footer {format_size(file.footer)}"
         )
 
-    def asked(self, question: Question) -> None:
-        """Print an answer's rows, and what each file gave for it."""
+    def show_result(self, question: Question) -> None:
+        """Print the rows of a result, and the data read from each file."""
         from rich.table import Table
         from rich.text import Text
 
@@ -208,21 +182,20 @@ class Narrator:
             self._say(
                 f"{reading.file}: {with_noun(question.num_rows, 'row')} from {len(reading.row_groups)} of "
                 f"{reading.row_groups_total} row groups, {format_size(reading.bytes_read)} of "
-                f"{format_size(reading.bytes_total)} "
-                f"({share:.0f} %)"
+                f"{format_size(reading.bytes_total)} ({share:.0f} %)"
             )
         self.console.print()
 
-    def agreed(self, agreements: tuple[Agreement, ...]) -> None:
-        """Print what other readers made of the files."""
+    def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:
+        """Print the results of other readers on the files."""
         from rich.table import Table
         from rich.text import Text
 
-        words = {True: "agrees", False: "DIFFERS", None: "not asked"}
+        words = {True: "agrees", False: "DIFFERS", None: "not queried"}
         table = Table(title=Text("Other readers on the same files", style="bold"), title_justify="left")
         for heading in ("reader", "file", "values and nulls", "", "row groups needed"):
             table.add_column(heading)
-        for one in agreements:
-            cells = (one.reader, one.file, words[one.agrees], one.note, one.pruned)
+        for agreement in agreements:
+            cells = (agreement.reader, agreement.file, words[agreement.agrees], agreement.note, agreement.pruned)
             table.add_row(*(Text(escape_text(cell)) for cell in cells))
         self.console.print(table)

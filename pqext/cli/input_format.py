@@ -1,11 +1,10 @@
-"""The format of inputs of ``pqext convert``, by their names and first bytes, and advice for formats that it lacks."""
+"""Detect the format of inputs of ``pqext convert``, with advice for unsupported formats."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 
 from pqext.cli.inputs import Source, is_place, name_of, open_bytes
 from pqext.core.base.errors import UnsupportedError
@@ -17,18 +16,18 @@ _SUFFIXES = {
     ".geojsons": "geojson", ".geojsonseq": "geojson",
 }
 _MAPS = (
-    "ogr2ogr -t_srs OGC:CRS84 out.geojson IN makes GeoJSON of it, and in Python "
-    "pqext.geo.write_geopandas(geopandas.read_file(path), dest) writes Parquet"
+    "convert it to GeoJSON with ogr2ogr -t_srs OGC:CRS84 out.geojson IN, or use "
+    "pqext.geo.write_geopandas(geopandas.read_file(path), dest) in Python"
 )
-_OTHERS = {
+_ADVICE = {
     "GeoPackage": _MAPS, "FlatGeobuf": _MAPS, "shapefile": _MAPS, "KML": _MAPS, "GML": _MAPS,
-    "Arrow": "in Python pqext.write_table(pyarrow.feather.read_table(path), dest) writes Parquet",
-    "ORC": "in Python pqext.write_table(pyarrow.orc.read_table(path), dest) writes Parquet",
-    "Avro": "in Python pqext.write_table(polars.read_avro(path).to_arrow(), dest) writes Parquet",
-    "Excel": "save it as CSV, or in Python use pandas.read_excel and pqext.write_table",
+    "Arrow": "use pqext.write_table(pyarrow.feather.read_table(path), dest) in Python",
+    "ORC": "use pqext.write_table(pyarrow.orc.read_table(path), dest) in Python",
+    "Avro": "use pqext.write_table(polars.read_avro(path).to_arrow(), dest) in Python",
+    "Excel": "save it as CSV, or use pandas.read_excel and pqext.write_table in Python",
     "ZIP": "unpack it",
-}  # fmt: skip
-"""Formats that are not read, and what to do with them."""
+}
+"""Unsupported formats, with advice."""
 _OTHER_SUFFIXES = {
     ".gpkg": "GeoPackage", ".fgb": "FlatGeobuf", ".shp": "shapefile", ".dbf": "shapefile", ".shx": "shapefile",
     ".kml": "KML", ".kmz": "KML", ".gml": "GML", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".orc": "ORC",
@@ -37,54 +36,49 @@ _OTHER_SUFFIXES = {
 _OTHER_MARKS = (
     (b"SQLite format 3\0", "GeoPackage"), (b"fgb\x03", "FlatGeobuf"), (b"\0\0\x27\x0a", "shapefile"),
     (b"ARROW1", "Arrow"), (b"ORC", "ORC"), (b"Obj\x01", "Avro"), (b"PK\x03\x04", "ZIP"),
-)  # fmt: skip
+)
 _HEAD_BYTES = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],]')
 
 
-class Format(StrEnum):
-    """Format of the inputs."""
-
-    json = "json"
-    csv = "csv"
-    geojson = "geojson"
-    parquet = "parquet"
+FORMATS = ("json", "csv", "geojson", "parquet")
 
 
-def format_of(sources: Sequence[Source]) -> Format:
-    """The format of all ``sources``: by the ends of their names, else by their first bytes, else JSON.
+def format_of(sources: Sequence[Source]) -> str:
+    """Return the common format of ``sources``, from their extensions or first bytes; JSON if neither identifies it.
 
-    Raises ``ValueError`` if they differ, and ``UnsupportedError`` for files of other formats, with what to do.
+    Raises:
+        ValueError: If the formats differ.
+        UnsupportedError: If a format is not supported; the message contains advice.
     """
-    names: set[str] = set()
+    formats: set[str] = set()
     for source in sources:
         suffix = suffix_of(str(source)) if is_place(source) else ""
         if suffix in _OTHER_SUFFIXES:
             raise _unsupported(_OTHER_SUFFIXES[suffix], source)
-        found = _SUFFIXES.get(suffix)
+        format = _SUFFIXES.get(suffix)
         # The format of the first file decides whether the others are opened.
-        if (found is None or suffix == ".json") and (source is sources[0] or names != {"json"}):
-            found = _format_of_content(source)
-        names.add(found or "json")
-    if len(names) > 1:
-        raise ValueError(f"the inputs are of several formats ({', '.join(sorted(names))}): convert them one by one")
-    return Format(names.pop())
+        if (format is None or suffix == ".json") and (source is sources[0] or formats != {"json"}):
+            format = _format_of_content(source)
+        formats.add(format or "json")
+    if len(formats) > 1:
+        raise ValueError(f"the inputs have several formats ({', '.join(sorted(formats))}); convert them separately")
+    return formats.pop()
 
 
-def named_format(path: str) -> Format | None:
-    """Return the format of a file by its suffix, None if the suffix is not known."""
-    found = _SUFFIXES.get(suffix_of(path))
-    return None if found is None else Format(found)
+def format_of_name(path: str) -> str | None:
+    """Return the format that the extension of a path identifies, None if the extension is unknown."""
+    return _SUFFIXES.get(suffix_of(path))
 
 
 def suffix_of(path: str) -> str:
-    """The end of the name in lower case, without that of a compressed file."""
+    """Return the extension of a path in lower case, ignoring the extension of a compressed file."""
     stem, suffix = os.path.splitext(path)
     return os.path.splitext(stem)[1].lower() if suffix.lower() in CODECS else suffix.lower()
 
 
 def _format_of_content(source: Source) -> str | None:
-    """Parquet or GeoJSON, if a file is evidently that; ``UnsupportedError`` for files of formats that are not read."""
+    """Detect Parquet and GeoJSON; raise ``UnsupportedError`` for unsupported formats."""
     head = _head(source)
     if head[:4] in (b"PAR1", b"PARE"):
         return "parquet"
@@ -95,7 +89,7 @@ def _format_of_content(source: Source) -> str | None:
 
 
 def _head(source: Source) -> bytes:
-    """The first bytes of a file, which stay to be read."""
+    """Return the first bytes of a file without consuming them."""
     if is_place(source):
         if isinstance(source, str) and not os.path.isfile(source):
             return b""  # a named pipe cannot be read twice
@@ -109,7 +103,7 @@ def _head(source: Source) -> bytes:
 
 
 def is_feature_collection(head: bytes) -> bool:
-    """Whether JSON that begins with ``head`` is an object of type FeatureCollection.
+    """Return whether JSON text that begins with ``head`` is a FeatureCollection.
 
     >>> is_feature_collection(b'{"name": "a", "type": "FeatureCollection", "features": [')
     True
@@ -135,4 +129,4 @@ def is_feature_collection(head: bytes) -> bool:
 
 
 def _unsupported(name: str, source: Source) -> UnsupportedError:
-    return UnsupportedError(f"{name} is not read: {_OTHERS[name]}", feature=name, path=name_of(source))
+    return UnsupportedError(f"{name} is not supported: {_ADVICE[name]}", feature=name, path=name_of(source))

@@ -3,103 +3,97 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
 
 import click
 
-from pqext.cli.declarations import Option
-from pqext.cli.files import File, Form, names, one_file, refusals, show
-from pqext.cli.locations import Anonymous, Place, Storage, placed
-from pqext.cli.outputs import Force, check_new, file_name, named
-from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.cli.standard_input import shown_path
+from pqext.cli.command import command, flag, option
+from pqext.cli.console import REPORT_FORMATS, show
+from pqext.cli.errors import usage_errors
+from pqext.cli.files import file_argument, single_file, split_names
+from pqext.cli.locations import (
+    Place,
+    Storage,
+    check_new,
+    display_path,
+    file_name,
+    force_option,
+    named,
+    storage_options,
+)
+from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import format_size, with_noun
 
 
-def command(
-    file: File,
-    form: Annotated[
-        Form, Option("--format", help="A report for people, or the whole of it as JSON.")
-    ] = Form.text,
-    columns: Annotated[
-        str | None,
-        Option("--columns", metavar="a,b.c", help="Describe only the chunks of these.", show_default=False),
-    ] = None,
-    row_groups: Annotated[
-        str | None,
-        Option("--row-groups", metavar="0,4-7", help="Describe only these.", show_default=False),
-    ] = None,
-    html: Annotated[
-        bool, Option("--html", help="Write a page that draws to scale what lies where in the file.")
-    ] = False,
-    output: Annotated[
-        str | None,
-        Option(
-            "--output", "-o", show_default=False,
-            help="Where the page goes; NAME.layout.html in the current folder by default.",
-        ),
-    ] = None,
-    force: Force = False,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+@command()
+@file_argument
+@option(
+    "--format", type=click.Choice(REPORT_FORMATS), default="text",
+    help="Output format: a text report, or the complete report as JSON.",
+)
+@option("--columns", metavar="a,b.c", help="Columns to describe.")
+@option("--row-groups", metavar="0,4-7", help="Row groups to describe.")
+@flag("--html", help="Write an HTML page that draws the layout of the file to scale.")
+@option("--output", "-o", help="Path of the HTML page; NAME.layout.html in the current folder by default.")
+@force_option
+@reading_options
+@storage_options
+def inspect(
+    file: str, format: str, columns: str | None, row_groups: str | None, html: bool, output: str | None, force: bool,
+    reading: Reading, storage: Storage,
 ) -> None:
-    """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions.
+    """Show a file's schema with levels, row groups, encodings, sizes, bounds, bounding boxes and extensions.
 
-    --html writes a page instead, which draws pages, indexes and the parts of the footer to scale.
+    --html writes a page that draws pages, indexes and the sections of the footer to scale.
 
     Example: pqext inspect quakes.parquet --columns event --row-groups 0-3
     """
-    # Imported here so that --help and --version answer at once.
-    from pqext.inspection import inspect
+    from pqext.inspection import inspect as inspect_file
     from pqext.inspection.rendering import MAX_CHUNKS
 
     if html or output is not None:
-        with refusals():
+        with usage_errors():
             if not html:
-                raise ValueError("--output is for the page that --html writes")
-            if columns is not None or row_groups is not None or form is not Form.text:
-                raise ValueError("--html draws the whole file: leave out --columns, --row-groups and --format")
-            source, *dest = placed([file] if output is None else [file, output], storage, anonymous)
-            source = one_file(source)
+                raise ValueError("--output requires --html")
+            if columns is not None or row_groups is not None or format != "text":
+                raise ValueError("--html cannot be combined with --columns, --row-groups or --format")
+            source, *dest = storage.locate([file] if output is None else [file, output])
+            source = single_file(source)
             out = dest[0] if dest else f"{file_name(source)}.layout.html"
             check_new(out, force)
         _write_page(source, out, reading)
         return
-    limit = None if form is Form.json else MAX_CHUNKS
-    with refusals():
-        source = one_file(*placed([file], storage, anonymous))
-        report = inspect(
-            source, columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
+    limit = None if format == "json" else MAX_CHUNKS
+    with usage_errors():
+        source = single_file(*storage.locate([file]))
+        report = inspect_file(
+            source, columns=split_names(columns), row_groups=_parse_indexes(row_groups), max_chunks=limit,
             limits=reading.limits, decryption=reading.decryption,
         )
-    show(replace(report, path=shown_path(report.path)), form)
+    show(replace(report, path=display_path(report.path)), format)
 
 
 def _write_page(source: Place, out: Place, reading: Reading) -> None:
     from pqext.core.io.sink import Sink
     from pqext.inspection.file_layout import layout
 
-    found = layout(source, limits=reading.limits, decryption=reading.decryption)
-    content = found.to_html().encode()
+    file_layout = layout(source, limits=reading.limits, decryption=reading.decryption)
+    content = file_layout.to_html().encode()
     with Sink(out) as sink:
         sink.write(content)
-    click.echo(
-        f"{named(out)}: {with_noun(len(found.parts), 'part')} of {format_size(found.facts.size)}, "
-        f"{format_size(len(content))}"
-    )
+    parts, file_size = with_noun(len(file_layout.parts), "part"), format_size(file_layout.facts.size)
+    click.echo(f"{named(out)}: {parts} of {file_size}, {format_size(len(content))}")
 
 
-def _indexes(text: str | None) -> list[int] | None:
+def _parse_indexes(text: str | None) -> list[int] | None:
     if text is None:
         return None
-    chosen: list[int] = []
+    indexes: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise ValueError(f"{part!r} is neither an index nor a range such as 4-7")
+            raise ValueError(f"{part!r} is not an index or a range such as 4-7")
         stop = int(last) if dash else int(first)
         if stop - int(first) > 1_000_000:
-            raise ValueError(f"{part!r} is more row groups than a file has")
-        chosen += range(int(first), stop + 1)
-    return chosen
+            raise ValueError(f"{part!r} exceeds the number of row groups in a file")
+        indexes += range(int(first), stop + 1)
+    return indexes

@@ -1,62 +1,179 @@
-"""Sources and destinations as text, with the options of the stores that their URLs name."""
+"""Input and output locations of commands: paths, URLs and standard input or output."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pqext.cli.declarations import STORES, Option
+import click
+
+from pqext.cli.command import STORES, flag, option, options_as
+from pqext.core.base.text import escape_text
 
 if TYPE_CHECKING:
+    from pqext.core.io.sink import Sink
     from pqext.core.io.sources.store import Location
 
 Place: TypeAlias = "str | Location"
-"""A local path, or a place in a store; as text it is the path or URL that messages show."""
+"""A local path or an object-store location; its text is the path or URL in messages."""
+STREAM = "-"
+"""Path that denotes standard input or output."""
 
-Storage = Annotated[
-    list[str] | None,
-    Option(
-        "--storage-option", metavar="KEY=VALUE", show_default=False, panel=STORES,
-        help="A setting of the store that a URL names, such as region=eu-central-1 or endpoint_url=http://host:9000; "
-        "may be repeated. Other users see what stands on a command line: give keys and tokens by the environment.",
+
+@dataclass(frozen=True)
+class Storage:
+    """Object-store options of a command."""
+
+    settings: tuple[str, ...] = ()
+    anonymous: bool = False
+
+    def locate(self, texts: Sequence[str]) -> list[Place]:
+        """Return ``texts`` with URLs resolved to object-store locations that have these options.
+
+        Raises:
+            ValueError: If an option is not ``KEY=VALUE``, applies to no URL, or is unknown to the store. The message
+                contains no option values.
+        """
+        from pqext.core.base.local_paths import scheme_of
+        from pqext.core.io.sources.locations import locate
+
+        options = self._options()
+        schemes = [scheme_of(text) for text in texts]
+        if options and not any(scheme not in (None, "file") for scheme in schemes):
+            name = "--anonymous" if self.anonymous and not self.settings else "--storage-option"
+            raise ValueError(f"{name} applies to URLs only, such as s3://bucket/key")
+        return [
+            text if not options or scheme in (None, "file") else locate(text, storage_options=options)
+            for text, scheme in zip(texts, schemes, strict=True)
+        ]
+
+    def _options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"anonymous": True} if self.anonymous else {}
+        for text in self.settings:
+            key, equals, value = text.partition("=")
+            key = key.strip()
+            if not equals or not key:
+                raise ValueError("--storage-option must be KEY=VALUE, as in region=eu-central-1")
+            if key in options:
+                raise ValueError(f"--storage-option: duplicate key {key!r}")
+            options[key] = value.lower() == "true" if value.lower() in ("true", "false") else value
+        return options
+
+
+storage_options = options_as(
+    "storage",
+    Storage,
+    option(
+        "--storage-option", "settings", metavar="KEY=VALUE", multiple=True, panel=STORES,
+        help="Object-store option, such as region=eu-central-1 or endpoint_url=http://host:9000; may be repeated. "
+        "Other users can see command lines: pass keys and tokens through the environment.",
     ),
-]
-Anonymous = Annotated[
-    bool,
-    Option(
-        "--anonymous", panel=STORES, help="Read public buckets without credentials: anonymous=true for short."
-    ),
-]
+    flag("--anonymous", panel=STORES, help="Read public buckets without credentials; same as anonymous=true."),
+)
+force_option = flag("--force", "-f", help="Overwrite the output if it exists.")
 
 
-def placed(given: Sequence[str], storage: Sequence[str] | None, anonymous: bool) -> list[Place]:
-    """``given`` with every URL as the place in a store that the options reach.
+class InputFile(click.ParamType):  # type: ignore[type-arg]
+    """A file that is read at any offset; standard input is stored in a temporary file."""
 
-    Raises ``ValueError`` for options that are no ``KEY=VALUE``, that have no URL to apply to, or that the store does
-    not know. No message holds a value.
-    """
-    from pqext.core.base.local_paths import scheme_of
-    from pqext.core.io.sources.locations import locate
+    name = "file"
 
-    options = _options(storage or (), anonymous)
-    schemes = [scheme_of(text) for text in given]
-    if options and not any(scheme not in (None, "file") for scheme in schemes):
-        named = "--anonymous" if anonymous and not storage else "--storage-option"
-        raise ValueError(f"{named} is for URLs, s3://bucket/key for example")
-    return [
-        text if not options or scheme in (None, "file") else locate(text, storage_options=options)
-        for text, scheme in zip(given, schemes, strict=True)
-    ]
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return stored() if value == STREAM else str(value)
 
 
-def _options(storage: Sequence[str], anonymous: bool) -> dict[str, Any]:
-    options: dict[str, Any] = {"anonymous": True} if anonymous else {}
-    for text in storage:
-        key, equals, value = text.partition("=")
-        key = key.strip()
-        if not equals or not key:
-            raise ValueError("--storage-option takes KEY=VALUE, as in region=eu-central-1")
-        if key in options:
-            raise ValueError(f"--storage-option: {key!r} is given twice")
-        options[key] = value.lower() == "true" if value.lower() in ("true", "false") else value
-    return options
+@cache
+def stored() -> str:
+    """Store standard input in a temporary file, which is removed when the process ends, and return its path."""
+    import atexit
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="pqext-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "standard-input")
+    with open(path, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+def without_path(text: str) -> str:
+    """Replace the path of the file that stores standard input with "standard input"."""
+    return text.replace(stored(), "standard input") if stored.cache_info().currsize else text
+
+
+def display_path(path: str | None) -> str | None:
+    """Return the ``path`` of a report for display; see :func:`without_path`."""
+    return None if path is None else without_path(path)
+
+
+def named(dest: Place) -> str:
+    """Return a path or URL for messages."""
+    from pqext.core.io.sources.store_errors import redact_uri
+
+    return escape_text(redact_uri(without_path(str(dest))))
+
+
+def file_name(location: Place) -> str:
+    """Return the base name of a file, without a URL query, which may contain a signature."""
+    from pqext.core.io.sources.store_errors import redact_uri
+
+    return os.path.basename(redact_uri(str(location)))
+
+
+def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
+    """Raise ``ValueError`` if ``dest`` exists and may not be overwritten; it may be ``source`` itself."""
+    from pqext.core.io.sources.locations import Location, is_same_file, locate
+
+    if dest == STREAM:
+        raise ValueError("this command cannot write to standard output; name a file")
+    if force:
+        return
+    place = locate(dest)
+    if isinstance(place, Location):
+        exists = place.is_file()
+    else:
+        # mktemp creates empty files, and anything but a file is rejected when it is opened.
+        exists = os.path.isfile(place) and os.path.getsize(place) > 0
+    if exists and (source is None or not is_same_file(locate(source), place)):
+        raise ValueError(f"{named(dest)} already exists; use --force to overwrite it")
+
+
+def binary_output(content: str) -> Any:
+    """Return standard output for bytes; raise ``ValueError`` if it is a terminal."""
+    if sys.stdout.isatty():
+        raise ValueError(f"{content} cannot be shown on a terminal; redirect standard output or name a file")
+    return sys.stdout.buffer
+
+
+@contextmanager
+def open_output(dest: Place) -> Iterator[SinkWriter]:
+    """Open a binary file that appears at ``dest`` once it is complete, and never after an error."""
+    from pqext.core.io.sink import Sink
+
+    with Sink(dest) as sink, SinkWriter(sink) as file:
+        yield file
+
+
+class SinkWriter(io.RawIOBase):
+    """A binary file that appends to a sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._sink.offset
+
+    def write(self, data: Any) -> int:
+        """Append ``data``."""
+        self._sink.write(data)
+        return len(memoryview(data).cast("B"))

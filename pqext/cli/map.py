@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 
-from pqext.cli.declarations import Option
-from pqext.cli.files import File, one_file, refusals
-from pqext.cli.locations import Anonymous, Place, Storage, placed
-from pqext.cli.outputs import Force, check_new, file_name, named
-from pqext.cli.reader_options import DEFAULTS, Reading
+from pqext.cli.command import command, option
+from pqext.cli.errors import usage_errors
+from pqext.cli.files import file_argument, single_file
+from pqext.cli.locations import Place, Storage, check_new, file_name, force_option, named, storage_options
+from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import escape_text, format_size, with_noun
 
 if TYPE_CHECKING:
@@ -19,38 +19,31 @@ if TYPE_CHECKING:
     from pqext.report.boxes import BoxMap, DrawnBox
 
 
-def command(
-    file: File,
-    column: Annotated[
-        str | None,
-        Option("--column", metavar="geom", help="The geometry column, where there are several.",
-                     show_default=False),
-    ] = None,
-    output: Annotated[
-        str | None,
-        Option("--output", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
-                     show_default=False),
-    ] = None,
-    query: Annotated[
-        float, Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
-    ] = 0.001,
-    force: Force = False,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+@command("map")
+@file_argument
+@option("--column", metavar="geom", help="Geometry column; required if the file has several.")
+@option("--output", "-o", help="Output path, .html or .png; FILE.map.html by default.")
+@option(
+    "--query", type=click.FloatRange(0.0, 1.0), metavar="N", default=0.001,
+    help="Area of the simulated query, as a share of the extent.",
+)
+@force_option
+@reading_options
+@storage_options
+def map_(
+    file: str, column: str | None, output: str | None, query: float, force: bool, reading: Reading, storage: Storage
 ) -> None:
-    """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them.
+    """Draw the bounding boxes of row groups and pages, with their overlap and the expected cost of queries.
 
     Example: pqext map quakes.parquet --output quakes.png
     """
-    with refusals():
-        given = [file] if output is None else [file, output]
-        source, *dest = placed(given, storage, anonymous)
-        path = one_file(source)
+    with usage_errors():
+        source, *dest = storage.locate([file] if output is None else [file, output])
+        path = single_file(source)
         out = dest[0] if dest else f"{file_name(path)}.map.html"
         suffix = os.path.splitext(str(out))[1].lower()
         if suffix not in (".html", ".htm", ".png"):
-            raise ValueError(f"a map is written as .html or .png, not as {file_name(out)}")
+            raise ValueError(f"--output must end in .html or .png, got {file_name(out)}")
         check_new(out, force)
     try:
         boxes = _map(path, column, query, reading)
@@ -94,8 +87,8 @@ def _map(path: Place, column: str | None, query: float, reading: Reading) -> Box
                 _figures("pages", layout.pages),
             ),
             notes=(
-                f"Expected is what a query of {layout.query_width:.4g} by {layout.query_height:.4g} anywhere in the "
-                "extent reads, with bytes of this column.",
+                f"Expected: the amount that a query of {layout.query_width:.4g} by {layout.query_height:.4g} at "
+                "a random location in the extent reads. Bytes are those of this column.",
                 *layout.suggestions,
             ),
         )
@@ -103,16 +96,16 @@ def _map(path: Place, column: str | None, query: float, reading: Reading) -> Box
 
 def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
     extent = layout.extent
-    shown = "none"
+    extent_text = "none"
     if extent is not None:
-        wraps = " (wraps around)" if extent.wraps else ""
-        shown = f"{extent.xmin:g} to {extent.xmax:g}{wraps}, {extent.ymin:g} to {extent.ymax:g}"
+        wraps = " (wraps excerpt)" if extent.wraps else ""
+        extent_text = f"{extent.xmin:g} to {extent.xmax:g}{wraps}, {extent.ymin:g} to {extent.ymax:g}"
     return (
         ("rows", f"{layout.rows:,}"),
         ("row groups", f"{layout.row_groups.count:,}"),
         ("pages", f"{layout.pages.count:,}"),
         ("column", format_size(layout.bytes)),
-        ("extent, x and y", shown),
+        ("extent, x and y", extent_text),
     )
 
 
@@ -138,10 +131,10 @@ def _drawn(part: Part, page: int | None) -> DrawnBox:
 
 
 def _numbered(pages: list[Part]) -> tuple[DrawnBox, ...]:
-    found = []
+    numbered = []
     first = 0
     for index, part in enumerate(pages):
         if index and part.row_group != pages[index - 1].row_group:
             first = index
-        found.append(_drawn(part, index - first))
-    return tuple(found)
+        numbered.append(_drawn(part, index - first))
+    return tuple(numbered)

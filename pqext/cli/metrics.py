@@ -2,68 +2,47 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
-
 import click
 
-from pqext.cli.declarations import Option
-from pqext.cli.files import File, one_file, refusals
-from pqext.cli.locations import Anonymous, Storage, placed
-from pqext.cli.reader_options import DEFAULTS, Reading
+from pqext.cli.command import command, flag, option
+from pqext.cli.errors import usage_errors
+from pqext.cli.files import file_argument, single_file
+from pqext.cli.locations import Storage, storage_options
+from pqext.cli.reader_options import Reading, reading_options
 
-MODE = "truncate(16)"
-
-
-class TableFormat(StrEnum):
-    """For which kind of table metrics are."""
-
-    iceberg = "iceberg"
-    delta = "delta"
+DEFAULT_MODE = "truncate(16)"
 
 
-def command(
-    file: File,
-    form: Annotated[
-        TableFormat,
-        Option(
-            "--format",
-            help="For a manifest of Iceberg: counts, sizes and offsets, bounds in hex, all by field id. "
-            "For the log of Delta: the statistics of an add action.",
-        ),
-    ],
-    exact: Annotated[
-        bool,
-        Option("--exact", help="Read all values, instead of giving what the footer proves."),
-    ] = False,
-    mode: Annotated[
-        str,
-        Option(
-            "--mode", metavar="MODE",
-            help="Which metrics columns have in Iceberg: none, counts, truncate(N) (bounds too, of text and binary cut "
-            "to N), or full.",
-        ),
-    ] = MODE,
-    schema: Annotated[
-        str | None,
-        Option(
-            "--schema", metavar="JSON", show_default=False,
-            help="A file with the schema of the Iceberg table: its columns alone, by their ids and types.",
-        ),
-    ] = None,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+@command()
+@file_argument
+@option(
+    "--format", type=click.Choice(["iceberg", "delta"]), required=True,
+    help="Table format: counts, sizes, offsets and hexadecimal bounds by field id for an Iceberg manifest, or the "
+    "statistics of an add action for the Delta log.",
+)
+@flag("--exact", help="Read all values instead of deriving metrics from the footer.")
+@option(
+    "--mode", metavar="MODE", default=DEFAULT_MODE,
+    help="Iceberg metrics mode: none, counts, truncate(N) (with bounds of text and binary truncated to N), or full.",
+)
+@option(
+    "--schema", metavar="JSON",
+    help="File with the schema of the Iceberg table; metrics cover only its columns, by their ids and types.",
+)
+@reading_options
+@storage_options
+def metrics(
+    file: str, format: str, exact: bool, mode: str, schema: str | None, reading: Reading, storage: Storage
 ) -> None:
-    """Show the metrics of a data file for a table format, as JSON: for a manifest of Iceberg or the log of Delta.
+    """Print the metrics of a data file as JSON, for an Iceberg manifest or the Delta log.
 
     Example: pqext metrics quakes.parquet --format iceberg --exact
     """
-    with refusals():
-        if form is TableFormat.delta and (mode != MODE or schema is not None):
-            raise ValueError("--mode and --schema are for --format iceberg")
-        source = one_file(*placed([file], storage, anonymous))
-        if form is TableFormat.delta:
+    with usage_errors():
+        if format == "delta" and (mode != DEFAULT_MODE or schema is not None):
+            raise ValueError("--mode and --schema require --format iceberg")
+        source = single_file(*storage.locate([file]))
+        if format == "delta":
             click.echo(_delta(source, exact, reading))
         else:
             click.echo(_iceberg(source, exact, reading, mode, schema))
@@ -80,8 +59,8 @@ def _iceberg(source: object, exact: bool, reading: Reading, mode: str, schema: s
 
     from pqext.table_metrics import iceberg
 
-    told = None if schema is None else Path(schema).read_text("utf-8")
-    found = iceberg(
-        source, exact, schema=told, mode=mode, limits=reading.limits, decryption=reading.decryption
-    )  # fmt: skip
-    return found.to_json(indent=2)
+    schema_text = None if schema is None else Path(schema).read_text("utf-8")
+    metrics = iceberg(
+        source, exact, schema=schema_text, mode=mode, limits=reading.limits, decryption=reading.decryption
+    )
+    return metrics.to_json(indent=2)

@@ -1,13 +1,14 @@
-"""Options of all commands that read Parquet files: bounds, INT96 timestamps, strictness and keys."""
+"""Options of all commands that read Parquet files: limits, INT96 timestamps, strictness and keys."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pqext.cli.declarations import READING, Option, Size
+import click
+
+from pqext.cli.command import READING, Size, flag, option, options_as
 
 if TYPE_CHECKING:
     from pqext.core.base.limits import Limits
@@ -15,109 +16,81 @@ if TYPE_CHECKING:
     from pqext.core.options.read_write import ReadOptions
 
 
-class InvalidUtf8(StrEnum):
-    """Result of strings that are not UTF-8."""
-
-    stop = "raise"
-    replacement = "replace"
-    binary = "binary"
-
-
-class Int96(StrEnum):
-    """Unit in which INT96 timestamps are read."""
-
-    auto = "auto"
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
-
-
 @dataclass(frozen=True)
 class Reading:
-    """Reader's options, which the parameter of a command with this type declares."""
+    """Reader options of a command."""
 
-    memory_bytes: Annotated[
-        Size | None,
-        Option(
-            "--memory-bytes", min=1, show_default="100 MiB, or 16 times the file's size if that is more", panel=READING,
-            help="Maximum of bytes held decoded at a time, such as 500MB or 2GiB.",
-        ),
-    ] = None
-    max_depth: Annotated[
-        int | None,
-        Option(
-            "--max-depth", min=1, show_default=False, panel=READING,
-            help="Maximum of levels of a schema, 100 by default, and of JSON documents, 1,000 by default and at most.",
-        ),
-    ] = None
-    int96: Annotated[
-        Int96,
-        Option(
-            "--int96", panel=READING,
-            help="Unit in which INT96 timestamps are read; auto is us for files of Spark, else ns.",
-        ),
-    ] = Int96.auto
-    invalid_utf8: Annotated[
-        InvalidUtf8,
-        Option(
-            "--invalid-utf8", panel=READING,
-            help="Result of strings that are not UTF-8: an error, U+FFFD for what is not UTF-8, or binary columns.",
-        ),
-    ] = InvalidUtf8.stop
-    legacy_timezone: Annotated[
-        str | None,
-        Option(
-            "--legacy-timezone", metavar="ZONE", show_default=False, panel=READING,
-            help="Time zone of the writer of files of Spark 2, which do not state it, for timestamps before 1900.",
-        ),
-    ] = None
-    strict: Annotated[
-        bool,
-        Option(
-            "--strict", panel=READING,
-            help="Reject what is otherwise read in spite of a fault: VARIANT columns whose parts contradict each "
-            "other, corrupt page indexes and Bloom filters.",
-        ),
-    ] = False
-    decryption_keys: Annotated[
-        str | None,
-        Option(
-            "--decryption-keys", metavar="FILE", show_default=False, panel=READING,
-            help='Keys of encrypted files, in hexadecimal: a JSON file with "footer", "columns" (keys by dotted '
-            'names), "ids" (keys by their metadata in the file) and "aad_prefix" (text), of which all are optional.',
-        ),
-    ] = None
+    memory_bytes: int | None = None
+    max_depth: int | None = None
+    int96: Any = "auto"
+    invalid_utf8: Any = "raise"
+    legacy_timezone: str | None = None
+    strict: bool = False
+    decryption_keys: str | None = None
 
     @property
     def limits(self) -> Limits:
-        """Bounds for files of strangers, with those that the options name."""
+        """Limits for untrusted files, with the limits that the options set."""
         from pqext.core.base.limits import Limits
 
-        chosen = {"memory_bytes": self.memory_bytes, "schema_depth": self.max_depth}
-        return Limits.untrusted(**{name: value for name, value in chosen.items() if value is not None})
+        limits = {"memory_bytes": self.memory_bytes, "schema_depth": self.max_depth}
+        return Limits.untrusted(**{name: value for name, value in limits.items() if value is not None})
 
     @property
     def options(self) -> ReadOptions:
-        """The options of the reader."""
+        """Options of the reader."""
         from pqext.core.options.read_write import ReadOptions
 
         return ReadOptions(
-            strict=self.strict, int96=self.int96.value, decryption=self.decryption, **self.text_and_calendar
+            strict=self.strict, int96=self.int96, decryption=self.decryption, **self.text_and_calendar
         )
 
     @property
     def text_and_calendar(self) -> dict[str, Any]:
-        """The options of strings that are not UTF-8 and of Spark's legacy calendar, for functions that take both."""
-        return {"invalid_utf8": self.invalid_utf8.value, "legacy_timezone": self.legacy_timezone}
+        """Options for invalid UTF-8 and Spark's legacy calendar, as keyword arguments."""
+        return {"invalid_utf8": self.invalid_utf8, "legacy_timezone": self.legacy_timezone}
 
     @property
     def decryption(self) -> FileDecryption | None:
-        """The keys of encrypted files; ``ValueError`` for a file of keys that is not one, without its content."""
+        """Keys of encrypted files; raises ``ValueError``, without its content, if the key file is invalid."""
         return None if self.decryption_keys is None else _decryption(self.decryption_keys)
 
 
-DEFAULTS = Reading()
+reading_options = options_as(
+    "reading",
+    Reading,
+    option(
+        "--memory-bytes", type=Size(), metavar="SIZE", panel=READING,
+        show_default="100 MiB, or 16 times the file's size if larger",
+        help="Memory limit for decoded data, such as 500MB or 2GiB.",
+    ),
+    option(
+        "--max-depth", type=click.IntRange(min=1), metavar="N", panel=READING,
+        help="Maximum nesting depth of schemas (100 by default) and JSON documents (1,000 by default and at most).",
+    ),
+    option(
+        "--int96", type=click.Choice(["auto", "s", "ms", "us", "ns"]), default="auto", panel=READING,
+        help="Unit in which INT96 timestamps are read; auto is us for files written by Spark, otherwise ns.",
+    ),
+    option(
+        "--invalid-utf8", type=click.Choice(["raise", "replace", "binary"]), default="raise", panel=READING,
+        help="Strings that are not UTF-8: raise an error, replace invalid bytes with U+FFFD, or return binary columns.",
+    ),
+    option(
+        "--legacy-timezone", metavar="ZONE", panel=READING,
+        help="Time zone of the writer of Spark 2 files, which do not state it, for timestamps before 1900.",
+    ),
+    flag(
+        "--strict", panel=READING,
+        help="Reject faults that are otherwise tolerated: VARIANT columns with contradictory value and typed_value, "
+        "corrupt page indexes and Bloom filters.",
+    ),
+    option(
+        "--decryption-keys", metavar="FILE", panel=READING,
+        help='Keys of encrypted files, in hexadecimal: a JSON file with "footer", "columns" (keys by dotted column '
+        'name), "ids" (keys by the key metadata in the file) and "aad_prefix" (text), all optional.',
+    ),
+)
 _MEMBERS = ("footer", "columns", "ids", "aad_prefix")
 
 
@@ -137,7 +110,7 @@ def _decryption(path: str) -> FileDecryption:
                 return FileDecryption(
                     None if footer is None else bytes.fromhex(footer), columns, retriever, prefix,
                     plaintext_files_allowed=True,
-                )  # fmt: skip
+                )
         except (ValueError, AttributeError, TypeError):
             raise ValueError(advice) from None
     raise ValueError(advice)

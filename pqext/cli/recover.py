@@ -4,107 +4,82 @@ from __future__ import annotations
 
 import os
 import re
-from enum import StrEnum
-from typing import Annotated
 
 import click
 
-from pqext.cli.declarations import Argument, Option
-from pqext.cli.files import Form, refusals
-from pqext.cli.locations import Anonymous, Storage, placed
-from pqext.cli.outputs import Force, check_new
-from pqext.cli.reader_options import DEFAULTS, Reading
+from pqext.cli.command import argument, command, flag, option
+from pqext.cli.console import REPORT_FORMATS
+from pqext.cli.errors import usage_errors
+from pqext.cli.locations import InputFile, Storage, check_new, force_option, storage_options
+from pqext.cli.reader_options import Reading, reading_options
 
-NOTHING = 1
-
-
-class Codec(StrEnum):
-    """How pages are compressed."""
-
-    uncompressed = "uncompressed"
-    snappy = "snappy"
-    gzip = "gzip"
-    brotli = "brotli"
-    lz4 = "lz4"
-    lz4_raw = "lz4_raw"
-    zstd = "zstd"
+NOTHING_RECOVERED = 1
+CODECS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
 
 
-def command(
-    source: Annotated[str, Argument(metavar="FILE", help="The damaged file.", show_default=False, is_file=True)],
-    dest: Annotated[
-        str, Option("--out", "--output", "-o", metavar="OUT", help="The file to write.", show_default=False)
-    ],
-    schema: Annotated[
-        str | None,
-        Option(
-            "--schema", metavar="SIBLING|DDL", show_default=False,
-            help="A file with the same columns, or their types, like 'id BIGINT, name STRING'.",
-        ),
-    ] = None,
-    codec: Annotated[
-        Codec | None, Option("--codec", help="How pages are compressed; all are tried.", show_default=False)
-    ] = None,
-    drop_columns: Annotated[
-        bool, Option("--drop-columns", help="Leave out columns that lost a chunk, not the row groups that did.")
-    ] = False,
-    null_columns: Annotated[
-        bool, Option("--null-columns", help="Put nulls in the place of lost chunks of optional columns.")
-    ] = False,
-    row_group_rows: Annotated[
-        int | None,
-        Option(
-            "--row-group-rows", min=1, show_default=False,
-            help="Rows of a row group at most, where pages can be split in several ways.",
-        ),
-    ] = None,
-    form: Annotated[Form, Option("--format", help="A report for people, or JSON.")] = Form.text,
-    force: Force = False,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+@command()
+@argument("source", type=InputFile(), metavar="FILE", help="The damaged file.")
+@option("--out", "--output", "-o", "dest", metavar="OUT", required=True, help="Output path.")
+@option(
+    "--schema", metavar="SIBLING|DDL",
+    help="A file with the same columns, or DDL such as 'id BIGINT, name STRING'.",
+)
+@option("--codec", type=click.Choice(CODECS), help="Compression of the pages; all codecs are tried by default.")
+@flag("--drop-columns", help="Drop columns with lost chunks instead of row groups with lost chunks.")
+@flag("--null-columns", help="Replace lost chunks of optional columns with nulls.")
+@option(
+    "--row-group-rows", type=click.IntRange(min=1), metavar="N",
+    help="Maximum rows of a row group, if pages can be grouped in several ways.",
+)
+@option("--format", type=click.Choice(REPORT_FORMATS), default="text", help="Report format.")
+@force_option
+@reading_options
+@storage_options
+def recover(
+    source: str, dest: str, schema: str | None, codec: str | None, drop_columns: bool, null_columns: bool,
+    row_group_rows: int | None, format: str, force: bool, reading: Reading, storage: Storage,
 ) -> None:
-    """Recover rows of a file without a valid footer or with lost pages, and report what was recovered.
+    """Recover rows from a file that lost its footer or pages, and report recovered and lost data.
 
-    FILE is never touched; OUT appears when it is whole. Without any footer, pages are told apart by a schema.
+    FILE is not modified. OUT appears once it is complete. Without any footer, a schema identifies the pages.
 
     Example: pqext recover cut.parquet -o rest.parquet --schema sibling.parquet
     """
     import json
     from dataclasses import replace
 
-    from pqext.recovery import recover
-    from pqext.recovery.output import check_distinct
+    from pqext.recovery import recover as recover_file
+    from pqext.recovery.output.files import refuse_same
 
-    with refusals():
-        read, out, *sibling = placed([source, dest, *([] if schema is None else [schema])], storage, anonymous)
+    with usage_errors():
+        read, out, *sibling = storage.locate([source, dest, *([] if schema is None else [schema])])
         try:
-            check_distinct(read, out)
+            refuse_same(read, out)
         except ValueError as error:
             raise ValueError(_in_options(str(error))) from None
-        if not isinstance(read, str) or os.path.exists(read):  # that it is not there is told first
+        if not isinstance(read, str) or os.path.exists(read):  # a missing file is reported first
             check_new(out, force)
     try:
-        done = recover(
-            read, out, schema=sibling[0] if sibling else None, codec=None if codec is None else codec.value,
+        result = recover_file(
+            read, out, schema=sibling[0] if sibling else None, codec=codec,
             drop_columns=drop_columns, null_columns=null_columns, row_group_rows=row_group_rows,
             limits=reading.limits,
         )
     except ValueError as error:
-        if type(error) is ValueError:  # all of these are arguments
+        if type(error) is ValueError:  # of an argument, not of the file
             raise click.BadParameter(_in_options(str(error))) from None
         raise
-    losses = tuple(replace(loss, reason=_in_options(loss.reason)) for loss in done.losses)
-    done = replace(done, losses=losses, notes=tuple(map(_in_options, done.notes)))
-    click.echo(json.dumps(done.to_dict(), indent=2) if form is Form.json else str(done))
-    if not done.written:
-        raise click.exceptions.Exit(NOTHING)
+    losses = tuple(replace(loss, reason=_in_options(loss.reason)) for loss in result.losses)
+    result = replace(result, losses=losses, notes=tuple(map(_in_options, result.notes)))
+    click.echo(json.dumps(result.to_dict(), indent=2) if format == "json" else str(result))
+    if not result.written:
+        raise click.exceptions.Exit(NOTHING_RECOVERED)
 
 
 def _in_options(text: str) -> str:
-    """Text about parameters, about the options in their place."""
-    text = re.sub(r"^dest (?=is|must)", "OUT ", text)
-    text = re.sub(r"^schema (?=is|must|needs)|\bschema=", "--schema ", text)
+    """Replace the names of parameters in a message with options."""
+    text = re.sub(r"^dest (?=is)", "OUT ", text)
+    text = re.sub(r"^schema (?=is|needs)|\bschema=", "--schema ", text)
     text = re.sub(r"\brow_group_rows=?", "--row-group-rows ", text)
     text = re.sub(r"\b(drop|null)_columns\b", r"--\1-columns", text)
     return " ".join(text.split())

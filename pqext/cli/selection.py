@@ -1,4 +1,4 @@
-"""The columns that ``--select`` asks for, as text: names, ``*``, paths of VARIANT columns, and what is computed."""
+"""Parse ``--select`` and ``--order-by``: column names, ``*``, VARIANT paths and SQL expressions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ _STAR = re.compile(
 )
 _RENAMED = re.compile(r"(?P<value>\S+)\s+(?P<name>\w+)")
 _NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]*[^=<>!:'\"()\s])\s*=\s*(?P<value>[^=\s].*)", re.S)
-_COMPUTED = re.compile(r"[-+*/%()`:\"']")
-"""What a name holds seldom, and a computed value always."""
+_EXPRESSION = re.compile(r"[-+*/%()`:\"']")
+"""Characters that are rare in names and present in every expression."""
 
 Names = Callable[[], Iterable[str]]
-"""The names of columns and, dotted, of fields of structs, where they are needed."""
+"""Returns the names of columns and the dotted names of struct fields."""
 
 
-def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any]:
-    """The columns that ``a,b.c,name=event:$.x::int,a * 2 as twice`` stands for, as :func:`pqext.scan` takes them.
+def selection(text: str, every: Names = tuple, fields: Names = tuple) -> list[Any]:
+    """Parse ``a,b.c,name=event:$.x::int,a * 2 as twice`` into columns for :func:`pqext.scan`.
 
-    ``every`` gives the columns that ``*`` stands for, of which ``* exclude (a, b)`` leaves some out, and ``known`` the
-    names that are never read as what is computed.
-    Raises ``ValueError`` for text that is neither.
+    Args:
+        text: Comma-separated columns and expressions.
+        every: Returns the columns that ``*`` selects; ``* exclude (a, b)`` omits some of them.
+        fields: Returns names that are never parsed as expressions.
+
+    Raises:
+        ValueError: If an item is neither a name nor an expression.
 
     >>> selection('a, "b,c"')
     ['a', 'b,c']
@@ -35,27 +39,27 @@ def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any
     """
     items = [item.strip() for item in _split(text)]
     if not all(items):
-        raise ValueError(f"{text!r} names no columns: write a,b.c")
-    found: list[Any] = []
+        raise ValueError(f"empty column list {text!r}; expected a comma-separated list such as a,b.c")
+    columns: list[Any] = []
     stars: set[str] = set()
     for item in items:
         star = _STAR.fullmatch(item)
         if star is None:
-            found.append(_column(item, known))
+            columns.append(_column(item, fields))
         else:
-            stars.update(columns := _all(star["names"] or star["name"], list(every())))
-            found += columns
-    for name, count in Counter(one for one in found if isinstance(one, str)).items():
+            stars.update(selected := _expand_star(star["names"] or star["name"], list(every())))
+            columns += selected
+    for name, count in Counter(column for column in columns if isinstance(column, str)).items():
         if count > 1 and name in stars:
             raise ValueError(
-                f"column {name!r} is asked for twice: name one of them, as in \"{name} as other\", "
-                f"or leave it out of *, as in \"* exclude ({name})\""
+                f"column {name!r} is selected twice; rename one, as in \"{name} as other\", "
+                f"or exclude it from *, as in \"* exclude ({name})\""
             )
-    return found
+    return columns
 
 
-def ordering(text: str, known: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
-    """The columns of ``a desc nulls first, b * 2``, which of them descend, and which have nulls first.
+def ordering(text: str, fields: Names = tuple) -> tuple[list[Any], list[bool], list[bool]]:
+    """Parse ``a desc nulls first, b * 2`` into columns, descending flags and nulls-first flags.
 
     >>> ordering("mag desc, id")
     (['mag', 'id'], [True, False], [False, False])
@@ -68,29 +72,29 @@ def ordering(text: str, known: Names = tuple) -> tuple[list[Any], list[bool], li
     keys = [sort_keys([item])[0] for item in items]
     for item, key in zip(items, keys, strict=True):
         name, *words = key.path.split()
-        if words and not _COMPUTED.search(key.path) and name in known() and key.path not in known():
+        if words and not _EXPRESSION.search(key.path) and name in fields() and key.path not in fields():
             raise ValueError(f"--order-by {item!r}: after {name} write asc or desc, then nulls first or nulls last")
-    columns = [_column(key.path, known) for key in keys]
+    columns = [_column(key.path, fields) for key in keys]
     values = [column[1] if isinstance(column, tuple) else column for column in columns]
     return values, [key.descending for key in keys], [key.nulls_first for key in keys]
 
 
-def _all(without: str | None, names: list[str]) -> list[str]:
-    """The columns of ``*``, but for those that it excludes."""
-    left_out = [_unquoted(one.strip()) for one in _split(without or "") if without]
-    for name in left_out:
+def _expand_star(exclusion: str | None, names: list[str]) -> list[str]:
+    """Return the columns of ``*`` without the excluded ones."""
+    excluded = [_unquote(item.strip()) for item in _split(exclusion or "") if exclusion]
+    for name in excluded:
         if name not in names:
             from pqext.core.base.suggestions import unknown_column_message
 
             raise ValueError(unknown_column_message(name, names))
-    return [name for name in names if name not in left_out]
+    return [name for name in names if name not in excluded]
 
 
 def _split(text: str) -> list[str]:
-    """The parts between commas that stand neither in quotes nor in brackets."""
-    parts, depth, quote, within = [""], 0, "", _paths(text)
-    for at, character in enumerate(text):
-        if at in within:
+    """Split text at commas outside quotes and brackets."""
+    items, depth, quote, path_offsets = [""], 0, "", _path_offsets(text)
+    for offset, character in enumerate(text):
+        if offset in path_offsets:
             pass
         elif quote:
             quote = "" if character == quote else quote
@@ -99,48 +103,47 @@ def _split(text: str) -> list[str]:
         else:
             depth = max(0, depth + (character in "([<") - (character in ")]>"))
             if character == "," and not depth:
-                parts.append("")
+                items.append("")
                 continue
-        parts[-1] += character
-    return parts
+        items[-1] += character
+    return items
 
 
 _QUOTES = "\"'`"
 
 
-def _paths(text: str) -> set[int]:
-    """The places within paths of VARIANT columns, whose quotes and brackets are their own."""
+def _path_offsets(text: str) -> set[int]:
+    """Return the offsets within VARIANT paths, whose quotes and brackets do not count."""
     if ":" not in text:
         return set()
     from pqext.dataset.notations.sql_paths import PathError, path_spans
 
     try:
-        return {at for span in path_spans(text) for at in range(span.start, span.stop)}
+        return {offset for span in path_spans(text) for offset in range(span.start, span.stop)}
     except PathError:  # reported when the column is read
         return set()
 
 
-def _column(item: str, known: Names) -> Any:
+def _column(item: str, fields: Names) -> Any:
     if re.fullmatch(r'"(?:[^"]|"")*"', item):
-        return _unquoted(item)
-    plain = not _COMPUTED.search(item)
+        return _unquote(item)
+    plain = not _EXPRESSION.search(item)
     match = _ALIAS.fullmatch(item) or _NAMED.fullmatch(item)
     if plain and match is None:
         renamed = _RENAMED.fullmatch(item)
-        if renamed is not None and renamed["value"] in known() and item not in known():
+        if renamed is not None and renamed["value"] in fields() and item not in fields():
             name = "name" if renamed["name"].lower() == "as" else renamed["name"]
-            told = f"there is no column {item!r}: another name is given by as"
-            raise ValueError(f"{told}, write {renamed['value']} as {name}")
+            raise ValueError(f"no column {item!r}; to rename a column, write {renamed['value']} as {name}")
         return item
-    if item in known():
+    if item in fields():
         return item
     if match is None:
         value = _value(item)
         return (item, value) if _needs_name(value) else value
-    return (_unquoted(match["name"].strip()), _value(match["value"]))
+    return (_unquote(match["name"].strip()), _value(match["value"]))
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
@@ -151,20 +154,20 @@ def _value(text: str) -> Any:
 
 
 def _needs_name(value: Any) -> bool:
-    """Columns and values within VARIANT columns have names of their own."""
+    """Return whether an expression has no name, unlike columns and VARIANT fields."""
     from pqext.dataset.expressions import Column, VariantField
 
     return not isinstance(value, Column | VariantField)
 
 
 def dotted(fields: Iterable[Any], above: Sequence[str] = ()) -> set[str]:
-    """The names of Arrow fields and, dotted, of those within structs."""
+    """Return the names of Arrow fields, and the dotted names of struct fields."""
     import pyarrow as pa
 
-    found = set()
+    names = set()
     for field in fields:
         path = (*above, field.name)
-        found.add(".".join(path))
+        names.add(".".join(path))
         if pa.types.is_struct(field.type):
-            found |= dotted(field.type, path)
-    return found
+            names |= dotted(field.type, path)
+    return names

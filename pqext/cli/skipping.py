@@ -1,322 +1,282 @@
-"""``pqext skipping``: data-skipping stores built, refreshed, described, merged, checked and dropped."""
+"""``pqext skipping``: build, refresh, describe, compact, check and drop data-skipping stores."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pqext.cli.declarations import Argument, Option
-from pqext.cli.files import as_options, refusals
-from pqext.cli.locations import Anonymous, Storage, placed
-from pqext.cli.progress import progress
-from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.cli.scan_arguments import Json
+from pqext.cli.command import EXIT_CODES, Command, argument, flag, option
+from pqext.cli.console import progress
+from pqext.cli.errors import as_options, usage_errors
+from pqext.cli.locations import Storage, storage_options
+from pqext.cli.reader_options import Reading, reading_options
+from pqext.cli.scan_options import json_option
 from pqext.core.base.suggestions import did_you_mean, join_names
 from pqext.core.base.text import escape_text
 
 if TYPE_CHECKING:
     from pqext.skipping import DataSkipping, Index
 
-Sources = Annotated[
-    list[str],
-    Argument(metavar="SOURCE...", show_default=False, help="Parquet files of one table, folders or patterns."),
-]
-StoreOption = Annotated[
-    str | None,
-    Option(
-        "--store",
-        metavar="FOLDER",
-        help="The folder of the store, a path or a URL.",
-        show_default="_skipping in the table's folder",
-    ),
-]
-Folder = Annotated[str, Argument(metavar="STORE", show_default=False, help="The folder of a store, a path or a URL.")]
-KeyFile = Annotated[
-    str | None,
-    Option(
-        "--keys",
-        metavar="FILE",
-        show_default=False,
-        help="The keys of an encrypted store: a JSON file that maps labels to keys in hexadecimal.",
-    ),
-]
-Threads = Annotated[int, Option("--threads", min=0, help="Files that are indexed at once, 0 for one per processor.")]
-FootersOnly = Annotated[bool, Option("--footers-only", help="Read no rows: what footers do not prove stays unknown.")]
+_INDEX = "KIND:COLUMN[:PATH[::TYPE]]"
+_sources = argument(
+    "sources", nargs=-1, required=True, metavar="SOURCE...",
+    help="Parquet files of one table, folders or glob patterns.",
+)
+_store = option(
+    "--store", metavar="FOLDER", show_default="_skipping in the folder of the table",
+    help="Folder of the store, a path or a URL.",
+)
+_store_folder = argument("store", metavar="STORE", help="Folder of a store, a path or a URL.")
+_keys = option(
+    "--keys", metavar="FILE", help="Keys of an encrypted store: a JSON file that maps key ids to keys in hexadecimal."
+)
+_threads = option(
+    "--threads", type=click.IntRange(min=0), metavar="N", default=0,
+    help="Number of files to index in parallel; 0 is one per processor.",
+)
+_footers_only = flag("--footers-only", help="Index only what footers prove, without reading rows.")
 
 
+@click.group(epilog=EXIT_CODES, no_args_is_help=True)
+def skipping() -> None:
+    """Build and maintain data-skipping stores, which let queries open only the files they need."""
+
+
+@skipping.command(cls=Command)
+@_sources
+@option(
+    "--index", "-i", metavar=_INDEX, multiple=True, required=True,
+    help="Index to build: minmax, valuelist, bloomfilter, prefix, nulls, count or box of a column or of a value within "
+    "a VARIANT column, as in minmax:event:$.mag::double; or paths of a VARIANT column. infer:COLUMN selects minmax of "
+    "all paths that a sample shares. May be repeated.",
+)
+@_store
+@flag("--force", "-f", help="Replace an existing store.")
+@_footers_only
+@_keys
+@option("--footer-key", metavar="ID", help="Encrypt the store; id of the footer key in --keys.")
+@option(
+    "--column-key", metavar="COLUMN=ID", multiple=True, show_default="the footer key",
+    help="Id of the key for the indexes of a column; may be repeated.",
+)
+@_threads
+@reading_options
+@storage_options
 def build(
-    sources: Sources,
-    index: Annotated[
-        list[str],
-        Option(
-            "--index",
-            "-i",
-            metavar="KIND:COLUMN[:PATH[::TYPE]]",
-            help="What is kept of each file: minmax, valuelist, bloomfilter, prefix, nulls, count or box of a column, "
-            "or of a value within a VARIANT column, as in minmax:event:$.mag::double; paths of a VARIANT column. "
-            "infer:COLUMN takes the minmax of all paths that a sample shares. May be repeated.",
-        ),
-    ],
-    store: StoreOption = None,
-    force: Annotated[bool, Option("--force", "-f", help="Replace a store that is there.")] = False,
-    footers_only: FootersOnly = False,
-    keys: KeyFile = None,
-    footer_key: Annotated[
-        str | None,
-        Option(
-            "--footer-key",
-            metavar="LABEL",
-            help="Encrypt the store; of --keys this is the footer's.",
-            show_default=False,
-        ),
-    ] = None,
-    column_key: Annotated[
-        list[str] | None,
-        Option(
-            "--column-key",
-            metavar="COLUMN=LABEL",
-            help="The key of the indexes on a column; may be repeated.",
-            show_default="the footer's",
-        ),
-    ] = None,
-    threads: Threads = 0,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+    sources: tuple[str, ...], index: tuple[str, ...], store: str | None, force: bool, footers_only: bool,
+    keys: str | None, footer_key: str | None, column_key: tuple[str, ...], threads: int, reading: Reading,
+    storage: Storage,
 ) -> None:
-    """Build a data-skipping store: what each file holds, so that queries open only those they need.
+    """Build a data-skipping store that records the contents of each file of a table.
 
-    Queries use it by --skipping. It never costs a row: files that have changed since are read.
+    Queries use it with --skipping. It never loses rows: files that have changed since are read.
 
     Example: pqext skipping build logs --index minmax:time --index bloomfilter:user
     """
-    with refusals():
-        table = _table(sources, store, storage, anonymous, keys, reading, footer_key, column_key)
+    with usage_errors():
+        table = _table(sources, store, storage, keys, reading, footer_key, column_key)
         builder = table.index_builder()
         for text in index:
-            for one in _indexes(text, table.path):
-                builder.add_custom_index(one)
+            for definition in _parse_indexes(text, table.path):
+                builder.add_custom_index(definition)
     with progress("files") as show:
         summary = builder.build(data=not footers_only, overwrite=force, threads=threads, progress=show)
-    _tell(f"{table.location}: {summary}", summary.failed)
+    _report(f"{table.location}: {summary}", summary.failed)
     if summary.failed and not summary.added:
         raise click.exceptions.Exit(1)
 
 
+@skipping.command(cls=Command)
+@_sources
+@_store
+@_footers_only
+@_keys
+@_threads
+@reading_options
+@storage_options
 def refresh(
-    sources: Sources,
-    store: StoreOption = None,
-    footers_only: FootersOnly = False,
-    keys: KeyFile = None,
-    threads: Threads = 0,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+    sources: tuple[str, ...], store: str | None, footers_only: bool, keys: str | None, threads: int, reading: Reading,
+    storage: Storage,
 ) -> None:
     """Index the files of a table that are new or have changed since its store was built.
 
-    SOURCE may be a part of the table, such as the folder of one partition, with --store.
+    SOURCE may be a subset of the table, such as the folder of one partition, if --store is set.
 
     Example: pqext skipping refresh logs
     """
-    with refusals():
-        table = _table(sources, store, storage, anonymous, keys, reading)
+    with usage_errors():
+        table = _table(sources, store, storage, keys, reading)
     with progress("files") as show:
         summary = table.refresh_index(data=not footers_only, threads=threads, progress=show)
-    _tell(f"{table.location}: {summary}", summary.failed)
+    _report(f"{table.location}: {summary}", summary.failed)
 
 
+@skipping.command(cls=Command)
+@_store_folder
+@option(
+    "--source", "sources", metavar="SOURCE", multiple=True,
+    help="Files of the table; counts files whose entries are out of date. May be repeated.",
+)
+@flag("--all", "is_parent", help="Describe all stores in the folders directly below STORE.")
+@_keys
+@json_option
+@storage_options
 def describe(
-    store: Folder,
-    sources: Annotated[
-        list[str] | None,
-        Option(
-            "--source",
-            metavar="SOURCE",
-            show_default=False,
-            help="Files of its table: count those that are out of date; may be repeated.",
-        ),
-    ] = None,
-    below: Annotated[bool, Option("--all", help="Describe all stores in the folders right below STORE.")] = False,
-    keys: KeyFile = None,
-    as_json: Json = False,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+    store: str, sources: tuple[str, ...], is_parent: bool, keys: str | None, as_json: bool, storage: Storage
 ) -> None:
-    """Show the version, the table, the objects and the indexes of a store.
+    """Show the version, the table, the files and the indexes of a store.
 
     Example: pqext skipping describe logs/_skipping --source logs
     """
     from pqext import skipping
 
-    with refusals():
-        place, *files = placed([store, *(sources or ())], storage, anonymous)
-        if below and files:
-            raise ValueError("--all describes several stores, and --source is of one table")
-        labels = _keys(keys)
-    found = (
-        skipping.list_stores(place, decryption=labels)
-        if below
-        else [skipping.describe(place, files or None, decryption=labels)]
+    with usage_errors():
+        place, *files = storage.locate([store, *sources])
+        if is_parent and files:
+            raise ValueError("--all describes several stores and cannot be combined with --source")
+        decryption = _read_keys(keys)
+    stores = (
+        skipping.list_stores(place, decryption=decryption)
+        if is_parent
+        else [skipping.describe(place, files or None, decryption=decryption)]
     )
     if as_json:
-        told = [one.to_dict() for one in found]
-        click.echo(json.dumps(told if below else told[0], indent=2))
+        descriptions = [description.to_dict() for description in stores]
+        click.echo(json.dumps(descriptions if is_parent else descriptions[0], indent=2))
     else:
-        click.echo("\n".join(map(str, found)) if found else f"no stores below {escape_text(str(place))}")
+        click.echo("\n".join(map(str, stores)) if stores else f"no stores below {escape_text(str(place))}")
 
 
-def drop(
-    store: Folder,
-    index: Annotated[
-        list[str] | None,
-        Option(
-            "--index",
-            "-i",
-            metavar="KIND:COLUMN[:PATH[::TYPE]]",
-            help="Drop this index only; may be repeated.",
-            show_default="the whole store",
-        ),
-    ] = None,
-    keys: KeyFile = None,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
-) -> None:
-    """Drop a store, or some of its indexes. The files of the table stay as they are.
+@skipping.command(cls=Command)
+@_store_folder
+@option(
+    "--index", "-i", metavar=_INDEX, multiple=True, show_default="the complete store",
+    help="Index to drop; may be repeated.",
+)
+@_keys
+@storage_options
+def drop(store: str, index: tuple[str, ...], keys: str | None, storage: Storage) -> None:
+    """Drop a store, or some of its indexes. The files of the table are not modified.
 
     Example: pqext skipping drop logs/_skipping --index minmax:time
     """
     from pqext import skipping
 
-    with refusals():
-        (place,) = placed([store], storage, anonymous)
+    with usage_errors():
+        (place,) = storage.locate([store])
         if not skipping.is_indexed(place):
-            raise FileNotFoundError(f"there is no store in {place}")
-        skipping.drop(place, [_index(text) for text in index] if index else None, decryption=_keys(keys))
+            raise FileNotFoundError(f"no data-skipping store in {place}")
+        indexes = [_parse_index(text) for text in index] or None
+        skipping.drop(place, indexes, decryption=_read_keys(keys))
 
 
-def compact(
-    store: Folder,
-    sources: Annotated[
-        list[str] | None,
-        Option(
-            "--source",
-            metavar="SOURCE",
-            show_default=False,
-            help="Files of its table: drop what is known of earlier versions, and of files that are gone; may be "
-            "repeated.",
-        ),
-    ] = None,
-    keys: KeyFile = None,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
-) -> None:
-    """Merge the parts of a store into one, each row once.
+@skipping.command(cls=Command)
+@_store_folder
+@option(
+    "--source", "sources", metavar="SOURCE", multiple=True,
+    help="Files of the table; drops entries of earlier file versions and of deleted files. May be repeated.",
+)
+@_keys
+@storage_options
+def compact(store: str, sources: tuple[str, ...], keys: str | None, storage: Storage) -> None:
+    """Merge the segments of a store into one, without duplicate rows.
 
     Example: pqext skipping compact logs/_skipping --source logs
     """
     from pqext import skipping
 
-    with refusals():
-        place, *files = placed([store, *(sources or ())], storage, anonymous)
-        labels = _keys(keys)
-    dropped = skipping.compact(place, files or None, decryption=labels)
+    with usage_errors():
+        place, *files = storage.locate([store, *sources])
+        decryption = _read_keys(keys)
+    dropped = skipping.compact(place, files or None, decryption=decryption)
     click.echo(f"{escape_text(str(place))}: {dropped:,} rows dropped")
 
 
-def check(
-    sources: Sources,
-    store: StoreOption = None,
-    keys: KeyFile = None,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
-) -> None:
-    """Tell whether a store knows every file of a table as it is now; if not, the exit status is 1.
+@skipping.command(cls=Command)
+@_sources
+@_store
+@_keys
+@reading_options
+@storage_options
+def check(sources: tuple[str, ...], store: str | None, keys: str | None, reading: Reading, storage: Storage) -> None:
+    """Check that a store covers the current version of every file of a table; if not, the exit status is 1.
 
     Example: pqext skipping check logs
     """
-    with refusals():
-        table = _table(sources, store, storage, anonymous, keys, reading)
-    found = table.describe_index()
-    click.echo(str(found))
-    if found.reason is not None or found.unknown:
+    with usage_errors():
+        table = _table(sources, store, storage, keys, reading)
+    description = table.describe_index()
+    click.echo(str(description))
+    if description.reason is not None or description.unknown:
         raise click.exceptions.Exit(1)
 
 
 def _table(
-    sources: Sequence[str],
-    store: str | None,
-    storage: Sequence[str] | None,
-    anonymous: bool,
-    keys: str | None,
-    reading: Reading,
-    footer_key: str | None = None,
-    column_keys: Sequence[str] | None = None,
+    sources: Sequence[str], store: str | None, storage: Storage, keys: str | None, reading: Reading,
+    footer_key: str | None = None, column_keys: Sequence[str] = (),
 ) -> DataSkipping:
     from pqext.skipping import DataSkipping, StoreKeys
 
-    places = placed([*sources, *([] if store is None else [store])], storage, anonymous)
+    places = storage.locate([*sources, *([] if store is None else [store])])
     files, dest = (places, None) if store is None else (places[:-1], places[-1])
-    labels = _keys(keys)
+    decryption = _read_keys(keys)
     encryption = None
     if footer_key is not None:
-        pairs = [text.partition("=") for text in column_keys or ()]
-        if labels is None or not all(equals for _, equals, _ in pairs):
-            raise ValueError("--footer-key takes --keys, and --column-key COLUMN=LABEL")
-        encryption = StoreKeys(labels, footer_key, {name: label for name, _, label in pairs})
+        pairs = [text.partition("=") for text in column_keys]
+        if decryption is None or not all(equals for _, equals, _ in pairs):
+            raise ValueError("--footer-key requires --keys, and --column-key must be COLUMN=ID")
+        encryption = StoreKeys(decryption, footer_key, {name: key_id for name, _, key_id in pairs})
     elif column_keys:
-        raise ValueError("--column-key takes --footer-key")
-    given: Any = files[0] if len(files) == 1 else files
+        raise ValueError("--column-key requires --footer-key")
+    table: Any = files[0] if len(files) == 1 else files
     return DataSkipping(
-        given, dest, encryption=encryption, decryption=labels, options=reading.options, limits=reading.limits
-    )  # fmt: skip
+        table, dest, encryption=encryption, decryption=decryption, options=reading.options, limits=reading.limits
+    )
 
 
-def _keys(file: str | None) -> Mapping[str, bytes] | None:
-    """The keys in a file, whose content no message shows."""
-    if file is None:
+def _read_keys(path: str | None) -> Mapping[str, bytes] | None:
+    """Read a key file; error messages do not contain its content."""
+    if path is None:
         return None
     try:
-        with open(file, encoding="utf-8") as opened:
-            found = json.load(opened)
-        return {str(label): bytes.fromhex(text) for label, text in found.items()}
+        with open(path, encoding="utf-8") as file:
+            keys = json.load(file)
+        return {str(key_id): bytes.fromhex(text) for key_id, text in keys.items()}
     except (ValueError, AttributeError, TypeError):
-        raise ValueError(f"--keys: {file} is no JSON object of labels and keys in hexadecimal") from None
+        raise ValueError(f"--keys: {path} is not a JSON object of key ids and keys in hexadecimal") from None
 
 
-def _indexes(text: str, sources: Any) -> list[Index]:
+def _parse_indexes(text: str, sources: Any) -> list[Index]:
     from pqext import skipping
 
-    kind, _, column = text.partition(":")
-    return skipping.variant_indexes(sources, column) if kind == "infer" else [_index(text)]
+    name, _, column = text.partition(":")
+    return skipping.variant_indexes(sources, column) if name == "infer" else [_parse_index(text)]
 
 
-def _index(text: str) -> Index:
-    """The index that ``KIND:COLUMN`` or ``KIND:COLUMN:PATH::TYPE`` stands for."""
+def _parse_index(text: str) -> Index:
+    """Parse ``KIND:COLUMN`` or ``KIND:COLUMN:PATH::TYPE``."""
     from pqext.dataset.expressions import col
     from pqext.skipping.indexes.index import kind_called, own_kinds
 
-    kind, colon, operand = text.partition(":")
-    found = kind_called(kind)
+    name, colon, operand = text.partition(":")
+    index_type = kind_called(name)
     if not colon or not operand:
-        raise ValueError(f"--index {text!r}: write KIND:COLUMN, minmax:time for example")
-    if found is None:
-        kinds = [*own_kinds(), "infer"]
-        raise ValueError(
-            f"--index {text!r}: {kind!r} is no kind of index{did_you_mean(kind, kinds)}: {join_names(kinds)}"
-        )
+        raise ValueError(f"--index {text!r}: expected KIND:COLUMN, such as minmax:time")
+    if index_type is None:
+        names = [*own_kinds(), "infer"]
+        hint = did_you_mean(name, names)
+        raise ValueError(f"--index {text!r}: unknown index kind {name!r}{hint}; known kinds: {join_names(names)}")
     column, colon, rest = operand.partition(":$")
     path, typed, type = rest.rpartition("::")
     if colon and not typed:
-        raise ValueError(f"--index {text!r}: write the type of the value too, minmax:event:$.mag::double for example")
-    return found(col(column).variant(f"${path}", type) if colon else col(column))
+        raise ValueError(f"--index {text!r}: the type of the value is missing, as in minmax:event:$.mag::double")
+    return index_type(col(column).variant(f"${path}", type) if colon else col(column))
 
 
-def _tell(text: str, failed: Sequence[tuple[str, str]]) -> None:
+def _report(text: str, failed: Sequence[tuple[str, str]]) -> None:
     click.echo(escape_text(as_options(text)), err=True)
     for path, reason in failed[1:5]:
         click.echo(escape_text(as_options(f"{path}: {reason}")), err=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from pqext.cli.declarations import Option
-from pqext.cli.files import Files, Form, as_options, describe, every_file, names, refusals, show
-from pqext.cli.locations import Anonymous, Place, Storage, placed
-from pqext.cli.reader_options import DEFAULTS, Reading
-from pqext.cli.standard_input import shown_path, without_path
+from pqext.cli.command import command, option
+from pqext.cli.console import REPORT_FORMATS, show
+from pqext.cli.errors import as_options, describe, usage_errors
+from pqext.cli.files import expand_files, files_argument, split_names
+from pqext.cli.locations import Place, Storage, display_path, storage_options, without_path
+from pqext.cli.reader_options import Reading, reading_options
 from pqext.core.base.text import escape_text, with_noun
 
 if TYPE_CHECKING:
@@ -22,60 +23,60 @@ if TYPE_CHECKING:
 
 FAULTS = 1
 UNCHECKED = 3
+_EXIT_CODES = (
+    "Exit status: 0 no faults; 1 a file has faults, or was not found; 2 usage error; 3 no faults, but some data could "
+    "not be checked, because of a missing key, an unknown encoding or an unreadable file; 130 interrupted."
+)
 
 
-def command(
-    files: Files,
-    form: Annotated[
-        Form, Option("--format", help="A report for people, or JSON: an object for one file, a list for several.")
-    ] = Form.text,
-    columns: Annotated[
-        str | None,
-        Option("--columns", metavar="a,b", help="Check only these top-level columns.", show_default=False),
-    ] = None,
-    checks: Annotated[
-        str | None,
-        Option(
-            "--checks", metavar="chunks,sorting,variants,geometries", help="Look only for this.", show_default=False
-        ),
-    ] = None,
-    limit: Annotated[int, Option(min=0, help="List so many faults of each file; all are counted.")] = 100,
-    reading: Reading = DEFAULTS,
-    storage: Storage = None,
-    anonymous: Anonymous = False,
+@command(epilog=_EXIT_CODES)
+@files_argument
+@option(
+    "--format", type=click.Choice(REPORT_FORMATS), default="text",
+    help="Report format: text, or JSON with an object for one file and a list for several.",
+)
+@option("--columns", metavar="a,b", help="Top-level columns to check.")
+@option("--checks", metavar="chunks,sorting,variants,geometries", help="Checks to run; all by default.")
+@option("--limit", type=click.IntRange(min=0), default=100, help="Maximum faults to list per file; all are counted.")
+@reading_options
+@storage_options
+def verify(
+    files: tuple[str, ...], format: str, columns: str | None, checks: str | None, limit: int, reading: Reading,
+    storage: Storage,
 ) -> None:
-    """Read all of a file and say where it breaks the rules: damage, false statistics, broken or contradictory variants.
+    """Read files completely and report faults: corruption, wrong statistics, invalid or contradictory variants.
 
-    Several files get one line each, followed by the report of those with faults.
+    Several files are reported in one line each, followed by the reports of files with faults.
 
     Example: pqext verify 'lake/**/*.parquet' --format json
     """
-    from pqext.core.io.sources.secrets import shown
-    from pqext.verification import verify
+    from pqext.core.io.sources.store_errors import redact_uri
+    from pqext.verification import verify as verify_file
 
-    wanted = cast("list[Check] | None", names(checks))  # verify refuses others
+    selected = cast("list[Check] | None", split_names(checks))  # verify_file rejects others
 
     def check(path: Place) -> Report:
-        with refusals():
-            found = verify(
-                path, columns=names(columns), checks=wanted, limit=limit, limits=reading.limits, decryption=decryption
+        with usage_errors():
+            report = verify_file(
+                path, columns=split_names(columns), checks=selected, limit=limit, limits=reading.limits,
+                decryption=decryption,
             )
-            return _for_the_command(found)
+            return _with_options(report)
 
-    with refusals():
+    with usage_errors():
         decryption = reading.decryption
-        given = placed(files, storage, anonymous)
-        paths = every_file(given)
-    is_one = len(paths) == 1 and (form is Form.text or str(paths[0]) == shown(str(given[0])))
-    status = _one(paths[0], check, form) if is_one else _all(paths, check, form)
+        places = storage.locate(files)
+        paths = expand_files(places)
+    is_single = len(paths) == 1 and (format == "text" or str(paths[0]) == redact_uri(str(places[0])))
+    status = _report_file(paths[0], check, format) if is_single else _report_files(paths, check, format)
     if status:
         raise click.exceptions.Exit(status)
 
 
-def _for_the_command(report: Report) -> Report:
-    """``report`` with advice for the command line where the memory was too little, and the name of standard input."""
-    unchecked = tuple(replace(one, reason=as_options(one.reason)) for one in report.unchecked)
-    return replace(report, unchecked=unchecked, path=shown_path(report.path))
+def _with_options(report: Report) -> Report:
+    """Replace Python arguments with options, and the path of stored standard input with its name."""
+    unchecked = tuple(replace(item, reason=as_options(item.reason)) for item in report.unchecked)
+    return replace(report, unchecked=unchecked, path=display_path(report.path))
 
 
 def _status(report: Report) -> int:
@@ -83,39 +84,40 @@ def _status(report: Report) -> int:
 
 
 def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
-    """The report, or why there is none."""
+    """Return the report, or the reason why the file cannot be read."""
     from pqext.core.base.errors import EncryptionError, UnsupportedError
 
     try:
         return check(path)
-    except (EncryptionError, UnsupportedError, OSError) as error:  # of the whole file
+    except (EncryptionError, UnsupportedError, OSError) as error:
         return describe(error)
 
 
-def _one(path: Place, check: Callable[[Place], Report], form: Form) -> int:
-    found = _attempt(path, check)
-    if isinstance(found, str):
-        click.echo(f"pqext: {found}", err=True)
+def _report_file(path: Place, check: Callable[[Place], Report], format: str) -> int:
+    report = _attempt(path, check)
+    if isinstance(report, str):
+        click.echo(f"pqext: {report}", err=True)
         return UNCHECKED
-    show(found, form)
-    return _status(found)
+    show(report, format)
+    return _status(report)
 
 
-def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> int:
-    """A line for each file, and what is wrong with it; the worst status of all."""
+def _report_files(paths: list[Place], check: Callable[[Place], Report], format: str) -> int:
+    """Print a line per file and the reports of files with faults; return the worst status."""
     statuses: list[int] = []
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for path in paths:
-        found = _attempt(path, check)
-        statuses.append(UNCHECKED if isinstance(found, str) else _status(found))
-        if form is Form.json:
-            told.append(_unreadable(without_path(str(path)), found) if isinstance(found, str) else found.to_dict())
+        report = _attempt(path, check)
+        statuses.append(UNCHECKED if isinstance(report, str) else _status(report))
+        if format == "json":
+            name = without_path(str(path))
+            results.append(_unreadable(name, report) if isinstance(report, str) else report.to_dict())
         else:
-            click.echo(f"{escape_text(without_path(str(path)))}: {_verdict(found)}")
-            if not isinstance(found, str) and not found.ok:
-                show(found, form)
-    if form is Form.json:
-        click.echo(json.dumps(told, indent=2))
+            click.echo(f"{escape_text(without_path(str(path)))}: {_verdict(report)}")
+            if not isinstance(report, str) and not report.ok:
+                show(report, format)
+    if format == "json":
+        click.echo(json.dumps(results, indent=2))
     else:
         sound, faulty = statuses.count(0), statuses.count(FAULTS)
         click.echo(
@@ -125,14 +127,14 @@ def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> in
     return FAULTS if FAULTS in statuses else max(statuses)
 
 
-def _verdict(found: Report | str) -> str:
-    if isinstance(found, str):
-        return f"could not be checked: {found}"
-    if found.counts:
-        return with_noun(found.total, "fault")
-    return "no faults" if found.complete else "no faults in what could be checked"
+def _verdict(report: Report | str) -> str:
+    if isinstance(report, str):
+        return f"could not be checked: {report}"
+    if report.counts:
+        return with_noun(report.total, "fault")
+    return "no faults" if report.complete else "no faults in the checked data"
 
 
 def _unreadable(path: str, reason: str) -> dict[str, Any]:
-    """What the JSON says of a file that has no report."""
+    """Return the JSON entry of a file that has no report."""
     return {"ok": False, "complete": False, "path": path, "error": reason}

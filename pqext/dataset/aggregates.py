@@ -43,7 +43,7 @@ class Aggregates:
     _planner: ScanPlanner
 
     def min(self, column: str | Column) -> pa.Scalar:
-        """The least value of a column, of the rows that match.
+        """Return the minimum of a column in the matching rows.
 
         Args:
             column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
@@ -64,7 +64,7 @@ class Aggregates:
         return _extreme(self._planner, column, "min")
 
     def max(self, column: str | Column) -> pa.Scalar:
-        """The greatest value of a column, of the rows that match; all else as :meth:`min`.
+        """Return the maximum of a column in the matching rows; otherwise as :meth:`min`.
 
         Example:
             >>> import pqext, pyarrow

@@ -1,4 +1,4 @@
-"""The columns that dotted names of a scan and of its filter denote, once its schema is known."""
+"""Resolve dotted names of a scan and its filter to columns, once the schema is known."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Result = tuple["str | Computed", ...]
 
 @dataclass
 class ExactNames:
-    """Turns dotted names into columns: of folders, and of files by the ``rule`` that unifies these."""
+    """Resolves dotted names to partition columns and file columns; ``rule`` unifies the schemas of files."""
 
     files: FileSet
     folders: tuple[str, ...]
     rule: Literal["union"] | pa.Schema | None
     _names: Container[str] | None = None
     _known: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    """Conditions and values with what they become, by the ids of the former."""
+    """Resolved conditions and values, by the ids of the original objects."""
 
     def of(self, node: T) -> T:
-        """A condition or a value with the columns whose names are exactly its dotted names."""
+        """Resolve the dotted names in a condition or a value."""
         known = self._known.get(id(node))
         if known is None:
             made = exact(node, self.names) if dotted_columns(node) else node
@@ -42,13 +42,13 @@ class ExactNames:
         return cast(T, known[1])
 
     def of_folders(self, node: T) -> T:
-        """As :meth:`of`, with no file opened for it unless folders have a column that may be meant."""
+        """Resolve as :meth:`of`; opens a file only if a partition column may be meant."""
         made = exact(node, self.folders)
         is_unclear = any(column.path[0] in self.folders for column in dotted_columns(made))
         return self.of(node) if is_unclear else made
 
     def of_column(self, column: str | Computed) -> str | Computed:
-        """A column of the result; a name is looked up exactly first wherever it is looked up."""
+        """Resolve a result column; plain names are looked up exactly anyway."""
         return replace(column, field=self.of(column.field)) if isinstance(column, Computed) else column
 
     def learn(self, file: ParquetFile) -> None:
@@ -86,10 +86,10 @@ class _FileNames:
 
 
 def selected(before: Result | None, selection: Result) -> Result:
-    """The ``selection`` columns of a result that had those ``before``, all of the files' when None.
+    """Restrict a result of the columns ``before`` to ``selection``; None stands for all columns of the files.
 
-    A name stands for all parts of a column that there were, and a path for what lies within a column. Raises
-    ``ValueError`` for a name that is not among them.
+    A name selects all parts of its column that remain, a path the field within a column. Raises ``ValueError`` if an
+    earlier selection excluded a name.
     """
     if before is None:
         return selection
@@ -110,7 +110,7 @@ def selected(before: Result | None, selection: Result) -> Result:
 
 
 def with_computed(expression: T, computed: Sequence[Computed]) -> T:
-    """``expression``, a condition or a value, where names of ``computed`` columns stand for their values."""
+    """Replace the names of ``computed`` columns in a condition or value by their values."""
     if not computed:
         return expression
     known = {one.name: one.field for one in computed}

@@ -17,10 +17,7 @@ Kind = Literal["points", "wkt", "geojson", "json"]
 
 @dataclass(frozen=True)
 class Made:
-    """A column ``name`` made of ``paths``: paths within a variant, else columns.
-
-    ``name`` is None where none was given.
-    """
+    """A column ``name`` computed from ``paths``: paths within a VARIANT, otherwise column names."""
 
     kind: Kind
     name: str | None
@@ -28,7 +25,7 @@ class Made:
 
 
 def path_within(path: str) -> str:
-    """A path within a variant, which may be written without its root."""
+    """Return a path within a VARIANT, adding the root if it is missing."""
     return path if path.startswith("$") else f"$.{path}"
 
 
@@ -103,5 +100,5 @@ def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> 
 
 
 def without_row(error: ParquetError) -> str:
-    """The message without the row, which counts from the start of a batch."""
+    """Return the message without its row number, which is relative to the batch."""
     return re.sub(r"^row \d+: ", "", error.message)

@@ -34,20 +34,20 @@ from pqext.dataset.table.file_request import FileRequest
 from pqext.dataset.table.partitions import RemainingFilter
 
 _ROWS = 1 << 16
-"""Rows that are read together."""
+"""Batch size of sorted reads."""
 _FILE = 1 << 32
-"""Positions of a file: the row groups of a file count on from its multiple of this."""
+"""Positions per file: row groups of a file are numbered from a multiple of this."""
 
 
 class OrderedExecutor(ScanExecutor):
-    """A run of a request with an order; rows with equal keys stay in the order of files and rows."""
+    """A run of a sorted request; rows with equal keys stay in the order of files and rows."""
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """Yield sorted batches; holds all rows in memory without a limit, otherwise as many as the limit."""
         return self.run.timed(_ordered_rows(self.planner, self.run, batch_rows))
 
     def count(self) -> int:
-        """The number of rows, whatever their order."""
+        """Count the rows; the order is irrelevant."""
         unordered = ScanExecutor(ScanPlanner(replace(self.request, order=())))
         unordered.run = self.run
         return unordered.count()
@@ -59,7 +59,7 @@ def executor_of(planner: ScanPlanner) -> ScanExecutor:
 
 
 def _ordered_rows(planner: ScanPlanner, run: Run, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-    """The rows of a request in its order, in batches, each with the bytes of the files opened for it."""
+    """Yield the sorted rows in batches, each with the bytes of the files opened for it."""
     request = planner.request
     limit = None if request.limit is None else request.offset + request.limit
     if limit == 0:
@@ -94,7 +94,7 @@ def _check_memory(request: ScanRequest, opened: int, size: int) -> None:
 
 
 def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequest, list[Value]]:
-    """The request without order and limit, whose result ends with what the keys need, and the keys' values in it."""
+    """Return the request without order and limit, with the columns of the sort keys appended, and the keys in it."""
     result = None if request.result is None else [*request.result]
     values: list[Value] = []
     for number, key in enumerate(keys):
@@ -114,7 +114,7 @@ def _with_keys(request: ScanRequest, keys: Sequence[OrderKey]) -> tuple[ScanRequ
 def _in_file_order(
     executor: ScanExecutor, key: OrderKey, top: TopRows
 ) -> Generator[tuple[pa.RecordBatch, int, int], None, None]:
-    """All rows, with their positions and the bytes of the files opened for them."""
+    """Yield all rows, with their positions and the bytes of the files opened for them."""
     opened = 0
     for row, file, file_request in executor.files():
         _check_type(key, executor.request, file)
@@ -194,7 +194,7 @@ def _files(executor: ScanExecutor, key: OrderKey) -> list[int]:
 
 
 def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
-    """The best value that a key may have in a row group, None if it is unknown, and whether the group has nulls."""
+    """Return the best key value in a row group, None if unknown, and whether the group has nulls."""
 
     def known(base: Base) -> Bounds:
         node = find(group.schema, base) if isinstance(base, Column) else leaf_of(base, group)
@@ -211,7 +211,7 @@ def _best_bound(key: OrderKey, group: RowGroup) -> tuple[Any, bool]:
 
 
 def _in_order(key: OrderKey, items: Sequence[tuple[int, Any, bool]]) -> list[int]:
-    """The items, each with its best value if that is known and whether it has nulls, the most promising first."""
+    """Sort the items, each with its best value if known and whether it has nulls, the most promising first."""
     known = [item for item in items if item[1] is not None]
     unknown = [item for item in items if item[1] is None]
     with suppress(TypeError):  # files with columns of different types

@@ -1,4 +1,4 @@
-"""The functions that begin a scan: which files, which columns of theirs, and which rows."""
+"""Start a scan: ``scan``, ``read_table`` and ``read_geopandas``."""
 
 from __future__ import annotations
 

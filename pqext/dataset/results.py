@@ -60,24 +60,24 @@ class NotATable:
 
 BATCH_ROWS = 65_536
 _TABLE_ROWS = 1 << 19
-"""Rows of a batch at most where all batches become a table."""
+"""Maximum batch size if all batches are combined into a table."""
 
 
 class Results:
-    """The rows of a question over files, in every form."""
+    """Result formats of a scan: batches, tables, streams and frames."""
 
     _request: ScanRequest
     _planner: ScanPlanner
     _latest: ScanExecutor | None
 
     def _run(self) -> ScanExecutor:
-        """A new run of the request, which ``metrics`` shows from now on."""
+        """Start a new run of the request; ``metrics`` shows this run from now on."""
         self._latest = executor = executor_of(self._planner)
         return executor
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
+        """The Arrow schema of the result, from the first file that is read; fields of several files are nullable."""
         return self._planner.schema
 
     @suggest_arguments
@@ -312,7 +312,7 @@ class Results:
         return self.to_batches()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows that match as an Arrow stream, a batch at a time, for ``pyarrow.table`` or ``polars.DataFrame``."""
+        """Export the matching rows as an Arrow stream, for ``pyarrow.table`` or ``polars.DataFrame``."""
         return self._reader().__arrow_c_stream__(requested_schema)
 
 

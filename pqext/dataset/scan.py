@@ -1,4 +1,4 @@
-"""Scans: questions over files, narrowed step by step, and what their rows are given as."""
+"""Lazy queries over files, refined step by step, and their results."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from pqext.dataset.scan_request import ScanRequest
 
 _SHOWN_FIELDS = 50
 _SHOWN_TYPE = 200
-"""Columns in a notebook, and characters of the type of each."""
+"""Columns displayed in a notebook, and characters of each type."""
 _PREVIEW_ROWS = 5
 _PREVIEW_SOURCE_ROWS = 1 << 20
-"""Rows shown in a notebook, and rows of the file at most that are read to find those that match a filter."""
+"""Rows displayed in a notebook, and maximum number of rows read to find matching ones."""
 
 
 class Scan(SuggestionMixin, NotATable, Aggregates, Results):
@@ -68,7 +68,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
         return None if self._latest is None else self._latest.metrics
 
     def select(self, *columns: Any) -> Scan:
-        """The scan with only these columns of its result, in this order.
+        """Return a scan of only these columns of its result, in this order.
 
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
@@ -251,7 +251,7 @@ class Scan(SuggestionMixin, NotATable, Aggregates, Results):
 
     @suggest_arguments
     def count(self) -> int:
-        """The number of rows that match; without a filter from the footers alone."""
+        """Count the matching rows; without a filter from the footers alone."""
         return self._run().count()
 
     @suggest_arguments
@@ -346,7 +346,7 @@ def _cell(text: str | None) -> str:
 
 
 def _told_type(field: pa.Field) -> str:
-    """The type of a column for people, who know VARIANT and geometries by their names."""
+    """Format the type of a column for display; VARIANT and geometries by their names."""
     from pqext.geo.types import type_of
     from pqext.variant.types import is_shredded_type, is_variant_type, storage_type
 

@@ -55,9 +55,9 @@ class ScanExecutor:
         return self.run.metrics
 
     def batches(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """The batches, each with the bytes of the files opened for it and those before; none is empty.
+        """Yield the batches, each with the bytes of the files opened so far; no batch is empty.
 
-        Nothing more is read once there are ``limit`` rows.
+        Reading stops once ``limit`` rows are returned.
         """
         return self.run.timed(self._limited(batch_rows))
 
@@ -83,7 +83,7 @@ class ScanExecutor:
     def _matching(
         self, batch_rows: int, row_target: RowTarget | None, ahead: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """The matching rows, until there are as many as ``row_target``."""
+        """Yield the matching rows, until ``row_target`` rows are returned."""
         opened = 0
         with closing(self.planner.open_files(self.run, self.planner.sources_to_read())) as files:
             for row, file in files:
@@ -102,7 +102,7 @@ class ScanExecutor:
     def planned_batches(
         self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The matching rows of the request's one ``file``, by ``plans`` that a request of more files has made."""
+        """Yield the matching rows of the request's one ``file``, by ``plans`` from a request of several files."""
         with located(file):
             file_request = self.planner.ask(0, file)
             with closing(self.file_batches(0, file, file_request, batch_rows, plans=plans)) as found:
@@ -112,7 +112,7 @@ class ScanExecutor:
         self, row: int, file: ParquetFile, file_request: FileRequest, batch_rows: int,
         row_target: RowTarget | None = None, *, ahead: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The matching rows of one file, until there are as many as ``row_target``; by ``plans`` if they are given."""
+        """Yield the matching rows of one file, until ``row_target`` rows are returned; by ``plans`` if passed."""
         file.check_rows()
         of_file = row_target if file_request.is_exact else None  # of the rows that a file gives some are dropped
         if plans is None:
@@ -134,7 +134,7 @@ class ScanExecutor:
                     yield result
 
     def count(self) -> int:
-        """The number of rows that match, within the limit; without a filter from the footers alone."""
+        """Count the matching rows, within the limit; without a filter from the footers alone."""
         request = self.request
         if request.filter is not None and request.limit is not None:
             few = ScanExecutor(ScanPlanner(replace(request, result=())))
@@ -145,7 +145,7 @@ class ScanExecutor:
         return self.run.rows
 
     def _counts(self) -> Generator[int, None, None]:
-        """The numbers of matching rows, whatever the limit, in parts."""
+        """Yield numbers of matching rows, ignoring the limit, in parts."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with located(file):
                 file_request = self.planner.ask_to_count(row, file)
@@ -172,7 +172,7 @@ class ScanExecutor:
                     yield sum(sure)
 
     def files(self) -> Generator[tuple[int, ParquetFile, FileRequest], None, None]:
-        """The files that may have matching rows, each with its number and the request to it."""
+        """Yield the files that may have matching rows, each with its position and the request to it."""
         for row, file in self.planner.open_files(self.run, self.planner.sources_to_read()):
             with located(file):
                 file_request = self.planner.ask(row, file)

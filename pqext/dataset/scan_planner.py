@@ -69,7 +69,7 @@ class ScanPlanner:
 
     @cached_property
     def exact(self) -> ExactNames:
-        """The meaning of dotted names in these files."""
+        """The resolution of dotted names in these files."""
         return ExactNames(self.request.files, tuple(self.request.partitions.schema.names), self.request.rule)
 
     @cached_property
@@ -215,14 +215,14 @@ class ScanPlanner:
         return kept
 
     def ask(self, row: int, file: ParquetFile, condition: Expression | None = None) -> FileRequest:
-        """The request to the file of one source, with an additional ``condition`` on its own columns."""
+        """Return the request to the file of one source, with an additional ``condition`` on its own columns."""
         filter = self.exact.of(self._remaining_filters[row].filter)
         both = [part for part in (filter, condition) if part is not None]
         file_request = self._strategy.ask(row, file, all_of(both) if both else None)
         return file_request.without_columns if self.request.is_count else file_request
 
     def ask_to_count(self, row: int, file: ParquetFile) -> FileRequest:
-        """The request to the file of one source whose rows are only counted."""
+        """Return the request to the file of one source whose rows are only counted."""
         return self._strategy.to_count(row, file, self.exact.of(self._remaining_filters[row].filter))
 
     def prunes_all(self, file_request: FileRequest, file: ParquetFile) -> bool:
@@ -233,7 +233,7 @@ class ScanPlanner:
         return self.of_file(file_request, file).prunes_all()
 
     def of_file(self, file_request: FileRequest, file: ParquetFile) -> FilePlanner:
-        """The planner of one file. Files with the same schema share what follows from it."""
+        """Return the planner of one file. Files with the same schema share everything derived from it."""
         known = self._latest
         if known is not None and known[0] is file_request and known[1].facts is file:
             return known[1]

@@ -1,4 +1,4 @@
-"""The request that a scan makes of its files, as an immutable value."""
+"""The request of a scan, as an immutable value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pqext.dataset.table.partitions import NO_PARTITIONS, Partitions
 from pqext.variant.timezones import DEFAULT
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
-"""The rule that makes one schema of the schemas of all files."""
+"""Rule that unifies the schemas of all files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class ScanRequest:
     limit: int | None = None
     """The maximum number of rows to return."""
     skipping: Skipping | None = None
-    """The data-skipping store that rules files out before they are opened."""
+    """The data-skipping store that prunes files before they are opened."""
     timezone: str = DEFAULT
     """The time zone of local times in casts."""
     is_count: bool = False

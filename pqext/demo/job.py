@@ -39,24 +39,24 @@ _ANY = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): (.+)$", r
 
 
 class Listener(Protocol):
-    """Callbacks that report the progress of the job."""
+    """Observer of the progress of a job."""
 
     def step(self, text: str) -> AbstractContextManager[None]:
-        """A step begins, and ends with the context."""
+        """Return the context of a step."""
 
-    def wrote(self, file: FilePicture) -> None:
-        """A file was written."""
+    def show_file(self, file: FilePicture) -> None:
+        """Report a written file."""
 
-    def asked(self, question: Question) -> None:
-        """A question was answered."""
+    def show_result(self, question: Question) -> None:
+        """Report the result of a query."""
 
-    def agreed(self, agreements: tuple[Agreement, ...]) -> None:
-        """Other readers were asked."""
+    def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:
+        """Report the results of other readers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Settings of the job: the source, the folder for the files, the report's path, and how to handle invalid JSON."""
+    """What to work on, the folder for the files, the report's path, and what becomes of lines that are not JSON."""
 
     source: Source
     output: Path
@@ -117,7 +117,7 @@ def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> Dem
     with listener.step("ask Spark's own reader and DuckDB"):
         columns = compare.Columns(source.column, GEOMETRY)
         others = agreements(spark, files, found, columns, job.output)
-    listener.agreed(others)
+    listener.show_agreements(others)
     with listener.step(f"write the report to {job.report}"):
         report = _report(job, source, files, [question for _, question in found], others, lost, began, spark.version)
         job.report.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
             ordered.write.format("pqext").option("row_group_rows", rows).mode("overwrite").save(str(folder))
         (file,) = sorted(folder.glob("*.parquet"))
         files.append(Written(folder, file, picture(file, label, f"{name}/{file.name}", source.column, GEOMETRY)))
-        listener.wrote(files[-1].picture)
+        listener.show_file(files[-1].picture)
     if source.box is None:
         with listener.step("derive questions from the data"):
             source = _derived(source, files[-1].file, files[0].picture.schema)
@@ -187,7 +187,7 @@ def _lost(events: DataFrame) -> list[str]:
 
 
 def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, float]:
-    """Return the box around all points, which bounds the space-filling curve; ``ValueError`` without points."""
+    """The box around all points, for a curve that fits them; ``ValueError`` when there are none."""
     from pyspark.sql import functions as F
 
     x, y = _coordinates(source)[:2]
@@ -233,7 +233,7 @@ def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Li
             box=asked.box,
             points=first.points[:MAX_POINTS],
         )
-        listener.asked(question)
+        listener.show_result(question)
         found.append((asked, question))
     return found
 
@@ -322,7 +322,7 @@ def _shares(file: FilePicture) -> str:
 
 
 def typed(error: Exception) -> Exception:
-    """Return the pqext error that a worker raised, as far as Spark's text shows it; else Spark's last reason."""
+    """The error of pqext that a worker raised, as far as Spark's text tells; else one with Spark's last reason."""
     text = str(error)
     for name, message in _RAISED.findall(text):
         kind = getattr(errors, name, None)

@@ -18,7 +18,7 @@ from .constructors import (
 )
 from .coordinate_range import clamp as clamp
 from .frames import from_geopandas as from_geopandas, to_geopandas as to_geopandas, write_geopandas as write_geopandas
-from .layout.curves import (
+from .layout.order import (
     hilbert_index as hilbert_index,
     sort as sort,
     sort_indices as sort_indices,

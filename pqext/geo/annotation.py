@@ -33,8 +33,7 @@ from pqext.geo.coordinate_range import CheckRange, box_within_range, within_rang
 from pqext.geo.covering import Covering
 from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
-from pqext.geo.layout.curves import check_curve
-from pqext.geo.layout.order import OrdersRows
+from pqext.geo.layout.order import OrdersRows, check_curve
 from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
@@ -75,74 +74,77 @@ class GeospatialHandler(OrdersRows):
             return None
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """The values as WKB, in which all columns but those of GeoParquet's native encodings are stored."""
+        """Return the values as WKB; only columns in GeoParquet's native encodings need conversion."""
         if node.is_leaf:
             return storage
         encoding = geoparquet.encoding_of(options.properties.get(geoparquet.KEY, ""), node.name)
         return geoparquet_types.to_wkb(node, storage, encoding)
 
     def looks_at_data(self, choice: Any) -> bool:
-        """No: the choice is whole."""
+        """Return False: the choice is complete without data."""
         return False
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
-        """GEOMETRY or GEOGRAPHY over plain bytes, by the field's marks and what ``options.geometry`` says.
+        """Return the storage of GEOMETRY or GEOGRAPHY as plain bytes, from the field's marks and ``options.geometry``.
 
-        An option is a crs, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes`` and
-        ``order``; it wins over the marks. In a geographic CRS longitudes lie in -180 to 180 and latitudes in -90 to
-        90, up to 1e-9 degrees, which are rounding. ``check_range`` is what becomes of other coordinates: True, the
-        default, refuses them, ``"clamp"`` writes all with the ends of the range in their place, and False, for
-        GEOMETRY alone, writes them as they are. Fields in GeoArrow's other layouts (:mod:`pqext.geo.geoarrow`) become
-        WKB; without their marks they are written as the structs, lists and texts that they are.
+        The option is a CRS, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes``, ``covering``
+        and ``order``. It overrides the marks. In a geographic CRS, longitudes must lie within -180 to 180 and latitudes
+        within -90 to 90, with a tolerance of 1e-9 degrees. ``check_range`` controls coordinates out of range: True, the
+        default, rejects them, ``"clamp"`` clamps them to the range, and False, for GEOMETRY only, writes them
+        unchanged. Fields in other GeoArrow layouts (:mod:`pqext.geo.geoarrow`) are converted to WKB.
 
-        Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not known to be
-        geographic, ValueError for an unknown order.
+        Raises:
+            GeometryError: If the field does not hold bytes, or GEOGRAPHY has a CRS that is not known to be geographic.
+            ValueError: If the order is unknown.
         """
         option = _option(options.geometry.get(path))
         properties = options.key_value_metadata
         stored = _storage(field, path, _type_to_write(field, path, option, properties), option, properties)
         if not options.geoparquet:
             return stored
-        # GeoParquet 2.0 has the CRS in the type as it is in the metadata.
+        # GeoParquet 2.0 stores the same CRS in the type and in the metadata.
         inline = replace(stored.type, crs=crs_.inline(stored.type.crs, options.key_value_metadata))
         return replace(stored, logical_type=inline.logical_type())
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> GeometryStorage:
-        """As :meth:`storage`, with the kind, crs and edges of ``like``.
+        """Return storage like :meth:`storage`, with the type of ``like``.
 
-        Raises ValueError where the option or the field's marks name a crs or edges, and others than ``like`` has.
+        Raises:
+            ValueError: If the option or the field's marks state a CRS or edges that differ from ``like``.
         """
         option = _option(options.geometry.get(path))
-        there = _type_of_node(like.node, like.properties)
+        existing = _type_of_node(like.node, like.properties)
         properties = {**like.properties, **options.key_value_metadata}
-        _check_told(field, path, option, there, properties)
-        found = _storage(field, path, there, option, properties)
+        _check_same_type(field, path, option, existing, properties)
+        storage = _storage(field, path, existing, option, properties)
         assert like.node.logical_type is not None
-        return replace(found, logical_type=like.node.logical_type)
+        return replace(storage, logical_type=like.node.logical_type)
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
     ) -> pa.Array:
-        """The values as ISO WKB in plain bytes, their summary noted.
+        """Return the values as ISO WKB in plain bytes, and record their summary.
 
-        Raises GeometryError with row and byte on bad WKB, with the row on an SRID that is not the column's
-        and on coordinates that are no longitude and latitude where the CRS is geographic.
+        Raises:
+            GeometryError: With row and byte, if WKB is invalid; with the row, if an SRID differs from the column's, or
+            if
+                coordinates in a geographic CRS are out of range.
         """
-        stored = GeometryStorage.of(storage)
+        stored = GeometryStorage.from_storage(storage)
         (plain,) = binary_chunks(stored.wkb(array))
-        (whole,) = summaries(plain, strict=True)
-        _check_srid(whole, stored.type, options.key_value_metadata)
-        if not _in_range(whole, plain, stored.check_range):
+        (summary,) = summaries(plain, strict=True)
+        _check_srid(summary, stored.type, options.key_value_metadata)
+        if not _in_range(summary, plain, stored.check_range):
             plain = coordinate_range.clamp(plain)
-            coordinate_range.check(plain)  # infinities are not moved
-        elif whole.extended:
+            coordinate_range.check(plain)  # infinities are not clamped
+        elif summary.extended:
             plain = to_iso_wkb(plain)
-        elif not plain.null_count and plain.type == storage.field.type:  # else chunks are made of other memory
-            notes.add(whole)
+        elif not plain.null_count and plain.type == storage.field.type:  # otherwise chunks have other buffers
+            notes.add(summary)
         return plain.cast(storage.field.type)
 
     def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
-        """The column of boxes that the option ``covering`` asks for."""
+        """Return the covering column that the option ``covering`` requests."""
         covering = Covering.of_option(_option(options.geometry.get(field.name)).get("covering"), field.name)
         if covering is None:
             return None
@@ -160,42 +162,43 @@ class GeospatialHandler(OrdersRows):
         """GeoParquet's description of the columns if ``options.geoparquet`` requests it."""
         if not options.geoparquet:
             return {}
-        told = [(one, one.storage.type) for one in columns if isinstance(one.storage, GeometryStorage)]
-        return {geoparquet.KEY: geoparquet.metadata(told, options.geoparquet, options.key_value_metadata)}
+        types = [(column, column.storage.type) for column in columns if isinstance(column.storage, GeometryStorage)]
+        return {geoparquet.KEY: geoparquet.metadata(types, options.geoparquet, options.key_value_metadata)}
 
     def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
-        """The types that GeoParquet metadata gives to columns."""
+        """Return the types of columns that GeoParquet metadata states."""
         return geoparquet_types.adopted(value, find, properties)
 
     def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
-        """GeoParquet metadata of the columns that are there, without boxes and types."""
+        """Return GeoParquet metadata of the existing columns, without boxes and types."""
         return geoparquet.of_columns(value, find)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
-        """GeoParquet metadata with the boxes and types of all files, where all tell of them."""
+        """Return GeoParquet metadata with the combined boxes and types of all files, if all files state them."""
         return geoparquet.merged(values)
 
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
         notes: Notes,
     ) -> ChunkFacts:
-        """Box and type codes of one column chunk, and a box for each page; nothing of values that are not WKB."""
+        """Return the box and type codes of a column chunk, and a box per page; nothing if values are not WKB."""
         try:
             type = _type_of_node(node, options.key_value_metadata)
-            whole = _summary(values, notes)
-            pages = page_boxes.summarized(whole, starts)
+            summary = _summary(values, notes)
+            pages = page_boxes.summarized(summary, starts)
             edges = EdgeBoxes(values, type)
-            found = describe(values, type, [whole], edges)
+            statistics = describe(values, type, [summary], edges)
         except GeometryError:
             return ChunkFacts()
-        if not found.geospatial_types:
+        if not statistics.geospatial_types:
             return ChunkFacts()
-        wanted = indexed and len(starts) > 2 and _option(options.geometry.get(node.dotted)).get("page_boxes", True)
-        payload = page_boxes.encode(page_boxes.of_pages(pages, found, edges)) if wanted else None
-        return ChunkFacts(found, {} if payload is None else {PAGE_BOXES: payload})
+        option = _option(options.geometry.get(node.dotted))
+        has_boxes = indexed and len(starts) > 2 and option.get("page_boxes", True)
+        payload = page_boxes.encode(page_boxes.of_pages(pages, statistics, edges)) if has_boxes else None
+        return ChunkFacts(statistics, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """The rows of the pages that may match, by their boxes; all where pages have none."""
+        """Return the rows of the pages that may match according to their boxes; all rows if pages have no boxes."""
         if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
             return None
         if not node.is_leaf or _has_other_edges(node):
@@ -204,20 +207,21 @@ class GeospatialHandler(OrdersRows):
         pages, boxes = chunk.pages, page_boxes.read(chunk)
         if type is None or pages is None or boxes is None:
             return None
-        kept = page_boxes.may_match(boxes, predicate, type)
-        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False)).tolist()
+        may_match = page_boxes.may_match(boxes, predicate, type)
+        edges = np.flatnonzero(np.diff(may_match, prepend=False, append=False)).tolist()
         return merged(
             range(pages.rows(first).start, pages.rows(stop - 1).stop)
             for first, stop in zip(edges[::2], edges[1::2], strict=True)
         )
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, or by that of GeoParquet's covering."""
+        """Return whether a row may satisfy a :class:`SpatialPredicate`, from the box of the chunk or its covering."""
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
-        found, type = chunk.geospatial_statistics, _known_type(node)
-        if node.is_leaf and chunk.bounds().all_null and (found is None or not (found.bbox or found.geospatial_types)):
+        statistics, type = chunk.geospatial_statistics, _known_type(node)
+        has_geometries = statistics is not None and (statistics.bbox or statistics.geospatial_types)
+        if node.is_leaf and chunk.bounds().all_null and not has_geometries:
             return False
         if type is None or not row_group.trust_statistics:
             return True
@@ -225,27 +229,27 @@ class GeospatialHandler(OrdersRows):
             coordinates = geoparquet_types.box(row_group, node)
             if coordinates is not None:
                 return predicate.may_match(coordinates, type)
-        if found is not None and found.bbox is not None:
-            box = BoundingBox.from_metadata(found.bbox)
+        if statistics is not None and statistics.bbox is not None:
+            box = BoundingBox.from_metadata(statistics.bbox)
             if not type.planar:
-                inside = box_within_range(box)
-                if inside is None:
+                clamped = box_within_range(box)
+                if clamped is None:
                     return True
-                box = inside
+                box = clamped
             return predicate.may_match(box, type) or page_boxes.leave(box, chunk)
-        covered = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
-        return covered is None or predicate.may_match(covered, type)
+        covering = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
+        return covering is None or predicate.may_match(covering, type)
 
 
 def _summary(values: pa.Array, notes: Notes) -> Summary:
-    """What the values have in common: as it was noted of their very memory, else found now."""
+    """Return the recorded summary of the same buffers, or compute it."""
     (column,) = columns(values)
-    known = (note for note in notes.of(Summary) if note.is_of(column))
-    return next(known, None) or Summary(column)
+    recorded = (note for note in notes.of(Summary) if note.is_of(column))
+    return next(recorded, None) or Summary(column)
 
 
 def _known_type(node: SchemaNode) -> GeospatialType | None:
-    """The column's type; None where its edges are of an algorithm that is not known, and boxes prove nothing."""
+    """Return the type of a column; None if its edge algorithm is unknown, so that boxes prove nothing."""
     try:
         return _type_of_node(node)
     except GeometryError:
@@ -253,7 +257,7 @@ def _known_type(node: SchemaNode) -> GeospatialType | None:
 
 
 def _has_other_edges(node: SchemaNode) -> bool:
-    """Whether key-value metadata gives the column edges other than those by which its boxes were made."""
+    """Whether key-value metadata states other edges than the edges of the stored boxes."""
     return node.is_adopted and node.declared_type is not None and node.declared_type.member != node.logical_name
 
 
@@ -266,7 +270,7 @@ def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None)
 def _storage(
     field: pa.Field, path: str, type: GeospatialType, option: Mapping[str, Any], properties: Mapping[str, str]
 ) -> GeometryStorage:
-    """How a field that is written as ``type`` is stored."""
+    """Return the storage of a field that is written as ``type``."""
     encoding = encoding_of(field)
     if encoding in ENCODINGS:
         try:
@@ -297,30 +301,31 @@ def _storage(
     )
 
 
-def _check_told(
-    field: pa.Field, path: str, option: Mapping[str, Any], there: GeospatialType, properties: Mapping[str, str]
+def _check_same_type(
+    field: pa.Field, path: str, option: Mapping[str, Any], stored: GeospatialType, properties: Mapping[str, str]
 ) -> None:
-    """Refuse a crs or edges that the option or the field's marks name and that are not those of the file."""
+    """Raise ``ValueError`` if the option or the field's marks state a CRS or edges that differ from the file."""
     marked = names_of_marks(field) if encoding_of(field) is not None else frozenset()
-    given = {name for name, value in option.items() if value is not None}
+    options = {name for name, value in option.items() if value is not None}
     own = _type_to_write(field, path, option, properties)
     for name in ("crs", "edges"):
-        mine, theirs = (one.crs or crs_.DEFAULT if name == "crs" else one.edges for one in (own, there))
-        same = mine == theirs or (name == "crs" and crs_.equal(own.crs, there.crs, properties))
-        if name in given | marked and not same:
-            source = "option 'geometry'" if name in given else "the table"
+        ours, theirs = (type.crs or crs_.DEFAULT if name == "crs" else type.edges for type in (own, stored))
+        same = ours == theirs or (name == "crs" and crs_.equal(own.crs, stored.crs, properties))
+        if name in options | marked and not same:
+            source = "option 'geometry'" if name in options else "the table"
             raise ValueError(
-                f"{source} says that column {path!r} has {name} {excerpt(mine)}, but in the file it has "
-                f"{excerpt(theirs)}: leave it out to take the file's, or write another file"
+                f"{source} states {name} {excerpt(ours)} for column {path!r}, but the file has {excerpt(theirs)}; "
+                "remove it, or write another file"
             )
 
 
 def _type_to_write(
     field: pa.Field, path: str, option: Mapping[str, Any], properties: Mapping[str, str]
 ) -> GeospatialType:
-    """The type that a field is written as: what the option states, else what the field's marks state.
+    """Return the type of a field to write, from the option or the field's marks.
 
-    Raises GeometryError for a CRS of the option that is not known.
+    Raises:
+        GeometryError: If the CRS of the option is unknown.
     """
     marked = GeospatialType() if encoding_of(field) is None else marked_type(field)
     try:
@@ -336,16 +341,18 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _option(option: Any) -> Mapping[str, Any]:
-    """A column's entry in ``options.geometry`` as a mapping of our keys; PROJJSON is a mapping with others.
+    """Return a column's entry in ``options.geometry`` as a mapping of option keys; PROJJSON has other keys.
 
-    Raises ValueError for a mapping that is neither, TypeError for a switch that is no bool.
+    Raises:
+        ValueError: If a key is unknown.
+        TypeError: If a flag is not a bool.
     """
     if isinstance(option, Mapping):
-        strange = sorted(map(str, option.keys() - _OPTION_KEYS))
-        if strange and not option.keys() & _PROJJSON_KEYS:
-            meant, known = did_you_mean(strange[0], _OPTION_KEYS), ", ".join(sorted(_OPTION_KEYS))
-            raise ValueError(f"{strange[0]!r} is no geometry option{meant or '.'} There are {known}")
-        if not strange:
+        unknown = sorted(map(str, option.keys() - _OPTION_KEYS))
+        if unknown and not option.keys() & _PROJJSON_KEYS:
+            hint, known = did_you_mean(unknown[0], _OPTION_KEYS), ", ".join(sorted(_OPTION_KEYS))
+            raise ValueError(f"unknown geometry option {unknown[0]!r}{hint or ';'} known options: {known}")
+        if not unknown:
             for name in ("check_range", "page_boxes"):
                 words = ("clamp",) if name == "check_range" else ()
                 if not isinstance(option.get(name, True), bool) and option[name] not in words:
@@ -355,17 +362,17 @@ def _option(option: Any) -> Mapping[str, Any]:
     return {"crs": option}
 
 
-def _check_srid(whole: Summary, type: GeospatialType, properties: Mapping[str, str]) -> None:
-    for srid, row in whole.srids:
+def _check_srid(summary: Summary, type: GeospatialType, properties: Mapping[str, str]) -> None:
+    for srid, row in summary.srids:
         if not crs_.equal(f"srid:{srid}", type.crs, properties):
             raise GeometryError(
                 f"SRID {srid} is not the column's CRS, {type.crs or crs_.DEFAULT}", rule="geo.wkb.ewkb", row=row
             )
 
 
-def _in_range(whole: Summary, array: pa.Array, check: CheckRange) -> bool:
-    """Do all coordinates stay as they are? False where they are to be clamped; refuses those that must not be."""
-    box = bounding_box([whole])
+def _in_range(summary: Summary, array: pa.Array, check: CheckRange) -> bool:
+    """Return whether coordinates need no clamping; raise GeometryError if they are out of range and not clamped."""
+    box = bounding_box([summary])
     if not check or (box is not None and within_range(box, 0.0)):
         return True
     if check == "clamp":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pqext.core.format import metadata
 
 WORTH_WRAPPING = 0.1
-"""Degrees by which a box must become narrower to be written in the form that not every reader understands."""
+"""Degrees by which wrapping must narrow a box; some readers do not support boxes that wrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class BoundingBox:
 
     @property
     def wraps(self) -> bool:
-        """Does the box cross the antimeridian?"""
+        """Whether the box crosses the antimeridian."""
         return self.xmin > self.xmax
 
     @property
     def usable(self) -> bool:
-        """Can the box refuse anything: X and Y finite, y not inverted, x inverted only between longitudes."""
+        """Whether the box can exclude anything: X and Y finite, y not inverted, x inverted only between longitudes."""
         finite = all(math.isfinite(value) for value in (self.xmin, self.xmax, self.ymin, self.ymax))
         if not finite or self.ymin > self.ymax:
             return False
@@ -55,7 +55,7 @@ class BoundingBox:
         return self.xmax - self.xmin + (360 if self.wraps else 0)
 
     def intersects(self, other: BoundingBox) -> bool:
-        """Have the boxes a point in common in X and Y? True as well if one of them is not usable."""
+        """Return whether the boxes share a point in X and Y; True if either box is not usable."""
         if not (self.usable and other.usable):
             return True
         if self.ymin > other.ymax or other.ymin > self.ymax:
@@ -67,7 +67,7 @@ class BoundingBox:
         return other.xmax >= self.xmin and other.xmin <= self.xmax
 
     def contains(self, other: BoundingBox) -> bool:
-        """Is all of ``other`` within this box in X and Y? False if one of them is not usable."""
+        """Return whether ``other`` lies within this box in X and Y; False if either box is not usable."""
         if not (self.usable and other.usable and self.ymin <= other.ymin and other.ymax <= self.ymax):
             return False
         if self.wraps and not other.wraps:
@@ -77,9 +77,9 @@ class BoundingBox:
         return self.xmin <= other.xmin and other.xmax <= self.xmax
 
     def union(self, other: BoundingBox, *, longitudes: bool = False) -> BoundingBox:
-        """The smallest box around both.
+        """Return the smallest box that contains both.
 
-        It wraps when one of them does and, with ``longitudes``, also when that is smaller.
+        It wraps if either box wraps and, with ``longitudes``, also if that is smaller.
         """
         xmin, xmax = _union_x(self, other, longitudes)
         return BoundingBox(
@@ -94,13 +94,13 @@ class BoundingBox:
         )
 
     def wrapped(self, gap: tuple[float, float] | None) -> BoundingBox:
-        """The box around ``gap``, a stretch of longitudes that holds nothing, if that is clearly the smaller one."""
+        """Return the box around ``gap``, an empty range of longitudes, if it is clearly smaller than this box."""
         if gap is None or self.wraps or 360 - (gap[1] - gap[0]) > self.width - WORTH_WRAPPING:
             return self
         return replace(self, xmin=gap[1], xmax=gap[0])
 
     def to_metadata(self) -> metadata.BoundingBox:
-        """The structure that a file stores."""
+        """Return the Thrift structure."""
         from pqext.core.format import metadata
 
         return metadata.BoundingBox(
@@ -116,28 +116,28 @@ class BoundingBox:
 
     @classmethod
     def from_metadata(cls, box: metadata.BoundingBox) -> BoundingBox:
-        """The box that a file stores, whatever it says."""
+        """Return the box of a Thrift structure, without validation."""
         return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.zmin, box.zmax, box.mmin, box.mmax)
 
 
-def _union_x(one: BoundingBox, other: BoundingBox, longitudes: bool) -> tuple[float, float]:
-    if one.wraps and other.wraps:
-        west, east = min(one.xmin, other.xmin), max(one.xmax, other.xmax)
+def _union_x(first: BoundingBox, second: BoundingBox, longitudes: bool) -> tuple[float, float]:
+    if first.wraps and second.wraps:
+        west, east = min(first.xmin, second.xmin), max(first.xmax, second.xmax)
         return (west, east) if west > east else (-180.0, 180.0)
-    if one.wraps or other.wraps:
-        wrapped, plain = (one, other) if one.wraps else (other, one)
+    if first.wraps or second.wraps:
+        wrapped, plain = (first, second) if first.wraps else (second, first)
         if plain.xmin >= wrapped.xmin or plain.xmax <= wrapped.xmax:
             return wrapped.xmin, wrapped.xmax
-        # Widen the side that is nearer; a box that reaches both sides leaves nothing out.
+        # Widen the nearer side; a box that reaches both sides covers all longitudes.
         west, east = min(wrapped.xmin, plain.xmin), max(wrapped.xmax, plain.xmax)
         if wrapped.xmin - west <= east - wrapped.xmax and west > wrapped.xmax:
             return west, wrapped.xmax
         return (wrapped.xmin, east) if east < wrapped.xmin else (min(-180.0, west), max(180.0, east))
-    plain = BoundingBox(min(one.xmin, other.xmin), max(one.xmax, other.xmax), 0, 0)
+    plain = BoundingBox(min(first.xmin, second.xmin), max(first.xmax, second.xmax), 0, 0)
     if longitudes and plain.xmin >= -180 and plain.xmax <= 180:
-        first, last = sorted((one, other), key=lambda box: box.xmin)
-        if first.xmax < last.xmin:
-            plain = plain.wrapped((first.xmax, last.xmin))
+        west_box, east_box = sorted((first, second), key=lambda box: box.xmin)
+        if west_box.xmax < east_box.xmin:
+            plain = plain.wrapped((west_box.xmax, east_box.xmin))
     return plain.xmin, plain.xmax
 
 

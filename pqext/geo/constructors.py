@@ -51,7 +51,7 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
 
     Args:
         geometries: A list, a numpy array or a GeoSeries.
-        crs: The CRS as :func:`pqext.geo.geometry_field` accepts it. None is that of a GeoSeries, else OGC:CRS84.
+        crs: The CRS as :func:`pqext.geo.geometry_field` accepts it; by default the CRS of a GeoSeries, or OGC:CRS84.
 
     Returns:
         An extension array ``geoarrow.wkb``.
@@ -81,7 +81,7 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_], *, crs: Any = 
 def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None], *, crs: Any = None) -> GeometryArray:
     """Return geometries of well-known text in an Arrow array or a list as ISO WKB; null gives null.
 
-    Letters may be of either case. The tags ``Z``, ``M`` and ``ZM`` may be left out: three ordinates are then x, y, z,
+    Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: three ordinates are then x, y, z,
     four x, y, z, m. ``NaN`` and ``Infinity`` are numbers.
 
     Args:
@@ -130,8 +130,9 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None, *, crs: Any
 
     Args:
         array: An Arrow array.
-        encoding: The name of the layout, ``geoarrow.wkb`` included; None is that of the array's extension type.
-        crs: The CRS as :func:`pqext.geo.geometry_field` accepts it. None is that of the extension type, else OGC:CRS84.
+        encoding: The name of the layout, or ``geoarrow.wkb``; by default the layout of the extension type.
+        crs: The CRS as :func:`pqext.geo.geometry_field` accepts it; by default the CRS of the extension type, or
+        OGC:CRS84.
 
     Returns:
         An extension array ``geoarrow.wkb``, chunked if ``array`` is, with the edges of the array's extension type.

@@ -1,6 +1,6 @@
-"""Longitudes and latitudes and the ends of their range: what lies within it, and what is moved there.
+"""Range checks and clamping of longitudes and latitudes.
 
-Coordinates beyond an end by at most :data:`pqext.geo.crs.SLACK` got there by rounding and count as the end itself.
+Coordinates that exceed the range by at most :data:`pqext.geo.crs.SLACK` are rounding errors and count as the limit.
 Spec: "Coordinate Reference System" (000 §5.1).
 """
 
@@ -23,18 +23,18 @@ from pqext.geo.types import array_type, mark_array
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, columns, to_iso_wkb
 
 CheckRange: TypeAlias = bool | Literal["clamp"]
-"""Are coordinates outside the range refused, or, by ``"clamp"``, moved to its ends?"""
+"""Whether coordinates out of range raise an error, or ``"clamp"`` to clamp them."""
 
 
 def within_range(box: BoundingBox, slack: float = SLACK) -> bool:
-    """Are X and Y longitudes and latitudes, up to ``slack`` degrees?"""
+    """Return whether X and Y are longitudes and latitudes, within a tolerance of ``slack`` degrees."""
     (west, east), (south, north) = LONGITUDES, LATITUDES
     x = west - slack <= box.xmin and box.xmax <= east + slack
     return x and south - slack <= box.ymin and box.ymax <= north + slack
 
 
 def box_within_range(box: BoundingBox) -> BoundingBox | None:
-    """The box with X and Y between the ends of the range; None where they are no longitudes and latitudes."""
+    """Return the box clamped to the range; None if X and Y are not longitudes and latitudes."""
     if not within_range(box):
         return None
     if within_range(box, 0.0):
@@ -45,7 +45,7 @@ def box_within_range(box: BoundingBox) -> BoundingBox | None:
 
 
 def check(array: GeometryArray) -> None:
-    """Raise GeometryError with the row of the first geometry whose coordinates are no longitudes and latitudes."""
+    """Raise GeometryError with the row of the first geometry with coordinates out of range."""
     for column in columns(array):
         values = np.empty((8, len(column)))  # four lines would end at the first row with Z or M
         row_boxes(column, values)
@@ -66,7 +66,7 @@ def check(array: GeometryArray) -> None:
 
 
 def clamp_shapes(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Shapely geometries as :func:`clamp` has them."""
+    """Return shapely geometries clamped as by :func:`clamp`."""
     import shapely
 
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
@@ -80,11 +80,11 @@ def clamp_shapes(shapes: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def clamp(array: GeometryArray) -> GeometryArray:
-    """The geometries, as ISO WKB, with every longitude beyond -180 or 180 and latitude beyond -90 or 90 moved there.
+    """Clamp longitudes to -180 to 180 and latitudes to -90 to 90, and return ISO WKB.
 
-    A coordinate moves to the nearer end of its range and does not go around the globe: 190 becomes 180. NaN and
-    infinite coordinates stay, and so do Z and M. Returns ``binary``, or ``large_binary`` for 2 GiB and more, and an
-    extension array like a given one. Raises GeometryError with row and byte on bad WKB.
+    Longitudes do not wrap around: 190 becomes 180. NaN, infinite coordinates, Z and M are unchanged. Returns
+    ``binary``, or ``large_binary`` for 2 GiB and more; an extension array if the input is one. Raises GeometryError
+    with row and byte if WKB is invalid.
 
     >>> from pqext.geo import from_points, to_wkt
     >>> to_wkt(clamp(from_points([180.00000000000006, 12], [66, 90.5]))).to_pylist()

@@ -1,8 +1,8 @@
-"""Covering columns: a plain struct with each geometry's box, for engines that prune on plain columns.
+"""Covering columns: a plain struct with the box of each geometry, for engines that prune using plain columns.
 
-As GeoParquet 1.1 has them: a struct ``xmin, ymin, xmax, ymax`` beside the geometry, null where the geometry is; the
-bounds of a geometry without coordinates are null. Engines compare the columns as they stand and know nothing of boxes
-that wrap: what crosses the antimeridian has a box from -180 to 180.
+As in GeoParquet 1.1, a struct ``xmin, ymin, xmax, ymax`` accompanies the geometry and is null if the geometry is null.
+The bounds of a geometry without coordinates are null. Engines compare the bounds directly and do not support boxes that
+wrap, so a geometry that crosses the antimeridian has a box from -180 to 180.
 """
 
 from __future__ import annotations
@@ -27,42 +27,44 @@ _KEYS = ("name", "type")
 
 @dataclass(frozen=True, slots=True)
 class Covering:
-    """The covering column ``name`` of a geometry column; ``type``: of its bounds, ``float`` rounded outward."""
+    """A covering column; ``type`` is the type of its bounds, and ``float`` is rounded outward."""
 
     name: str
     type: Width = "double"
 
     @classmethod
     def of_option(cls, option: Any, column: str) -> Covering | None:
-        """What the option ``covering`` of ``column`` asks for: a bool, a name, or a mapping of ``name`` and ``type``.
+        """Parse the option ``covering`` of ``column``: a bool, a name, or a mapping of ``name`` and ``type``.
 
-        Raises TypeError or ValueError for anything else.
+        Raises:
+            TypeError: If the option has another type.
+            ValueError: If the type of the bounds is unknown.
         """
         if option is None or option is False:
             return None
         if option is True or isinstance(option, str):
             option = {} if option is True else {"name": option}
         if not isinstance(option, Mapping) or not option.keys() <= set(_KEYS):
-            raise TypeError(f"covering is a bool, a name, or a mapping of {' and '.join(_KEYS)}, not {option!r}")
+            raise TypeError(f"covering must be a bool, a name, or a mapping of {' and '.join(_KEYS)}, not {option!r}")
         name, width = option.get("name", column + SUFFIX), option.get("type", "double")
         if not isinstance(name, str) or not name:
-            raise TypeError(f"the name of a covering column is a text, not {name!r}")
+            raise TypeError(f"the name of a covering column must be a non-empty str, not {name!r}")
         if width not in get_args(Width):
-            raise ValueError(f"the bounds of a covering column are {' or '.join(get_args(Width))}, not {width!r}")
+            raise ValueError(f"the bounds of a covering column must be {' or '.join(get_args(Width))}, not {width!r}")
         return cls(name, width)
 
     def field(self, geometry: pa.Field) -> pa.Field:
-        """The Arrow field of the column."""
-        kind = pa.float64() if self.type == "double" else pa.float32()
-        return pa.field(self.name, pa.struct([pa.field(name, kind) for name in BOUNDS]), geometry.nullable)
+        """Return the Arrow field of the column."""
+        number = pa.float64() if self.type == "double" else pa.float32()
+        return pa.field(self.name, pa.struct([pa.field(name, number) for name in BOUNDS]), geometry.nullable)
 
     def values(self, geometries: pa.ChunkedArray, type: GeospatialType) -> pa.ChunkedArray:
-        """The column of boxes. Raises GeometryError with row and byte on bad WKB."""
-        found = bounds(geometries, type.edges, type.crs)
-        kind = self.field(pa.field("", pa.binary())).type
-        return pa.chunked_array([self._chunk(chunk, kind) for chunk in found.chunks], type=kind)
+        """Return the column of boxes; raises GeometryError with row and byte if WKB is invalid."""
+        boxes = bounds(geometries, type.edges, type.crs)
+        box_type = self.field(pa.field("", pa.binary())).type
+        return pa.chunked_array([self._chunk(chunk, box_type) for chunk in boxes.chunks], type=box_type)
 
-    def _chunk(self, boxes: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    def _chunk(self, boxes: pa.StructArray, type: pa.StructType) -> pa.StructArray:
         sides = {name: boxes.field(boxes.type.get_field_index(name)) for name in BOUNDS}
         wraps = pc.greater(sides["xmin"], sides["xmax"])
         for name, limit in zip(("xmin", "xmax"), LONGITUDES, strict=True):
@@ -71,11 +73,11 @@ class Covering:
         if self.type == "float":
             children = [_rounded(child, up=name.endswith("max")) for name, child in zip(BOUNDS, children, strict=True)]
         mask = boxes.is_null() if boxes.null_count else None
-        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+        return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
 
 def _rounded(values: pa.Array, up: bool) -> pa.Array:
-    """Doubles as floats that lie at or beyond them."""
+    """Round doubles outward to floats."""
     doubles = values.fill_null(0.0).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
         floats = doubles.astype(np.float32)

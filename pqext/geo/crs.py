@@ -1,4 +1,4 @@
-"""Coordinate reference systems: the strings that files hold, and what pyproj knows of them.
+"""Coordinate reference systems: their representation in files, and their lookup with pyproj.
 
 A file's CRS is unset or empty (``OGC:CRS84``), ``authority:code``, ``srid:<n>``, ``projjson:<property>`` or
 inline PROJJSON; any other string may occur and stands for a system that nobody knows. Coordinates are always
@@ -33,7 +33,7 @@ UNKNOWN_TO_SPARK = "SRID:0"
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
 SLACK = 1e-9
-"""Degrees, a tenth of a millimetre, by which rounding may put a coordinate beyond the range."""
+"""Tolerance in degrees, a tenth of a millimetre, for rounding errors of coordinates."""
 
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights
@@ -49,16 +49,16 @@ _FILE = re.compile(r"init=|[@/\\]")
 """Parts of PROJ strings that may name a local file."""
 _LONGEST = 1 << 20
 _SHORT = 64 << 10
-"""Characters of definitions of which many are remembered; of longer ones the last two."""
+"""Maximum length of definitions in the large cache; the cache of longer definitions has two entries."""
 _DEEPEST = 32
 
 
 def normalize(crs: Any) -> str | None:
-    """The string by which a file names ``crs``, or None for the default, which is best left unset.
+    """Return the representation of ``crs`` in files; None for the default, which is best left unset.
 
-    ``crs`` is None, such a string, an EPSG code, PROJJSON as a mapping, or a ``pyproj.CRS``. PROJJSON that
-    is nothing but the definition of its own identifier becomes ``authority:code``, which more readers know.
-    Raises TypeError on anything else, GeometryError on JSON that cannot be read.
+    ``crs`` is None, a string, an EPSG code, PROJJSON as a mapping, or a ``pyproj.CRS``. PROJJSON that
+    only repeats the definition of its own identifier becomes ``authority:code``, which more readers support.
+    Raises TypeError for other types, GeometryError for invalid JSON.
     """
     if crs is None:
         return None
@@ -74,7 +74,7 @@ def normalize(crs: Any) -> str | None:
 
 
 def require(crs: Any, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return the string by which a file names ``crs``, as :func:`normalize` does, if ``crs`` is known.
+    """Return the representation of ``crs`` in files as :func:`normalize` does, if ``crs`` is known.
 
     Other definitions that pyproj understands, such as WKT, PROJ strings and names, become an identifier or PROJJSON.
     Any ``srid:<n>`` is accepted, since a database may know it, and any ``projjson:<property>`` if ``properties`` is
@@ -149,7 +149,7 @@ def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None
 
 
 def is_projjson(crs: str) -> bool:
-    """Does the string begin as inline PROJJSON?"""
+    """Return whether the string begins like inline PROJJSON."""
     return crs.lstrip().startswith("{")
 
 
@@ -180,7 +180,7 @@ def to_projjson(crs: str | None, properties: Mapping[str, str] | None = None) ->
 
 
 def inline(crs: str | None, properties: Mapping[str, str] | None = None) -> str | None:
-    """Return a file's CRS as the text of its PROJJSON; as it is if it is the default or unknown."""
+    """Return the PROJJSON text of a file's CRS; the default and unknown systems are returned unchanged."""
     definition = None if crs is None else to_projjson(crs, properties)
     return crs if definition is None else json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
 
@@ -190,7 +190,7 @@ def _identify(projjson: dict[str, Any]) -> str | None:
     try:
         text = json.dumps(projjson, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise GeometryError(f"the CRS is no PROJJSON: {error}", rule="geo.crs.projjson") from None
+        raise GeometryError(f"the CRS is not PROJJSON: {error}", rule="geo.crs.projjson") from None
     if isinstance(identifier, dict) and isinstance(identifier.get("authority"), str):
         short = f"{identifier['authority']}:{identifier.get('code')}"
         if equal(text, short):
@@ -215,7 +215,7 @@ def _projjson(text: str) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
@@ -223,11 +223,11 @@ def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str:
-    """``crs`` as a definition or an identifier that pyproj can look up.
+    """Return ``crs`` as a definition or an identifier that pyproj can look up.
 
-    ``properties`` are those of the file or table, where ``projjson:<property>`` finds its PROJJSON. An SRID
-    is taken as the EPSG code of the same number, as is usual. Raises GeometryError when the property is
-    missing or the SRID is 0, which means unknown.
+    ``properties`` is the key-value metadata of the file or table, where ``projjson:<property>`` is looked up. An SRID
+    is interpreted as the EPSG code of the same number. Raises GeometryError if the property is missing, or the SRID is
+    0, which means unknown.
     """
     crs = stored(crs)
     if crs is None:
@@ -246,7 +246,7 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
 
 
 def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pyproj.CRS:
-    """The system that a file's string names. Raises GeometryError when that cannot be told."""
+    """Return the pyproj CRS of a file's string; raises GeometryError if it is unknown."""
     return _parse(resolve(crs, properties))
 
 
@@ -260,7 +260,7 @@ def _read(text: str) -> pyproj.CRS:
     try:
         if is_projjson(text):
             return pyproj.CRS.from_json_dict(_projjson(text))
-        # PROJ strings and names are left out: they are no form of CRS in Parquet, and can name local files.
+        # PROJ strings and names are not allowed in Parquet, and can name local files.
         if len(text) <= _LONGEST and (_CODES.fullmatch(text) or _WKT.match(text)):
             found = pyproj.CRS.from_string(text)
             if found.is_compound or "+" not in text or not _CODES.fullmatch(text):
@@ -274,15 +274,15 @@ _parsed = lru_cache(maxsize=256)(_read)
 _parsed_long = lru_cache(maxsize=2)(_read)
 
 
-def equal(one: str | None, other: str | None, properties: Mapping[str, str] | None = None) -> bool:
-    """Do both strings name the same system, axis order aside? False when that cannot be told."""
+def equal(first: str | None, second: str | None, properties: Mapping[str, str] | None = None) -> bool:
+    """Return whether both strings identify the same system, ignoring axis order; False if either is unknown."""
     try:
-        first, second = resolve(one, properties), resolve(other, properties)
-        if first == second:
+        texts = [resolve(crs, properties) for crs in (first, second)]
+        if texts[0] == texts[1]:
             return True
-        return bool(_parse(first).equals(_parse(second), ignore_axis_order=True))
+        return bool(_parse(texts[0]).equals(_parse(texts[1]), ignore_axis_order=True))
     except GeometryError:
-        return one == other
+        return first == second
 
 
 def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) -> bool | None:
@@ -296,13 +296,13 @@ def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) 
 
 
 def mistake(crs: str | None) -> str | None:
-    """Why a string that names no known system does not look like that of a system of one's own; else None."""
+    """Return why an unknown CRS is probably a mistake rather than a private system; None otherwise."""
     if crs is None or _SRID.fullmatch(crs):
         return None
     if is_projjson(crs) or _WKT.match(crs):
         return "it is a definition that cannot be read"
     if "proj=" in crs:
-        return "PROJ strings are no form of CRS in Parquet"
+        return "Parquet does not support PROJ strings"
     authority, colon, code = crs.partition(":")
     if not colon:
         return "it lacks the colon of authority:code" if _CODE.fullmatch(crs) else None

@@ -29,7 +29,7 @@ UNKNOWN_CRS = "srid:0"
 
 
 def require_geopandas() -> ModuleType:
-    """The module geopandas; ImportError that says how to get it where it is missing."""
+    """Import geopandas; raise ImportError with installation advice if it is missing."""
     try:
         import geopandas
     except ImportError as error:
@@ -85,12 +85,12 @@ def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
 
 
 def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
-    """A GeoDataFrame of ``table``, whose marked geometry columns become geometries with their CRS.
+    """Return a GeoDataFrame with the marked geometry columns of ``table`` and their CRS.
 
-    ``geometry`` names the active one, by default the first marked; an unmarked column of WKB is taken so, its CRS
-    unset. A CRS that nobody knows is left unset, too; edges that are
-    not planar are kept as their ends, since geopandas draws straight lines. All else is as in ``Table.to_pandas``.
-    Raises ValueError when the column is missing or two columns have one name, GeometryError with the row on bad WKB.
+    ``geometry`` is the name of the active column, by default the first marked column; an unmarked column of WKB is
+    accepted, without a CRS. Unknown CRS are left unset. Edges that are not planar become straight lines between their
+    ends, since geopandas supports no other edges. Otherwise like ``Table.to_pandas``.
+    Raises ValueError if the column is missing or names are duplicated, GeometryError with the row if WKB is invalid.
     """
     geopandas = require_geopandas()
     import pandas

@@ -1,9 +1,9 @@
-"""Geometries in GeoArrow's own layouts, lists and structs of coordinates, and in text, made WKB.
+"""Conversion of GeoArrow layouts (lists and structs of coordinates, and WKT) to WKB.
 
-A layout is named by the Arrow extension type of a field: ``geoarrow.point`` to ``geoarrow.multipolygon``, in which all
-rows are of one kind, ``geoarrow.geometrycollection`` and ``geoarrow.geometry`` of several, and ``geoarrow.wkt``.
-Coordinates are structs ``x, y[, z][, m]`` of doubles, or lists of as many doubles, and polygons are lists of rings.
-Parquet has WKB alone, so writing converts.
+The extension type of a field names its layout: ``geoarrow.point`` to ``geoarrow.multipolygon`` for rows of one type,
+``geoarrow.geometrycollection`` and ``geoarrow.geometry`` for several types, and ``geoarrow.wkt``.
+Coordinates are structs ``x, y[, z][, m]`` of doubles, or lists of 2 to 4 doubles, and polygons are lists of rings.
+Parquet supports WKB only, so the writer converts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.annotations import EXTENSION_NAME
 from pqext.core.schema.arrow_check import check_array
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.types import EXTENSION_NAMES, GEOARROW
 from pqext.geo.wkb import GeometryArray, like_input, storage_type, to_iso_wkb
@@ -28,20 +29,20 @@ _CODES = {
 }  # fmt: skip
 WKT, MIXED = "geoarrow.wkt", "geoarrow.geometry"
 ENCODINGS = frozenset({*_CODES, WKT, MIXED})
-"""The extension names of layouts other than WKB."""
+"""Extension names of layouts other than WKB."""
 
-# Bytes of the header of what each level of lists holds, from the outermost, a row, to a single coordinate.
+# Header bytes of each level of lists, from the outermost (a row) to a single coordinate.
 _LEVELS = {1: (5,), 2: (9, 0), 3: (9, 4, 0), 4: (9, 5), 5: (9, 9, 0), 6: (9, 9, 4, 0)}
 _DIMENSIONS = {"xy": 0, "xyz": 1, "xym": 2, "xyzm": 3}
 _PIECE = 1 << 18
-"""Coordinates that are converted at a time, at least a row."""
+"""Coordinates converted in one pass; a pass has at least one row."""
 
 _Numbers = NDArray[np.int64]
 _Bytes = NDArray[np.uint8]
 
 
 def encoding_of(field: pa.Field) -> str | None:
-    """The layout that a field's extension type or marks name, WKB among them; None where they name no geometry."""
+    """Return the layout that a field's extension type or marks name, including WKB; None if it is not a geometry."""
     if isinstance(field.type, pa.BaseExtensionType):
         name = field.type.extension_name
     else:
@@ -50,11 +51,11 @@ def encoding_of(field: pa.Field) -> str | None:
 
 
 def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> GeometryArray:
-    """ISO WKB in a ``binary`` array from geometries in a layout of GeoArrow; null gives null.
+    """Convert geometries in a GeoArrow layout to ISO WKB in a ``binary`` array; null remains null.
 
-    ``encoding`` is the name of the layout, by default that of the array's extension type; ``geoarrow.wkb`` is accepted
-    too. Raises GeometryError for an array that does not have the layout, and with row and byte for bad WKT and WKB;
-    ValueError for an unknown layout, TypeError for anything but an Arrow array.
+    ``encoding`` is the name of the layout, by default the extension name of the array; ``geoarrow.wkb`` is accepted.
+    Raises GeometryError if the array does not have the layout, and with row and byte if WKT or WKB is invalid;
+    ValueError if the layout is unknown, TypeError if ``array`` is not an Arrow array.
 
     >>> import pyarrow as pa
     >>> from pqext.geo import to_wkt
@@ -93,14 +94,14 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = dictionary_decoded(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.binary())
     if encoding == MIXED:
         return _mixed(array)
     present = array.drop_null() if array.null_count else array
     code = _CODES[encoding]
-    data, sizes = _collections(present) if code == 7 else _of_one_kind(present, code)
+    data, sizes = _collections(present) if code == 7 else _uniform(present, code)
     valid = array.is_valid() if array.null_count else None
     lengths = np.zeros(len(array), np.int64)
     lengths[slice(None) if valid is None else valid.to_numpy(zero_copy_only=False)] = sizes
@@ -110,26 +111,26 @@ def _from_chunk(array: pa.Array, encoding: str) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(array), buffers).cast(pa.binary())
 
 
-def _fault(expected: str, found: pa.DataType) -> GeometryError:
-    return GeometryError(f"the field's layout is {expected}, but its type is {found}", rule="geo.geoarrow")
+def _layout_error(expected: str, actual: pa.DataType) -> GeometryError:
+    return GeometryError(f"the field's layout is {expected}, but its type is {actual}", rule="geo.geoarrow")
 
 
-def _of_one_kind(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
-    """The WKB of all rows, none of them null, and the bytes of each."""
+def _uniform(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
+    """Return the WKB of all rows, none of which are null, and the size of each."""
     headers = _LEVELS[code]
-    name = next(name for name, one in _CODES.items() if one == code)
+    name = next(name for name, value in _CODES.items() if value == code)
     lists = []
     values = array
     for _ in headers[1:]:
         if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type)):
-            raise _fault(name, array.type)
+            raise _layout_error(name, array.type)
         _require_no_nulls(values, name)
         offsets = values.offsets.to_numpy().astype(np.int64)
         first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
         lists.append(offsets - first if len(offsets) else np.zeros(1, np.int64))
         values = values.values.slice(first, last - first)
     coordinates, dimensions = _coordinates(values, name)
-    # By rows, of each level below them, the first item.
+    # The first item of each row, at each level.
     starts = [np.arange(len(array) + 1)]
     for offsets in lists:
         starts.append(offsets[starts[-1]])
@@ -150,25 +151,25 @@ def _of_one_kind(array: pa.Array, code: int) -> tuple[_Bytes, _Numbers]:
 def _encode(
     coordinates: NDArray[np.float64], lists: list[_Numbers], rows: int, code: int, dimensions: int
 ) -> tuple[_Bytes, _Numbers]:
-    """The WKB of ``rows`` geometries: ``lists`` are the offsets, from 0, of the levels above the coordinates."""
+    """Return the WKB of ``rows`` geometries; ``lists`` has the offsets, from 0, of the levels above the coordinates."""
     headers = _LEVELS[code]
     counts = [*(len(offsets) - 1 for offsets in lists), len(coordinates)]
     width = coordinates.shape[1] * 8
-    # The byte at which the header of each item lies: behind all headers and coordinates of those before it.
-    places = [np.zeros(count + 1, np.int64) for count in counts]
+    # Byte offset of the header of each item: after all headers and coordinates of preceding items.
+    positions = [np.zeros(count + 1, np.int64) for count in counts]
     for level in range(len(headers)):
         numbers = np.arange(counts[level] + 1)
-        for lower in range(level, len(headers)):  # the items of its own level and below that come before it
-            places[level] += headers[lower] * numbers
+        for lower in range(level, len(headers)):  # preceding items at this level and below
+            positions[level] += headers[lower] * numbers
             if lower < len(lists):
                 numbers = lists[lower][numbers]
-        places[level] += width * numbers
+        positions[level] += width * numbers
         owners = np.arange(counts[level] + 1)
-        for upper in range(level - 1, -1, -1):  # and the headers of what it lies in
+        for upper in range(level - 1, -1, -1):  # and the headers of enclosing items
             owners = np.searchsorted(lists[upper], owners, side="right") - 1
-            places[level] += headers[upper] * (np.minimum(owners, counts[upper] - 1) + 1)
-    found = np.empty(int(places[0][-1]), np.uint8)
-    data = np.ones(len(found), np.bool_)
+            positions[level] += headers[upper] * (np.minimum(owners, counts[upper] - 1) + 1)
+    data_bytes = np.empty(int(positions[0][-1]), np.uint8)
+    data = np.ones(len(data_bytes), np.bool_)
     for level, size in enumerate(headers):
         if not size:
             continue
@@ -180,30 +181,30 @@ def _encode(
         if size != 5:
             items = np.diff(lists[level]).astype("<u4")
             head[:, -4:] = items.view(np.uint8).reshape(-1, 4)
-        at = places[level][:-1, np.newaxis] + np.arange(size)
-        found[at] = head
+        at = positions[level][:-1, np.newaxis] + np.arange(size)
+        data_bytes[at] = head
         data[at] = False
-    found[data] = coordinates.astype("<f8", copy=False).reshape(-1).view(np.uint8)
-    return found, np.diff(places[0])
+    data_bytes[data] = coordinates.astype("<f8", copy=False).reshape(-1).view(np.uint8)
+    return data_bytes, np.diff(positions[0])
 
 
 def _coordinates(values: pa.Array, name: str) -> tuple[NDArray[np.float64], int]:
-    """Coordinates as lines of 2 to 4 doubles, and which dimensions there are: 1 for z and 2 for m."""
+    """Return coordinates as arrays of 2 to 4 doubles, and their dimensions: 1 for z, 2 for m."""
     _require_no_nulls(values, name)
     type = values.type
     if pa.types.is_struct(type):
         names = "".join(field.name for field in type)
         if names not in _DIMENSIONS or not all(pa.types.is_floating(field.type) for field in type):
-            raise _fault(f"{name} over structs x, y[, z][, m] of doubles", type)
+            raise _layout_error(f"{name} over structs x, y[, z][, m] of doubles", type)
         lines = [_doubles(values.field(index)) for index in range(type.num_fields)]
         return np.column_stack(lines), _DIMENSIONS[names]
     if not pa.types.is_fixed_size_list(type) or not pa.types.is_floating(type.value_type):
-        raise _fault(f"{name} over coordinates", type)
+        raise _layout_error(f"{name} over coordinates", type)
     count = type.list_size
     inner = type.value_field.name
     dimensions = _DIMENSIONS.get(inner, {2: 0, 3: 1, 4: 3}.get(count, -1))
     if dimensions < 0 or (inner in _DIMENSIONS and len(inner) != count):
-        raise _fault(f"{name} over coordinates of 2 to 4 doubles", type)
+        raise _layout_error(f"{name} over coordinates of 2 to 4 doubles", type)
     flat = _doubles(values.values.slice(values.offset * count, len(values) * count))
     return flat.reshape(-1, count), dimensions
 
@@ -215,19 +216,19 @@ def _require_no_nulls(values: pa.Array, name: str) -> None:
 
 def _doubles(values: pa.Array) -> NDArray[np.float64]:
     values = values.cast(pa.float64())
-    found: NDArray[np.float64] = (pc.fill_null(values, np.nan) if values.null_count else values).to_numpy()
-    return found
+    result: NDArray[np.float64] = (pc.fill_null(values, np.nan) if values.null_count else values).to_numpy()
+    return result
 
 
 def _mixed(array: pa.Array) -> pa.Array:
-    """A union of layouts as WKB, each row by that of its kind."""
+    """Convert a union of layouts to WKB."""
     if not pa.types.is_union(array.type) or array.type.mode != "dense":
-        raise _fault(MIXED, array.type)
+        raise _layout_error(MIXED, array.type)
     names = {code: name for name, code in _CODES.items()}
     parts, firsts, first = [], {}, 0
     for index, code in enumerate(array.type.type_codes):
         if code % 10 not in names:
-            raise _fault(MIXED, array.type)
+            raise _layout_error(MIXED, array.type)
         parts.append(_from_chunk(array.field(index), names[code % 10]))
         firsts[code] = first
         first += len(parts[-1])
@@ -238,32 +239,33 @@ def _mixed(array: pa.Array) -> pa.Array:
 
 
 def _codes(union: pa.Array) -> NDArray[Any]:
-    """Which of a union's kinds each row has."""
+    """Return the type code of each row of a union."""
     return _entries(union, 1, np.int8)
 
 
-def _entries(union: pa.Array, buffer: int, kind: type[np.integer[Any]]) -> NDArray[Any]:
-    # What pyarrow itself gives of a slice begins where the whole array does.
-    return np.frombuffer(union.buffers()[buffer] or b"", kind)[union.offset : union.offset + len(union)]
+def _entries(union: pa.Array, buffer: int, dtype: type[np.integer[Any]]) -> NDArray[Any]:
+    # The buffers of a slice start with the unsliced array.
+    return np.frombuffer(union.buffers()[buffer] or b"", dtype)[union.offset : union.offset + len(union)]
 
 
 def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-        raise _fault("geoarrow.geometrycollection", array.type)
+        raise _layout_error("geoarrow.geometrycollection", array.type)
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     offsets = offsets - first if len(offsets) else np.zeros(1, np.int64)
     parts = _mixed(array.values.slice(first, last - first))
-    _, places, data = parts.buffers()
-    ends = np.frombuffer(places, np.int32)[parts.offset :][: len(parts) + 1].astype(np.int64)
+    _, positions, data = parts.buffers()
+    ends = np.frombuffer(positions, np.int32)[parts.offset :][: len(parts) + 1].astype(np.int64)
     inner = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
     sizes = np.diff((ends - ends[0])[offsets]) + 9
-    found = np.empty(int(sizes.sum()), np.uint8)
-    filled = np.ones(len(found), np.bool_)
-    kinds = array.type.value_type.type_codes
-    dimensions = max((code // 10 for code in kinds), default=0) if len({code // 10 for code in kinds}) < 2 else -1
+    data_bytes = np.empty(int(sizes.sum()), np.uint8)
+    filled = np.ones(len(data_bytes), np.bool_)
+    type_codes = array.type.value_type.type_codes
+    distinct = {code // 10 for code in type_codes}
+    dimensions = max(distinct, default=0) if len(distinct) < 2 else -1
     dims = np.full(len(array), max(dimensions, 0))
-    if dimensions < 0 and len(parts):  # those of a row's first part
+    if dimensions < 0 and len(parts):  # the dimensions of a row's first part
         codes = _codes(array.values)[first:last] // 10
         some = np.diff(offsets) > 0
         dims[some] = codes[offsets[:-1][some]]
@@ -272,13 +274,13 @@ def _collections(array: pa.Array) -> tuple[_Bytes, _Numbers]:
     head[:, 1:5] = (7 + 1000 * dims).astype("<u4").view(np.uint8).reshape(-1, 4)
     head[:, 5:] = np.diff(offsets).astype("<u4").view(np.uint8).reshape(-1, 4)
     at = (np.cumsum(sizes) - sizes)[:, np.newaxis] + np.arange(9)
-    found[at] = head
+    data_bytes[at] = head
     filled[at] = False
-    found[filled] = inner
-    return found, sizes
+    data_bytes[filled] = inner
+    return data_bytes, sizes
 
 
 def as_wkb(array: GeometryArray, encoding: str | None) -> GeometryArray:
-    """``array`` as WKB, which it is already unless ``encoding`` names another layout."""
-    found: Any = from_geoarrow(array, encoding) if encoding in ENCODINGS else array
-    return found
+    """Return ``array`` as WKB, converting it if ``encoding`` names another layout."""
+    result: Any = from_geoarrow(array, encoding) if encoding in ENCODINGS else array
+    return result

@@ -1,10 +1,9 @@
-"""Boxes of GEOGRAPHY: around edges as they run over a sphere or an ellipsoid, on the circle of longitudes.
+"""Bounding boxes of GEOGRAPHY: around geodesic edges, on the circle of longitudes.
 
-Between the longitudes of its ends, the shorter way round, an edge rises to a latitude that is known in closed form on
-the sphere and bounded by that form on an ellipsoid, whatever algorithm draws it. -180 and 180 are one meridian and a
-pole has every longitude: a box that touches one of them holds both forms of it. The smaller side of a ring is its
-inside. The rules and their proofs are in ``specs/geospatial.md``. Spec: "Bounding Box", "Edge Interpolation
-Algorithm" (000 §5.1).
+Between the longitudes of its ends, along the shorter arc, an edge reaches a latitude that has a closed form on the
+sphere, which bounds it on an ellipsoid for all algorithms. -180 and 180 are one meridian and a pole has every
+longitude: a box that touches either holds both representations. The smaller side of a ring is its inside. The rules and
+their proofs are in ``specs/geospatial.md``. Spec: "Bounding Box", "Edge Interpolation Algorithm" (000 §5.1).
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType
 
 Bounds = NDArray[np.float64]
-"""Boxes as columns of lines xmin, xmax, ymin, ymax; NaN where there is no value, xmin > xmax where one wraps."""
+"""Boxes as rows xmin, xmax, ymin, ymax of an array; NaN for missing values, xmin > xmax for boxes that wrap."""
 
 FLATTENING = 1 / 298.257223563
-"""Of WGS84, the ellipsoid of a CRS that is not named."""
+"""Flattening of WGS84, the ellipsoid of an unnamed CRS."""
 
 TURNS = {"spherical": 0.0, "karney": 0.0, "vincenty": 1e-9, "thomas": 1e-7, "andoyer": 1.5e-5}
-"""How far, in radians, an algorithm may miss the direction of an edge of at most 90 degrees on an ellipsoid as flat as
-the Earth; see ``geo.edges.algorithm_errors`` in ``specs/geospatial.md``."""
+"""Maximum error in radians of the azimuth of an edge of at most 90 degrees on an Earth-like ellipsoid, by algorithm;
+see ``geo.edges.algorithm_errors`` in ``specs/geospatial.md``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Globe:
-    """What edges run over: squared eccentricity, ``ratio`` of polar to equatorial axis; 0 and 1 for a sphere.
+    """Ellipsoid of revolution: squared eccentricity, and ``ratio`` of polar to equatorial axis; 0 and 1 for a sphere.
 
-    ``turn`` bounds, in radians, how far the algorithm misses the direction of an edge.
+    ``turn`` bounds the error of the algorithm in the azimuth of an edge, in radians.
     """
 
     e2: float = 0.0
@@ -50,7 +49,7 @@ class Globe:
 
 
 def globe_of(type: GeospatialType) -> Globe:
-    """The globe of a GEOGRAPHY type. Raises GeometryError when its edges need an ellipsoid and its CRS has none."""
+    """Return the globe of a GEOGRAPHY type; raises GeometryError if the edges need an ellipsoid that the CRS lacks."""
     return _globe(type.edges, type.crs)
 
 
@@ -59,10 +58,10 @@ def _globe(edges: str, crs: str | None) -> Globe:
     if edges == "spherical":
         return Globe()
     flattening = FLATTENING if crs is None else _flattening(crs)
-    # Errors of the series grow with the square of the flattening, and one order faster beyond what they were made for.
+    # Errors of the series grow with the square of the flattening, and with its cube outside their intended range.
     turn = TURNS[edges] * max(1.0, abs(flattening) / FLATTENING) ** 3
     if turn > 0.01:
-        raise GeometryError(f"{edges} draws no edges on an ellipsoid as flat as that of {crs}", rule="geography.crs")
+        raise GeometryError(f"{edges} edges do not support the flattening of CRS {crs}", rule="geography.crs")
     return Globe(flattening * (2 - flattening), 1 - flattening, turn)
 
 
@@ -76,20 +75,20 @@ def _flattening(crs: str) -> float:
 def edge_values(
     column: WkbColumn, globe: Globe, lines: int = 4, outside: NDArray[np.uint8] | None = None
 ) -> tuple[Bounds, int, int]:
-    """Bounds by row as :func:`pqext.geo.summary.row_values` gives them, around whole edges; 4 or 8 lines.
+    """Return the bounds of each row around geodesic edges, as :func:`pqext.geo.summary.row_values`, in 4 or 8 rows.
 
-    Raises GeometryError with the row on bad WKB and on coordinates that are no longitude and latitude; such rows are
-    flagged in ``outside`` instead where that is given, and have no X and Y.
+    Raises GeometryError with the row if WKB is invalid or coordinates are out of range. With ``outside``, rows out of
+    range are flagged there instead, and have no X and Y.
     """
     values = np.empty((lines, len(column)))
     types, absent = edge_boxes(column, values, globe.e2, globe.ratio, globe.turn, outside)
     return values, types, absent
 
 
-def around(parts: list[Bounds]) -> BoundingBox | None:
-    """The box around boxes in longitudes and latitudes; None without X or Y.
+def enclosing_box(parts: list[Bounds]) -> BoundingBox | None:
+    """Return the box around boxes in longitudes and latitudes; None without X or Y.
 
-    It leaves out the widest stretch of the circle of longitudes that no box covers, if it gets clearly narrower.
+    The box excludes the widest gap in longitude, if that makes it clearly narrower.
     """
     values = [part[:4, ~np.isnan(part[0])] for part in parts]
     latitudes = np.concatenate([np.empty((2, 0)), *(part[2:4, ~np.isnan(part[2])] for part in parts)], axis=1)

@@ -1,4 +1,4 @@
-"""GeoParquet metadata: the description of geometry columns in a file's key-value metadata, read and merged.
+"""GeoParquet metadata: reading and merging the description of geometry columns in key-value metadata.
 
 Versions before 2.0 describe plain columns of WKB or of coordinates; 2.0 describes columns of the format's own types.
 :mod:`pqext.geo.geoparquet` writes 2.0, :mod:`pqext.geo.geoparquet_types` turns descriptions into types.
@@ -34,44 +34,44 @@ KEY = "geo"
 VERSION = "2.0.0"
 LONGEST = 16 << 20
 _SHORT = 64 << 10
-"""Characters of texts of which many are remembered, for many row groups ask for the same; of longer ones the last."""
+"""Maximum length of texts in the cache shared by row groups; of longer texts only the last is cached."""
 _MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
-"""What a column is, whichever rows it holds, with what is meant where it is left out."""
+"""Keys that define a column independently of its rows, with their defaults."""
 
 
 def of_type(type: GeospatialType, properties: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the encoding, CRS and edges that describe a column of ``type``."""
-    found: dict[str, Any] = {"encoding": "WKB"}
+    description: dict[str, Any] = {"encoding": "WKB"}
     if type.crs is not None:
-        found["crs"] = crs_.to_projjson(type.crs, properties)
+        description["crs"] = crs_.to_projjson(type.crs, properties)
     if not type.planar:
-        found["edges"] = type.edges
-    return found
+        description["edges"] = type.edges
+    return description
 
 
 def numbers(box: BoundingBox) -> list[Any]:
-    """Return a box as GeoParquet has it: all minima, then all maxima, with Z but without M."""
+    """Return the bbox of GeoParquet: all minima, then all maxima, with Z but without M."""
     low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
     depth = 2 if box.zmin is None else 3
     return low[:depth] + high[:depth]
 
 
 def described(text: str) -> dict[str, Mapping[str, Any]]:
-    """What ``text``, the value of the key, says of each column. Raises GeometryError unless it is GeoParquet's JSON."""
+    """Return the description of each column in ``text``; raises GeometryError if it is not GeoParquet JSON."""
     if len(text) > LONGEST:
         raise GeometryError(f"GeoParquet metadata of {len(text)} characters, more than {LONGEST}")
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise GeometryError(f"GeoParquet metadata is not JSON: {error}") from None
-    columns = found.get("columns") if isinstance(found, dict) else None
+    columns = document.get("columns") if isinstance(document, dict) else None
     if not isinstance(columns, dict) or not all(isinstance(about, dict) for about in columns.values()):
         raise GeometryError("GeoParquet metadata does not describe columns")
     return columns
 
 
 def crs_of(crs: Any) -> str | None:
-    """The file's string for a CRS in PROJJSON, or WKT as the first versions had it; null is one that nobody knows."""
+    """Return the CRS string of PROJJSON, or of WKT as in early versions; null is an unknown CRS."""
     if crs is None:
         return crs_.UNKNOWN
     if not isinstance(crs, (dict, str)):
@@ -85,52 +85,53 @@ def crs_of(crs: Any) -> str | None:
 def of_columns(
     text: str, find: Callable[[Sequence[str]], SchemaNode | None], properties: Mapping[str, str] | None = None
 ) -> str | None:
-    """Return the metadata of the columns that ``find`` returns, for other rows: without boxes, with types unknown.
+    """Return the metadata of the columns that ``find`` returns, for other rows: without boxes and types.
 
-    The CRS and edges are those of the columns' types. None if there is none of the columns. Text that is not
-    GeoParquet's JSON is returned as it is.
+    CRS and edges come from the types of the columns. Returns None if no column remains. Text that is not
+    GeoParquet JSON is returned unchanged.
     """
     try:
         columns = described(text)
     except GeometryError:
         return text
-    kept: dict[str, dict[str, Any]] = {}
+    remaining: dict[str, dict[str, Any]] = {}
     is_native = True
     for name, about in columns.items():
         node = find((name,))
         if node is None:
             continue
-        kept[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
+        remaining[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
         if not all(find(path) is not None for path in _bounds(about).values() if _is_path(path)):
-            del kept[name]["covering"]
+            del remaining[name]["covering"]
         if node.logical_name in ("GEOMETRY", "GEOGRAPHY") and node.logical_type is not None:
             type = GeospatialType.from_logical_type(node.logical_type, properties)
-            others = {key: value for key, value in kept[name].items() if key not in ("encoding", "crs", "edges")}
-            kept[name] = {**of_type(type, properties), **others}
+            others = {key: value for key, value in remaining[name].items() if key not in ("encoding", "crs", "edges")}
+            remaining[name] = {**of_type(type, properties), **others}
         else:
             is_native = False
-    found = {**json.loads(text), "columns": kept}
-    if is_native and "version" in found:
-        found["version"] = VERSION
-    if found.get("primary_column") not in [*kept]:
-        found["primary_column"] = next(iter(kept), None)
-    return json.dumps(found, separators=(",", ":")) if kept else None
+    document = {**json.loads(text), "columns": remaining}
+    if is_native and "version" in document:
+        document["version"] = VERSION
+    if document.get("primary_column") not in [*remaining]:
+        document["primary_column"] = next(iter(remaining), None)
+    return json.dumps(document, separators=(",", ":")) if remaining else None
 
 
 def merged(values: Sequence[str | None]) -> str:
-    """What the metadata of several files with one schema say of all their rows; None is a file without.
+    """Merge the metadata of files with one schema; None stands for a file without metadata.
 
-    What only some of them say is left out, of the columns that the first describes, but for what a column is. Boxes
-    are united; where one has no Z the union has none. Raises ValueError where CRS, encodings, edges or epochs differ.
+    Keys that only some files have are dropped, except keys that define a column. Boxes are united; the union has Z only
+    if all boxes have it. Raises ValueError if CRS, encodings, edges or epochs differ.
     """
-    told = list(dict.fromkeys(values))
-    readable = [_columns(text) for text in told]
-    first = next((text for text, columns in zip(told, readable, strict=True) if text and columns), None)
-    if first is None or len(told) == 1:
-        return next(text for text in told if text)
+    texts = list(dict.fromkeys(values))
+    readable = [_columns(text) for text in texts]
+    first = next((text for text, columns in zip(texts, readable, strict=True) if text and columns), None)
+    if first is None or len(texts) == 1:
+        return next(text for text in texts if text)
     try:
-        kept = {name: _of_all(name, [columns.get(name, {}) for columns in readable]) for name in described(first)}
-        return json.dumps({**json.loads(first), "columns": kept}, separators=(",", ":"))
+        names = described(first)
+        merged_columns = {name: _merge_column(name, [columns.get(name, {}) for columns in readable]) for name in names}
+        return json.dumps({**json.loads(first), "columns": merged_columns}, separators=(",", ":"))
     except RecursionError:
         raise GeometryError("GeoParquet metadata nests too deep") from None
 
@@ -142,62 +143,66 @@ def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
         return {}
 
 
-def _of_all(name: str, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What holds of a column in all files; an empty mapping is of a file that does not tell of it."""
-    given = [about for about in told if about]
-    whole = dict(given[0]) if given else {}
-    for about in given[1:]:
-        differing = [key for key, default in _MEANING.items() if about.get(key, default) != whole.get(key, default)]
-        if differing and not (differing == ["crs"] and _same_crs(about, whole)):
-            raise ValueError(f"the files' GeoParquet metadata give column {name!r} another {differing[0]} each")
-    kept = {key: value for key, value in whole.items() if key in _MEANING or all(a.get(key) == value for a in told)}
-    kept["geometry_types"] = _all_types([about.get("geometry_types") for about in told])
-    kept.pop("bbox", None)
-    found = [box for about in told if (box := box_of(about)) is not None]
+def _merge_column(name: str, descriptions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Merge the descriptions of a column; an empty mapping is a file without a description."""
+    stated = [about for about in descriptions if about]
+    combined = dict(stated[0]) if stated else {}
+    for about in stated[1:]:
+        differing = [key for key, default in _MEANING.items() if about.get(key, default) != combined.get(key, default)]
+        if differing and not (differing == ["crs"] and _same_crs(about, combined)):
+            raise ValueError(f"column {name!r}: the GeoParquet metadata of the files differs in {differing[0]}")
+    result = {
+        key: value
+        for key, value in combined.items()
+        if key in _MEANING or all(about.get(key) == value for about in descriptions)
+    }
+    result["geometry_types"] = _merge_types([about.get("geometry_types") for about in descriptions])
+    result.pop("bbox", None)
+    all_boxes = [box for about in descriptions if (box := box_of(about)) is not None]
     try:
-        geographic = GeospatialType(crs_of(whole["crs"]) if "crs" in whole else None).geographic
+        geographic = GeospatialType(crs_of(combined["crs"]) if "crs" in combined else None).geographic
     except GeometryError:
         geographic = False
-    if len(found) < len(told):
-        return kept
-    if any(box.zmin is None for box in found):
-        found = [replace(box, zmin=None, zmax=None) for box in found]
-    box = union(found, geographic)
-    return kept if box is None else {**kept, "bbox": numbers(box)}
+    if len(all_boxes) < len(descriptions):
+        return result
+    if any(box.zmin is None for box in all_boxes):
+        all_boxes = [replace(box, zmin=None, zmax=None) for box in all_boxes]
+    box = union(all_boxes, geographic)
+    return result if box is None else {**result, "bbox": numbers(box)}
 
 
-def _same_crs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same_crs(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     try:
-        first, second = (crs_of(about["crs"]) if "crs" in about else None for about in (one, other))
-        return crs_.equal(first, second)
+        first_crs, second_crs = (crs_of(about["crs"]) if "crs" in about else None for about in (first, second))
+        return crs_.equal(first_crs, second_crs)
     except GeometryError:
         return False
 
 
-def _all_types(told: Sequence[Any]) -> list[str]:
-    """The types of all files; empty, unknown, where one of them does not tell."""
-    if not all(isinstance(names, list) and names and all(isinstance(name, str) for name in names) for names in told):
+def _merge_types(lists: Sequence[Any]) -> list[str]:
+    """Merge geometry types; empty, which means unknown, if any file does not list its types."""
+    if not all(isinstance(names, list) and names and all(isinstance(name, str) for name in names) for names in lists):
         return []
-    return sorted({name for names in told for name in names}, key=lambda name: (name[-2:] == " Z", name))
+    return sorted({name for names in lists for name in names}, key=lambda name: (name[-2:] == " Z", name))
 
 
 def primary_column(text: str) -> str | None:
-    """The column that ``text`` calls the primary one; None where it names none or is damaged."""
+    """Return the primary column in ``text``; None if there is none or the text is invalid."""
     try:
         described(text)
     except GeometryError:
         return None
-    found = json.loads(text).get("primary_column")
-    return found if isinstance(found, str) else None
+    name = json.loads(text).get("primary_column")
+    return name if isinstance(name, str) else None
 
 
 def boxes(text: str) -> dict[str, BoundingBox]:
-    """The boxes that the metadata gives to columns; none where it is damaged."""
+    """Return the boxes of columns; empty if the text is invalid."""
     return {name: box for name, about in _columns(text).items() if (box := box_of(about)) is not None}
 
 
 def box_of(about: Mapping[str, Any]) -> BoundingBox | None:
-    """The box of a column's description, with Z where that has it."""
+    """Return the box of a column's description, with Z if present."""
     try:
         numbers = [float(number) for number in about.get("bbox", ())]
     except (TypeError, ValueError, OverflowError):
@@ -210,10 +215,10 @@ def box_of(about: Mapping[str, Any]) -> BoundingBox | None:
 
 
 def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -> BoundingBox | None:
-    """A box around the geometries with coordinates in a row group's chunk of ``node``, by its covering columns.
+    """Return a box around the geometries in a row group's chunk of ``node``, from its covering columns.
 
-    ``None`` where the file's metadata names none or their statistics do not tell, a wrapping box among them first of
-    all. Bounds kept as floats may have been rounded either way, so they are taken one float wider.
+    Returns None if the metadata has no covering, or if its statistics prove nothing, as for a box that wraps.
+    Float bounds may be rounded in either direction, so they are widened by one float.
     """
     text = row_group.file_property(KEY)
     paths = coverings(text).get(node.name) if text and len(node.path) == 1 else None
@@ -225,16 +230,16 @@ def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -
         leaf = row_group.schema.find(path)
         if leaf is None or leaf.max_repetition_level or leaf.physical_type not in (Type.FLOAT, Type.DOUBLE):
             return None
-        found = row_group.chunk(leaf).bounds()
-        if found.null_count != nulls or not isinstance(found.minimum, float) or not isinstance(found.maximum, float):
+        bounds = row_group.chunk(leaf).bounds()
+        if bounds.null_count != nulls or not isinstance(bounds.minimum, float) or not isinstance(bounds.maximum, float):
             return None
         single = leaf.physical_type == Type.FLOAT
-        low.append(_beyond(found.minimum, -math.inf) if single else found.minimum)
-        high.append(_beyond(found.maximum, math.inf) if single else found.maximum)
+        low.append(_beyond(bounds.minimum, -math.inf) if single else bounds.minimum)
+        high.append(_beyond(bounds.maximum, math.inf) if single else bounds.maximum)
     box = BoundingBox(low[0], high[2], low[1], high[3])
     if not box.usable or box.wraps or (geographic and (low[0] > low[2] or high[2] < high[0])):
-        return None  # some row has its west above its east
-    if geographic and box.width >= 180:  # a box that wraps, with its west among wests and its east among easts
+        return None  # a row has its west above its east
+    if geographic and box.width >= 180:  # possibly a box that wraps
         return replace(box, xmin=min(box.xmin, -180.0), xmax=max(box.xmax, 180.0))
     return box
 
@@ -250,7 +255,7 @@ def encoding_of(text: str, column: str) -> str:
 
 
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
-    """The paths of xmin, ymin, xmax and ymax for each column that has a covering; none in text that is damaged."""
+    """Return the paths of xmin, ymin, xmax and ymax of each column with a covering; empty if the text is invalid."""
     return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
 
 
@@ -272,7 +277,7 @@ _coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
 
 
 def covering_of(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """The paths of xmin, ymin, xmax and ymax in a column's description; none where it has no covering."""
+    """Return the paths of xmin, ymin, xmax and ymax in a column's description; empty if it has no covering."""
     paths = [_bounds(about).get(bound) for bound in BOUNDS]
     return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []
 
@@ -298,32 +303,33 @@ def metadata(
     if primary is True:
         primary = names[0]
     if primary not in names:
-        raise ValueError(f"geoparquet names column {primary!r}; the geometry columns are {', '.join(names)}")
+        known = ", ".join(names)
+        raise ValueError(f"geoparquet: {primary!r} is not a geometry column; the geometry columns are {known}")
     about = {column.node.name: _column(column, type, properties) for column, type in columns}
     return json.dumps({"version": VERSION, "primary_column": primary, "columns": about}, separators=(",", ":"))
 
 
 def _column(column: WrittenColumn, type: GeospatialType, properties: Mapping[str, str]) -> dict[str, Any]:
     box, codes = (None, []) if column.encrypted else _statistics(column.chunks, type)
-    found = {**of_type(type, properties), "geometry_types": [NAMES[code] for code in codes]}
+    description = {**of_type(type, properties), "geometry_types": [NAMES[code] for code in codes]}
     if box is not None:
-        found["bbox"] = numbers(box)
-    if column.derived is not None:  # not part of 2.0, but readers of 1.1 prune by it
-        found["covering"] = {"bbox": {bound: [column.derived, bound] for bound in BOUNDS}}
-    return found
+        description["bbox"] = numbers(box)
+    if column.derived is not None:  # not part of 2.0, but readers of 1.1 prune with it
+        description["covering"] = {"bbox": {bound: [column.derived, bound] for bound in BOUNDS}}
+    return description
 
 
 def _statistics(chunks: Sequence[ColumnMetaData], type: GeospatialType) -> tuple[BoundingBox | None, list[int]]:
-    """The box and the types of all chunks; chunks of nothing but nulls have no part in them."""
-    told = [
+    """Return the box and types of all chunks; chunks with only nulls are ignored."""
+    statistics = [
         chunk.geospatial_statistics
         for chunk in chunks
         if chunk.geospatial_statistics is not None
         or chunk.statistics is None
         or chunk.statistics.null_count != chunk.num_values
     ]
-    if not told:
+    if not statistics:
         return None, []
-    whole = merge(told, type.crs)
-    box = BoundingBox.from_metadata(whole.bbox) if whole.bbox is not None else None
-    return box, list(whole.geospatial_types or [])
+    merged_statistics = merge(statistics, type.crs)
+    box = BoundingBox.from_metadata(merged_statistics.bbox) if merged_statistics.bbox is not None else None
+    return box, list(merged_statistics.geospatial_types or [])

@@ -1,7 +1,7 @@
-"""Geometry types that GeoParquet metadata gives to columns, compared with the types that the schema states.
+"""Geometry types of columns from GeoParquet metadata, compared with the types in the schema.
 
-GeoParquet 1.1's native encodings, ``point`` to ``multipolygon``, are columns of coordinates that are read as WKB. They
-are GeoArrow's layouts in a file: structs ``x, y[, z][, m]`` of doubles, or lists of as many doubles, below up to three
+The native encodings of GeoParquet 1.1, ``point`` to ``multipolygon``, are columns of coordinates that are read as WKB.
+They have GeoArrow layouts: structs ``x, y[, z][, m]`` of doubles, or lists of 2 to 4 doubles, within up to three
 levels of lists.
 """
 
@@ -48,7 +48,7 @@ def suits(node: SchemaNode, encoding: str) -> bool:
 
 
 def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
-    """The geometries of a column as ISO WKB. Raises GeometryError, naming the column, on null coordinates."""
+    """Convert a column to ISO WKB; raises GeometryError with the column if a coordinate is null."""
     try:
         return from_geoarrow(_of_fixed_size(array), _layout(encoding))
     except GeometryError as error:
@@ -57,9 +57,9 @@ def to_wkb(node: SchemaNode, array: pa.Array, encoding: str) -> pa.Array:
 
 
 def box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
-    """The box around a row group's planar geometries, by the bounds of their coordinates; None if these are unknown.
+    """Return the box around a row group's planar geometries from coordinate bounds; None if these are unknown.
 
-    Coordinates in lists are a single column of all dimensions, whose bounds bound neither x nor y.
+    Coordinates in lists are a single column of all dimensions, whose bounds apply to neither x nor y.
     """
     leaves = {leaf.name: leaf for leaf in node.leaves()}
     if not {"x", "y"} <= leaves.keys() or leaves["x"].physical_type != Type.DOUBLE:
@@ -74,19 +74,19 @@ def box(row_group: RowGroupFacts, node: SchemaNode) -> BoundingBox | None:
 
 
 def _holds_coordinates(type: pa.DataType) -> bool:
-    """Whether arrays of ``type`` are lists of numbers, one list a coordinate."""
+    """Return whether arrays of ``type`` are lists of numbers, one list per coordinate."""
     return pa.types.is_list(type) and bool(pa.types.is_floating(type.value_type))
 
 
 def _with_fixed_size(type: pa.DataType) -> pa.DataType:
-    """``type`` with coordinates as lists of fixed size, of two numbers, which Parquet does not distinguish."""
+    """Return ``type`` with coordinates as fixed-size lists of two numbers; Parquet does not record the size."""
     if _holds_coordinates(type):
         return pa.list_(type.value_field, 2)
     return pa.list_(type.value_field.with_type(_with_fixed_size(type.value_type))) if pa.types.is_list(type) else type
 
 
 def _of_fixed_size(array: pa.Array) -> pa.Array:
-    """As :func:`_with_fixed_size`, of an array; the lists of a column have one size."""
+    """Convert coordinates as :func:`_with_fixed_size` does; all lists of a column must have one size."""
     if _holds_coordinates(array.type):
         sizes = pc.unique(pc.list_value_length(array.drop_null())).to_pylist() or [2]
         if len(sizes) > 1 or not 2 <= sizes[0] <= 4:
@@ -108,11 +108,11 @@ def _layout(encoding: str) -> str:
 
 
 def adopted(text: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
-    """Return the types that GeoParquet metadata ``text`` gives to the columns that ``find`` returns.
+    """Return the types that GeoParquet metadata ``text`` assigns to the columns that ``find`` returns.
 
-    A plain column of WKB and a group in one of GeoParquet's native encodings become geometries. Of a column that the
-    schema already types, metadata states the CRS and edges if the schema does not: GEOMETRY and GEOGRAPHY without a
-    CRS. A CRS or edges that the schema states win over the metadata.
+    A plain column of WKB and a group in a native encoding become geometries. For columns that the schema types,
+    metadata adds the CRS and edges if the schema states neither: GEOMETRY and GEOGRAPHY without a
+    CRS. A CRS or edges in the schema override the metadata.
 
     Raises GeometryError unless ``text`` is GeoParquet's JSON.
     """
@@ -138,7 +138,7 @@ def adopted(text: str, find: Callable[[str], SchemaNode | None], properties: Map
 
 
 def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -> list[str]:
-    """Return in which ways GeoParquet metadata about column ``name`` contradicts its type, for messages."""
+    """Describe the contradictions between the GeoParquet metadata and the type of column ``name``."""
     found = []
     if not _same_crs(stated.crs, described.crs):
         found.append(
@@ -154,17 +154,17 @@ def contradicted(name: str, stated: GeospatialType, described: GeospatialType) -
 
 
 def states_crs(node: SchemaNode) -> bool:
-    """Whether the logical type of a geometry column names a CRS; without one it is OGC:CRS84."""
+    """Return whether the logical type of a geometry column states a CRS; the default is OGC:CRS84."""
     logical = node.declared_type if node.is_adopted else node.logical_type
     spatial = None if logical is None else logical.GEOMETRY or logical.GEOGRAPHY
     return spatial is not None and bool((spatial.crs or "").strip())
 
 
 def type_of(name: str, about: Mapping[str, Any]) -> GeospatialType:
-    """The type that GeoParquet metadata gives to a column. Raises GeometryError for a CRS or edges of no meaning."""
+    """Return the type of a column in GeoParquet metadata; raises GeometryError if its CRS or edges are invalid."""
     edges = about.get("edges") or "planar"
     if not isinstance(edges, str):
-        raise GeometryError(f"GeoParquet metadata gives column {name!r} the edges {edges!r}")
+        raise GeometryError(f"GeoParquet metadata of column {name!r} has invalid edges {edges!r}")
     return GeospatialType(crs_of(about["crs"]) if "crs" in about else None, edges)  # type: ignore[arg-type]
 
 
@@ -177,7 +177,7 @@ def _stated(node: SchemaNode, properties: Mapping[str, str]) -> GeospatialType |
 
 
 def _combined(stated: GeospatialType, described: GeospatialType, has_crs: bool) -> GeospatialType:
-    """The type of a column by its schema, completed by the metadata where the schema states nothing."""
+    """Combine the type in the schema with the metadata, which fills what the schema does not state."""
     if has_crs:
         return stated
     if stated.planar and described.planar:
@@ -189,7 +189,7 @@ def _combined(stated: GeospatialType, described: GeospatialType, has_crs: bool) 
 
 
 def _is_inline(about: Mapping[str, Any], node: SchemaNode) -> bool:
-    """Whether type and metadata state the same planar PROJJSON, which need not be parsed."""
+    """Return whether type and metadata state the same planar PROJJSON, which need not be parsed."""
     assert node.logical_type is not None
     spatial = node.logical_type.GEOMETRY
     crs = about.get("crs")
@@ -202,14 +202,14 @@ def _is_inline(about: Mapping[str, Any], node: SchemaNode) -> bool:
 
 
 def _is_geometry(node: SchemaNode, encoding: Any) -> bool:
-    """Whether a column that the schema does not type as a geometry can hold the encoding."""
+    """Return whether a column without a geometry type can have the encoding."""
     if encoding == "WKB":
         return node.physical_type == Type.BYTE_ARRAY and node.logical_type is None
     return encoding in ENCODINGS and suits(node, encoding)
 
 
 def _same_crs(stated: str | None, described: str | None) -> bool:
-    """Whether both name one system, or both none that is known."""
+    """Return whether both identify one system, or both are unknown."""
     if crs_.equal(stated, described):
         return True
     return crs_.is_geographic(stated) is None and crs_.is_geographic(described) is None

@@ -1,17 +1,17 @@
-"""A box for every page of a geometry column, kept in the metadata of its chunk as an extension.
+"""Bounding boxes of the pages of a geometry column, stored as an extension in the metadata of the chunk.
 
-The format has boxes for whole chunks only. Ours stand in a framed extension
-(:mod:`pqext.core.format.extension.framed`), or in an entry of a container beside others, of the chunk's ColumnMetaData,
+The format has boxes for chunks only. Page boxes are a framed extension
+(:mod:`pqext.core.format.extension.framed`), or an entry of a container with others, in the chunk's ColumnMetaData,
 with the payload
 
     1 byte    version, 1
     4 bytes   number of pages, little-endian
     32 bytes  the frame, around all pages: xmin, xmax, ymin, ymax as little-endian doubles
-    8 a page  xmin, xmax, ymin, ymax as little-endian 16-bit places within the frame
+    8 a page  xmin, xmax, ymin, ymax as little-endian 16-bit codes within the frame
 
-Place ``c`` stands for ``low * (1 - c / 65535) + high * (c / 65535)``, computed in doubles. Boxes are rounded outward.
-They may wrap where the frame is the circle of longitudes, -180 to 180. A page without a box has a ymin of 1 (it holds
-nothing but nulls), 2 (no coordinates either) or 3 (unknown) and zeros for the rest.
+Code ``c`` means ``low * (1 - c / 65535) + high * (c / 65535)``, computed in doubles. Boxes are rounded outward.
+They may wrap if the frame is the circle of longitudes, -180 to 180. A page without a box has a ymin of 1 (only nulls),
+2 (no coordinates either) or 3 (unknown), and zeros otherwise.
 The rules are in ``specs/geospatial.md``.
 """
 
@@ -29,7 +29,7 @@ from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import box_within_range
-from pqext.geo.geography import around
+from pqext.geo.geography import enclosing_box
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.summary import EdgeBoxes, is_planar_on_globe
 from pqext.geo.wkb import columns
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 HEADER = struct.Struct("<BI4d")
-PLACES = 65535
+CODES = 65535
 PAGE_BYTES = 8
 SEARCHED = 1 / 8
 """The share of a chunk's pages that are searched for gaps of their own, at most: it costs as much as their boxes do."""
@@ -57,10 +57,10 @@ _Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class PageBoxes:
-    """A box for each page of a chunk: arrays of one length, finite wherever the page has a box.
+    """The box of each page of a chunk: arrays of one length, finite for pages with a box.
 
-    A box with ``xmin > xmax`` wraps around the antimeridian. ``nulls`` flags pages of nothing but nulls, ``empty``
-    those without coordinates, ``unknown`` those of which nothing is known; their bounds are 0, and mean nothing.
+    A box with ``xmin > xmax`` wraps around the antimeridian. ``nulls`` flags pages with only nulls, ``empty``
+    pages without coordinates, ``unknown`` pages without information; their bounds are 0 and meaningless.
     """
 
     xmin: _Doubles
@@ -75,23 +75,23 @@ class PageBoxes:
         return len(self.xmin)
 
     @property
-    def known(self) -> _Flags:
+    def has_box(self) -> _Flags:
         """The pages that have a box."""
         flags: _Flags = ~(self.nulls | self.empty | self.unknown)
         return flags
 
     @property
     def wraps(self) -> bool:
-        """Does a box cross the antimeridian?"""
+        """Whether a box crosses the antimeridian."""
         return bool((self.xmin > self.xmax).any())
 
     def reach(self, x: float) -> bool:
-        """Does a box hold ``x``, or the same longitude on the other side of the antimeridian?"""
+        """Return whether a box contains ``x``, or the same longitude across the antimeridian."""
         found = np.zeros(len(self), dtype=np.bool_)
         for place in {x, -x} if abs(x) == 180 else {x}:
             east, west = self.xmin <= place, place <= self.xmax
             found |= np.where(self.xmin <= self.xmax, east & west, east | west)
-        return bool(found[self.known].any())
+        return bool(found[self.has_box].any())
 
     def box(self, page: int) -> BoundingBox:
         """The box of a page that has one."""
@@ -108,9 +108,9 @@ class PageBoxes:
 
 @dataclass(frozen=True, slots=True)
 class PageSummaries:
-    """What the values of each page have in common; page ``i`` holds those from ``starts[i]`` to ``starts[i + 1]``.
+    """Summary of the values of each page; page ``i`` holds the rows from ``starts[i]`` to ``starts[i + 1]``.
 
-    ``bounds`` are lines xmin, xmax, ymin, ymax, NaN where a page has no value; ``types`` have the kernel's bit
+    ``bounds`` has rows xmin, xmax, ymin, ymax, NaN for pages without values; ``types`` has the kernel's bit
     8 * dims + base of each type; ``rows`` count values that are not null.
     """
 
@@ -120,17 +120,17 @@ class PageSummaries:
     rows: NDArray[np.int64]
 
 
-def summarized(whole: Summary, starts: NDArray[np.int64]) -> PageSummaries:
-    """What the values of each page have in common, of all of which ``whole`` tells."""
+def summarized(summary: Summary, starts: NDArray[np.int64]) -> PageSummaries:
+    """Summarize the values of each page of a summarized chunk."""
     count = len(starts) - 1
     pages = PageSummaries(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
-    whole.parts(starts, pages.bounds, pages.types, pages.rows)
+    summary.parts(starts, pages.bounds, pages.types, pages.rows)
     return pages
 
 
 def encode(boxes: PageBoxes) -> bytes | None:
     """The payload; None where no page has a box."""
-    known = boxes.known
+    known = boxes.has_box
     if not known.any():
         return None
     west, east = (-180.0, 180.0) if boxes.wraps else (boxes.xmin[known].min(), boxes.xmax[known].max())
@@ -138,12 +138,12 @@ def encode(boxes: PageBoxes) -> bytes | None:
     codes = np.zeros((4, len(boxes)), dtype=np.int64)
     bounds = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])[:, known]
     low, high = np.array([[west, west, south, south], [east, east, north, north]])[:, :, np.newaxis]
-    codes[:, known] = _places(bounds, low, high)
+    codes[:, known] = _codes(bounds, low, high)
     # A wrapping box whose ends have met is the whole circle, and must not become a narrow one.
     wraps = boxes.xmin > boxes.xmax
     met = known & wraps & (codes[0] <= codes[1])
-    codes[0, met], codes[1, met] = 0, PLACES
-    if boxes.wraps:  # what leaves the circle has no place in the frame
+    codes[0, met], codes[1, met] = 0, CODES
+    if boxes.wraps:  # boxes beyond the circle do not fit into the frame
         known &= (np.minimum(boxes.xmin, boxes.xmax) >= west) & (np.maximum(boxes.xmin, boxes.xmax) <= east)
         codes[:, ~known] = 0
     codes[2, ~known] = np.select(
@@ -153,10 +153,10 @@ def encode(boxes: PageBoxes) -> bytes | None:
     return head + codes.T.astype("<u2").tobytes()
 
 
-def of_pages(pages: PageSummaries, whole: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
-    """The boxes of a chunk's pages, of whose values ``whole`` tells what they have in common, ``edges`` all else.
+def of_pages(pages: PageSummaries, statistics: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
+    """Return the boxes of a chunk's pages, given the statistics of the chunk.
 
-    A gap in x that the chunk's box spares is spared by each page's too; a few pages are searched for gaps of their own.
+    A gap in x outside the chunk's box is excluded from each page too; a few pages are searched for their own gaps.
     """
     boxes = PageBoxes.of_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
@@ -164,7 +164,7 @@ def of_pages(pages: PageSummaries, whole: GeospatialStatistics, edges: EdgeBoxes
     if not edges.type.geographic:
         return boxes
     within = (boxes.xmin >= -180) & (boxes.xmax <= 180)
-    wide = np.flatnonzero(boxes.known & within & (boxes.xmax - boxes.xmin > 180)).tolist()
+    wide = np.flatnonzero(boxes.has_box & within & (boxes.xmax - boxes.xmin > 180)).tolist()
     if edges.type.planar and len(wide) <= max(1, len(boxes) * SEARCHED):
         for page in wide:
             longitudes = Longitudes()
@@ -172,24 +172,24 @@ def of_pages(pages: PageSummaries, whole: GeospatialStatistics, edges: EdgeBoxes
                 longitudes.add(column)
             found = boxes.box(page).wrapped(longitudes.widest_gap())
             boxes.xmin[page], boxes.xmax[page] = found.xmin, found.xmax
-    box = whole.bbox
+    box = statistics.bbox
     if box is not None and box.xmin > box.xmax:
-        spans = boxes.known & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
+        spans = boxes.has_box & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
         boxes.xmin[spans], boxes.xmax[spans] = box.xmin, box.xmax
     return boxes
 
 
 def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
-    """``boxes`` around coordinates made ones around whole edges; those that cannot be told become unknown."""
+    """Extend boxes of coordinates to geodesic edges; boxes that cannot be determined become unknown."""
     found = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
-    for page in np.flatnonzero(boxes.known).tolist():
+    for page in np.flatnonzero(boxes.has_box).tolist():
         planar = box_within_range(boxes.box(page))
         if planar is not None and is_planar_on_globe(planar, not pages.types[page] & _BESIDE_POINTS):
             continue
         part = slice(pages.starts[page], pages.starts[page + 1])
         try:
-            box = around([values[:, part] for values in edges.parts]) if planar is not None else None
+            box = enclosing_box([values[:, part] for values in edges.parts]) if planar is not None else None
         except GeometryError:
             box = None
         unknown[page] = box is None
@@ -208,36 +208,36 @@ def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialTyp
     return found
 
 
-def _places(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]:
+def _codes(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]:
     """Places of the lines xmin, xmax, ymin, ymax at or beyond their values, outward; checked by what they stand for."""
     # Halves, because the frame may be wider than the largest double.
     span = high / 2 - low / 2
     share = np.clip((bounds / 2 - low / 2) / np.where(span > 0, span, 1.0), 0.0, 1.0) * (span > 0)
-    share[::2], share[1::2] = np.floor(share[::2] * PLACES), np.ceil(share[1::2] * PLACES)
+    share[::2], share[1::2] = np.floor(share[::2] * CODES), np.ceil(share[1::2] * CODES)
     codes = share.astype(np.int64)
     for _ in range(2):
         short = _short(codes, bounds, low, high)
         if not short.any():
             return codes
-        codes = np.clip(codes + short * _OUTWARD, 0, PLACES)
-    return np.where(_short(codes, bounds, low, high), np.where(_OUTWARD > 0, PLACES, 0), codes)
+        codes = np.clip(codes + short * _OUTWARD, 0, CODES)
+    return np.where(_short(codes, bounds, low, high), np.where(_OUTWARD > 0, CODES, 0), codes)
 
 
 def _short(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
-    """Which places stand for values within the bounds?"""
+    """Flag codes whose values lie within the bounds."""
     flags: _Flags = _values(codes, low, high) * _OUTWARD < bounds * _OUTWARD
     return flags
 
 
 def _values(codes: NDArray[np.integer], low: float | _Doubles, high: float | _Doubles) -> _Doubles:
-    """What places in the frame stand for; the ends are exactly its bounds."""
-    share = codes / PLACES
+    """Return the values of codes in the frame; the end codes are exactly its bounds."""
+    share = codes / CODES
     values: _Doubles = low * (1.0 - share) + high * share
     return values
 
 
 def decode(payload: bytes, pages: int) -> PageBoxes:
-    """The boxes of a chunk with so many ``pages``.
+    """Decode the boxes of a chunk with ``pages`` pages.
 
     Raises ``CorruptFileError`` when the payload contradicts itself or the chunk, ``UnsupportedError`` for a later
     version.
@@ -261,14 +261,14 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     if (codes[:, without][[0, 1, 3]] != 0).any() or (kinds[without] > _UNKNOWN).any():
         raise CorruptFileError("a page box has its ymin above its ymax")
     if (codes[0] > codes[1]).any() and (west, east) != crs_.LONGITUDES:
-        raise CorruptFileError("a page box wraps where x are no longitudes")
+        raise CorruptFileError("a page box wraps, but x are not longitudes")
     x, y = _values(codes[:2], west, east), _values(codes[2:], south, north)
     x[:, without] = y[:, without] = 0.0
     return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))
 
 
 def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
-    """Does the frame of the chunk's page boxes leave ``box``, which is said to be around all of the chunk?"""
+    """Return whether the frame of the page boxes extends beyond ``box``, the stated box of the chunk."""
     try:
         payload = chunk.extension(PAGE_BOXES)
     except (CorruptFileError, LimitError):
@@ -285,8 +285,8 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
     nulls = chunk.bounds().null_count
     flagged = sum(len(pages.rows(page)) for page in np.flatnonzero(boxes.nulls).tolist())
     if pages.is_flat and nulls is not None and flagged > nulls:
-        raise CorruptFileError(f"page boxes tell of {flagged} nulls, the statistics of {nulls}")
-    found, known = chunk.geospatial_statistics, boxes.known
+        raise CorruptFileError(f"page boxes count {flagged} nulls, but the statistics count {nulls}")
+    found, known = chunk.geospatial_statistics, boxes.has_box
     box = None if found is None else found.bbox
     if box is None or boxes.unknown.any():
         return
@@ -296,10 +296,10 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
 
 
 def read(chunk: LeafFacts) -> PageBoxes | None:
-    """The boxes of a chunk's pages, one for each page of its offset index; None where there are none.
+    """Read the boxes of a chunk's pages, one per page of its offset index; None if there are none.
 
-    Damaged ones are passed over with a ``DamagedIndexWarning`` unless reading is strict, those of a later version in
-    silence.
+    Corrupt boxes are ignored with a ``DamagedIndexWarning`` unless reading is strict, boxes of later versions without
+    a warning.
     """
     pages = chunk.pages
     if pages is None:

@@ -1,9 +1,9 @@
-"""How a geometry column of a file is stored."""
+"""Storage of a geometry column in a file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pqext.core.schema.annotations import Storage
 from pqext.geo.geoarrow import as_wkb
@@ -11,17 +11,18 @@ from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
     from pqext.geo.coordinate_range import CheckRange
-    from pqext.geo.layout.curves import Curve
     from pqext.geo.wkb import GeometryArray
+
+Curve = Literal["hilbert", "zorder"]
+"""Curves along which rows can be ordered."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeometryStorage(Storage):
-    """How a geometry column is stored; ``check_range``: what is done with coordinates that are no longitude and
-    latitude.
+    """Storage of a geometry column. ``check_range`` is the handling of coordinates out of range.
 
-    ``order``: the curve along which the column orders the file's rows. ``encoding``: the layout of GeoArrow in which
-    values are given, if not WKB.
+    ``order`` is the curve along which the column orders the file's rows. ``encoding`` is the GeoArrow layout of
+    the input, if it is not WKB.
     """
 
     type: GeospatialType
@@ -34,7 +35,7 @@ class GeometryStorage(Storage):
         return as_wkb(values, self.encoding)
 
     @classmethod
-    def of(cls, storage: Storage) -> GeometryStorage:
+    def from_storage(cls, storage: Storage) -> GeometryStorage:
         """``storage`` as one of these. Raises TypeError for one that another handler chose."""
         if not isinstance(storage, cls):
             raise TypeError("a geometry column is stored by what its handler's storage() returned")

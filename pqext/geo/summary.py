@@ -19,7 +19,7 @@ from pqext.core.base.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import WORTH_WRAPPING, BoundingBox
 from pqext.geo.coordinate_range import box_within_range, within_range
-from pqext.geo.geography import Bounds, around, edge_values, globe_of
+from pqext.geo.geography import Bounds, edge_values, enclosing_box, globe_of
 from pqext.geo.kernels.boxes import Summary, row_boxes
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
@@ -56,20 +56,20 @@ def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> Geospat
 
 
 def only_points(types: Iterable[int]) -> bool:
-    """Are these the type codes of geometries without edges?"""
+    """Return whether the type codes are of geometries without edges."""
     return all(code % 1000 in _WITHOUT_EDGES for code in types)
 
 
 def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """The box of every row, as structs ``xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax`` of doubles.
+    """Return the box of every row, as structs ``xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax`` of doubles.
 
-    Null rows give null; a dimension without values, as in an empty geometry, gives null bounds. With planar
-    edges a row's box never wraps. Otherwise it holds the whole edges as ``edges`` draws them, and wraps, with
-    xmin > xmax, where the row crosses the antimeridian or comes near it from both sides; the rules are in
-    ``specs/geospatial.md``. ``edges`` and ``crs`` default to what an extension array says, else to planar edges
-    and OGC:CRS84. Raises GeometryError with row and byte on bad WKB, and for edges that are not planar with the
-    row on coordinates that are no longitude and latitude, which :func:`pqext.geo.clamp` mends, and when the
-    ellipsoid of the CRS is not known. What lies beyond the range by up to 1e-9 degrees counts as its end.
+    Null rows give null; a dimension without values, as in an empty geometry, has null bounds. With planar
+    edges, boxes never wrap. Otherwise the box contains the complete geodesic edges, and wraps, with
+    xmin > xmax, if the row crosses the antimeridian or comes near it from both sides; the rules are in
+    ``specs/geospatial.md``. ``edges`` and ``crs`` default to the extension array, or to planar edges
+    and OGC:CRS84. Raises GeometryError with row and byte if WKB is invalid, and, unless edges are planar, with the
+    row if coordinates are out of range, which :func:`pqext.geo.clamp` fixes, or if the
+    ellipsoid of the CRS is unknown. Coordinates out of range by up to 1e-9 degrees count as the limit.
 
     >>> from pqext.geo import from_shapely
     >>> import shapely
@@ -100,10 +100,10 @@ def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.Stru
 def row_values(
     column: WkbColumn, type: GeospatialType = PLANE, outside: NDArray[np.uint8] | None = None
 ) -> tuple[Bounds, int, int]:
-    """Bounds by row, one line a bound: 4 lines, or 8 where there is Z or M; NaN where there is no value.
+    """Return the bounds of each row, one array row per bound: 4, or 8 if there is Z or M; NaN without values.
 
-    With them the kernel's masks of type codes and of the dimensions that some row is without. Around edges as
-    ``type`` has them, and then perhaps with xmin > xmax; ``outside`` as in
+    Also returns the kernel's masks of type codes and of dimensions that some row lacks. Bounds contain the edges of
+    ``type`` and may then have xmin > xmax; ``outside`` as in
     :func:`pqext.geo.geography.edge_values`.
     """
     globe = None if type.planar else globe_of(type)
@@ -119,13 +119,13 @@ def row_values(
 
 
 def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeospatialStatistics:
-    """One box and the type codes of all rows, as a column chunk's metadata holds them.
+    """Return the box and the type codes of all rows, as stored in the metadata of a column chunk.
 
-    The box is left out when X or Y has no value or a coordinate is infinite, and for edges that are not planar
-    when a coordinate is no longitude or latitude or the ellipsoid is not known. It holds whole edges, as
-    :func:`bounds` does. In a geographic CRS it wraps around the antimeridian when that is smaller: across a
-    stretch of X that no single geometry covers. ``geospatial_types`` is empty when there are no geometries.
-    Arguments and errors as in :func:`bounds`, but for those two.
+    The box is omitted if X or Y has no value or a coordinate is infinite, and, unless edges are planar, if a
+    coordinate is out of range or the ellipsoid is unknown. It contains complete edges, as
+    :func:`bounds` does. In a geographic CRS it wraps around the antimeridian if that is smaller, across a
+    gap in X that no single geometry covers. ``geospatial_types`` is empty if there are no geometries.
+    Other arguments and errors are as in :func:`bounds`.
     """
     return describe(array, resolve_type(array, crs, edges), summaries(array))
 
@@ -160,9 +160,9 @@ def describe(
 
 
 def _wrapped(box: BoundingBox, array: GeometryArray) -> BoundingBox:
-    """The box around the widest gap in x, if that is clearly smaller.
+    """Return the box around the widest gap in x, if that is clearly smaller.
 
-    Pieces are entered from all over the array in turn, so that rows in any order soon show that there is none.
+    Chunks from all over the array are entered alternately, which detects early that there is no gap.
     """
     # A narrower gap than this is of no use; the margin is for the sums of doubles.
     longitudes = Longitudes(box.xmin, box.xmax, 360 - box.width + WORTH_WRAPPING - 1e-9)
@@ -177,7 +177,7 @@ def _wrapped(box: BoundingBox, array: GeometryArray) -> BoundingBox:
 
 
 def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
-    """Is the box one on the globe too: around nothing but ``points``, far from where a point has several longitudes?"""
+    """Return whether a planar box is valid on the globe: only ``points``, far from poles and the antimeridian."""
     touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
     return points and not touches
 
@@ -185,7 +185,7 @@ def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
 def _on_globe(
     planar: BoundingBox, array: GeometryArray, types: Sequence[int], edges: EdgeBoxes
 ) -> BoundingBox | None:
-    """The box of GEOGRAPHY whose coordinates have the box ``planar``; None when it cannot be told."""
+    """Return the box of GEOGRAPHY whose coordinates have the box ``planar``; None if it is unknown."""
     inside = box_within_range(planar)
     if inside is None:
         return None
@@ -193,7 +193,7 @@ def _on_globe(
     if is_planar_on_globe(planar, all(code % 1000 == 1 for code in types)):
         return _wrapped(planar, array) if planar.width > 180 else planar
     try:
-        box = around(edges.parts)
+        box = enclosing_box(edges.parts)
     except GeometryError:
         return None
     return box and replace(planar, xmin=box.xmin, xmax=box.xmax, ymin=box.ymin, ymax=box.ymax)
@@ -233,7 +233,7 @@ def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) ->
 
 
 def union(boxes: Sequence[BoundingBox], geographic: bool) -> BoundingBox | None:
-    """The box around several; None when there is none, or one that is not usable or wraps for no reason."""
+    """Return the box around several boxes; None without boxes, or if one is not usable or wraps without reason."""
     if not boxes or not all(box.usable and (geographic or not box.wraps) for box in boxes):
         return None
     values = np.array([[getattr(box, name) for name in BOUNDS] for box in boxes], dtype=np.float64).T  # None is NaN
@@ -241,8 +241,8 @@ def union(boxes: Sequence[BoundingBox], geographic: bool) -> BoundingBox | None:
     x, y, z, m = ((None, None) if a != a else (a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
     box = BoundingBox(*x, *y, *z, *m)
     if geographic and (np.abs(values[:2]) <= 180).all():
-        found = around([values])
-        return found and replace(box, xmin=found.xmin, xmax=found.xmax)
-    if any(one.wraps for one in boxes):  # with x beyond the longitudes
+        wrapped = enclosing_box([values])
+        return wrapped and replace(box, xmin=wrapped.xmin, xmax=wrapped.xmax)
+    if any(part.wraps for part in boxes):  # with x beyond the longitudes
         return replace(box, xmin=min(-180.0, values[:2].min()), xmax=max(180.0, values[:2].max()))
     return box

@@ -20,14 +20,14 @@ from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso_wkb
 def transform(
     array: GeometryArray, source_crs: Any, target_crs: Any, *, properties: Mapping[str, str] | None = None
 ) -> GeometryArray:
-    """The geometries with every coordinate in ``target_crs`` instead of ``source_crs``, as ISO WKB.
+    """Transform every coordinate from ``source_crs`` to ``target_crs`` and return ISO WKB.
 
-    A CRS is what :func:`pqext.geo.geometry_field` takes, None being OGC:CRS84; ``properties`` are those of the file,
-    for ``projjson:<property>``. Coordinates are x, y before and after, whatever order the systems define. Z takes part
-    where both systems have a height and stays otherwise, M stays, and so do coordinates that are NaN or infinite. Edges
-    are not subdivided: a straight line between two corners is another line in another system. Returns ``binary``, or
-    ``large_binary`` for 2 GiB and more, and an extension array in ``target_crs`` for an extension array. Raises
-    GeometryError with row and byte on bad WKB, with the row where PROJ has no result, and on a CRS that is not known.
+    A CRS is accepted as by :func:`pqext.geo.geometry_field`; None is OGC:CRS84. ``properties`` is the key-value
+    metadata for ``projjson:<property>``. Coordinates are x, y on both sides, whatever axis order the systems define. Z
+    is transformed if both systems have heights and unchanged otherwise; M, NaN and infinite coordinates are unchanged.
+    Edges are not subdivided: a straight line is another line in another system. Returns ``binary``, or ``large_binary``
+    for 2 GiB and more; an extension array in ``target_crs`` for an extension array. Raises GeometryError with row and
+    byte if WKB is invalid, with the row if PROJ has no result, and if a CRS is unknown.
 
     >>> from pqext.geo import from_points, to_wkt
     >>> to_wkt(transform(from_points([180], [0]), "EPSG:4326", "EPSG:3857"), precision=2).to_pylist()
@@ -39,7 +39,7 @@ def transform(
     try:
         transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
     except pyproj.exceptions.ProjError as error:
-        raise GeometryError(f"there is no transformation between the systems: {error}", rule="geo.transform") from None
+        raise GeometryError(f"no transformation between the systems: {error}", rule="geo.transform") from None
     chunks = binary_chunks(to_iso_wkb(array))
     made = []
     row = 0
@@ -70,7 +70,7 @@ def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transfor
             where = int(np.flatnonzero(chosen)[np.flatnonzero(bad)[0]])
             row = int(np.searchsorted(offsets, where, side="right")) - 1
             raise GeometryError(
-                f"{tuple(values[where, :width].tolist())} has no place in the target CRS",
+                f"{tuple(values[where, :width].tolist())} cannot be transformed to the target CRS",
                 rule="geo.transform",
                 row=first_row + row,
             )

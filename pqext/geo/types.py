@@ -32,7 +32,7 @@ EXTENSION_NAMES = frozenset({GEOARROW, "ogc.wkb"})
 
 @dataclass(frozen=True, slots=True)
 class GeospatialType:
-    """What a GEOMETRY (planar edges) or GEOGRAPHY column is: ``crs`` as in the file, None for OGC:CRS84."""
+    """Type of a GEOMETRY (planar edges) or GEOGRAPHY column; ``crs`` as in the file, None for OGC:CRS84."""
 
     crs: str | None = None
     edges: Edges = "planar"
@@ -45,12 +45,12 @@ class GeospatialType:
 
     @property
     def planar(self) -> bool:
-        """GEOMETRY, not GEOGRAPHY?"""
+        """Whether the type is GEOMETRY, not GEOGRAPHY."""
         return self.edges == "planar"
 
     @property
     def geographic(self) -> bool:
-        """Are the coordinates known to be longitudes and latitudes?"""
+        """Whether the coordinates are known to be longitudes and latitudes."""
         return crs_.is_geographic(self.crs) is True
 
     def logical_type(self) -> LogicalType:
@@ -64,9 +64,9 @@ class GeospatialType:
 
     @classmethod
     def from_logical_type(cls, logical: LogicalType, properties: Mapping[str, str] | None = None) -> GeospatialType:
-        """The type that a file states; GeometryError on an algorithm that the format does not know.
+        """Return the type that a file states; raises GeometryError if the edge algorithm is unknown.
 
-        A CRS that names one of ``properties``, those of the file or table, is the PROJJSON found there.
+        A CRS that names one of ``properties``, the key-value metadata, is the PROJJSON stored there.
         """
         if logical.GEOMETRY is not None:
             return cls(crs_.inlined(logical.GEOMETRY.crs, properties))
@@ -130,7 +130,7 @@ def unmark(field: pa.Field) -> pa.Field:
 
 
 def type_of(field: pa.Field) -> GeospatialType | None:
-    """What an Arrow field says of itself, by extension type or marks; None when it is not marked a geometry."""
+    """Return the type of an Arrow field from its extension type or marks; None if it is not a geometry."""
     if isinstance(field.type, pa.BaseExtensionType):
         return array_type(field.type)
     metadata = field.metadata or {}
@@ -159,7 +159,7 @@ def _marks(field: pa.Field) -> bytes | str | None:
 
 
 def array_type(type: pa.DataType) -> GeospatialType | None:
-    """What an Arrow type says of itself; None unless it is the extension type of WKB geometries."""
+    """Return the geospatial type of an Arrow type; None if it is not the extension type of WKB geometries."""
     if not isinstance(type, pa.BaseExtensionType) or type.extension_name not in EXTENSION_NAMES:
         return None
     serialize = getattr(type, "__arrow_ext_serialize__", None)

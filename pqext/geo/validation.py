@@ -24,10 +24,10 @@ _FAULTS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class GeometryFault:
-    """What is wrong with the geometry in ``row`` of an array.
+    """The first fault of the geometry in ``row`` of an array.
 
-    ``offset`` is the byte in its value, None where the fault is not at a byte. ``rule`` is the id of the broken rule in
-    the ledger, None where there is no rule of the format.
+    ``offset`` is the byte in its value, None if the fault has no position. ``rule`` is the id of the violated rule,
+    None if the format has no rule for it.
     """
 
     row: int
@@ -69,10 +69,10 @@ def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryF
 
 
 def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
-    """The first fault of every row that has one: ``row``, ``offset``, ``rule`` and ``message``.
+    """Return the first fault of every invalid row: ``row``, ``offset``, ``rule`` and ``message``.
 
-    ``offset`` is the byte in the row's value, ``rule`` an id of the ledger; both can be null. At most ``limit`` rows
-    are told of. The rest is as for :func:`validate`.
+    ``offset`` is the byte in the row's value, ``rule`` the id of a rule; both can be null. Returns at most ``limit``
+    rows. Otherwise like :func:`validate`.
 
     >>> find_faults(pa.array([bytes.fromhex("02"), None, b""])).column_names
     ['row', 'offset', 'rule', 'message']
@@ -93,7 +93,7 @@ def _faults(array: GeometryArray) -> Iterator[GeometryFault]:
     for chunk in binary_chunks(array):
         at, most = 0, len(chunk)
         while at < len(chunk):
-            # A window begins small behind a fault and doubles, so that no row is prepared for more than a few times.
+            # A window starts small after a fault and doubles, so no row is prepared more than a few times.
             window = chunk.slice(at, most)
             try:
                 summaries(window, strict=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import GeometryError
 from pqext.core.schema.arrow_check import check_array
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers
@@ -36,7 +37,7 @@ def storage_type(type: pa.DataType) -> pa.DataType:
 
 
 def holds_bytes(type: pa.DataType) -> bool:
-    """Can an array of ``type`` be one of WKB values?"""
+    """Return whether an array of ``type`` can hold WKB values."""
     type = storage_type(type)
     tests = (
         pa.types.is_binary,
@@ -77,7 +78,7 @@ def _plain(array: pa.Array) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        return _plain(array.dictionary_decode())
+        return _plain(dictionary_decoded(array))
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
         return array
     return array.cast(pa.binary() if pa.types.is_null(array.type) else pa.large_binary())
@@ -89,7 +90,7 @@ def columns(array: GeometryArray) -> Iterator[WkbColumn]:
 
 
 def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
-    """Arrays of bytes or text, one behind the other, as kernels take them."""
+    """Return arrays of bytes or text as consecutive kernel columns."""
     row = 0
     for chunk in chunks:
         validity, offsets, data = chunk.buffers()
@@ -104,15 +105,15 @@ def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -
 
 
 def summaries(array: GeometryArray, strict: bool = False) -> list[Summary]:
-    """What the rows of each part have in common; raises GeometryError with row and byte on bad WKB."""
+    """Summarize the rows of each chunk; raises GeometryError with row and byte if WKB is invalid."""
     return [Summary(column, strict) for column in columns(array)]
 
 
 def to_iso_wkb(array: GeometryArray) -> GeometryArray:
-    """Geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
+    """Convert geometries to ISO WKB: EWKB headers lose their flags and SRID, everything else is unchanged.
 
-    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for what
-    :func:`pqext.geo.validate` finds, but for rings and dimensions.
+    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for the faults that
+    :func:`pqext.geo.validate` reports, except for rings and dimensions.
     """
     parts = []
     for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
@@ -174,7 +175,7 @@ def _numbers(values: Any) -> pa.Array:
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
-    """A ``binary`` array of ISO WKB from shapely geometries; None gives null. Z and M are kept, SRIDs are not.
+    """Convert shapely geometries to ISO WKB in a ``binary`` array; None gives null. Z and M are kept, SRIDs are not.
 
     ``geometries`` are a list, a numpy array or a GeoSeries of them. Raises TypeError for anything else.
 
@@ -202,11 +203,11 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
 
 
 def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
-    """The geometries as shapely objects, None for null.
+    """Convert geometries to shapely objects, None for null.
 
-    They are what the bytes say: a hole without points, which is well-formed, is kept, though some predicates of GEOS
-    crash on it; pqext's own leave such holes out. Raises GeometryError with row and byte on bad WKB, with the row on
-    what shapely refuses to build.
+    They match the bytes exactly: a hole without points, which is well-formed, is preserved, although some GEOS
+    predicates crash on it; pqext's own predicates ignore these holes. Raises GeometryError with row and byte if WKB is
+    invalid, with the row if shapely rejects the geometry.
     """
     summaries(array)
     chunks = binary_chunks(array)
@@ -226,7 +227,7 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
         try:
             shapely.from_wkb(values[index])
         except shapely.errors.ShapelyError as error:
-            raise GeometryError(f"shapely refuses the geometry: {error}", row=int(rows[index])) from error
+            raise GeometryError(f"shapely rejects the geometry: {error}", row=int(rows[index])) from error
     return geometries
 
 
@@ -263,9 +264,9 @@ def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def copy_of(shape: Any) -> Any:
-    """A copy of a shapely geometry, not prepared; anything else, such as a box, as it is.
+    """Copy a shapely geometry without its preparation; other values, such as boxes, are returned unchanged.
 
-    Copying does not evaluate the geometry, so that threads may copy one geometry at the same time.
+    Copying does not evaluate the geometry, so threads may copy one geometry concurrently.
     """
     import shapely
 

@@ -1,4 +1,4 @@
-"""Describe a file without reading its data: :func:`inspect`, :func:`layout` and their reports."""
+"""What a file holds, told without reading its data: :func:`inspect`, :func:`layout` and the reports they give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a footer into a :class:`~pqext.inspection.report.Report`."""
+"""Reads a footer into a :class:`~pqext.inspection.report.Report`."""
 
 from __future__ import annotations
 
@@ -40,24 +40,13 @@ def inspect(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Describe a Parquet file from its footer alone.
+    """Tell what a Parquet file holds, from its footer alone.
 
-    Args:
-        source: Path, URL, bytes or binary file, as for :func:`pqext.open`.
-        columns: Names, or dotted paths of fields or leaves, whose column chunks are described; all if None.
-        row_groups: Indexes of the row groups to describe; all if None.
-        max_chunks: Maximum number of column chunks to describe; the schema is always complete.
-        limits: Limits of the reader.
-        decryption: Keys of an encrypted file; without them a plaintext footer still shows encrypted columns.
-        filesystem: File system of the source, as for :func:`pqext.open`.
-        storage_options: Options of the object store, as for :func:`pqext.open`.
-
-    Returns:
-        A report that prints itself.
-
-    Raises:
-        CorruptFileError: If the footer is corrupt.
-        ValueError: If a column or row group does not exist.
+    ``source``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. ``columns`` (names, or dotted
+    paths of fields or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks``
+    ends them after so many; the schema is always whole. ``decryption`` holds the keys of an encrypted file; without
+    them a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer
+    and ``ValueError`` for a column or row group that is not there.
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
     with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:
@@ -74,7 +63,7 @@ def inspect(
 
 
 def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room: int) -> Report:
-    extensions = tuple(_extensions(file))  # first: it reads bytes of structures that are not decoded yet
+    extensions = tuple(_extensions(file))  # at first: it looks at bytes where structures are not decoded yet
     return Report(
         path=file.path,
         size=file.source.size,
@@ -97,12 +86,12 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
 def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
     footer = file.footer
     held = [length for one in extensions if one.place == "file" for name, length in one.holds if name == _JUMP_TABLE]
-    alone = footer.form == "flatbuffers"
+    alone = footer.format == "flatbuffers"
     raw = None if alone else file.source.read(footer.offset, footer.length)
     flat = int.from_bytes(raw[-25:-21].tobytes(), "little") if raw is not None and is_beside(raw) else None
     agree = None
     if raw is not None and flat is not None:
-        agree = footer.form == "thrift" and agrees(raw)
+        agree = footer.format == "thrift" and agrees(raw)
     elif held:
         agree = _fits(bytes(footer.raw))
     return FooterFacts(
@@ -113,7 +102,7 @@ def _footer(file: ParquetFile, extensions: Sequence[Extension]) -> FooterFacts:
         jump_table=sum(held) if held else None,
         flatbuffers=flat,
         agrees=agree,
-        read_by=None if flat is None else "thrift" if footer.form == "thrift" else "flatbuffers",
+        read_by=None if flat is None else "thrift" if footer.format == "thrift" else "flatbuffers",
     )
 
 
@@ -125,7 +114,7 @@ def _fits(footer: bytes) -> bool:
 
 
 def describe(file: ParquetFile, max_chunks: int) -> Report:
-    """Describe an open file, with the statistics of its first ``max_chunks`` column chunks."""
+    """What is told of an open file, with the statistics of its first ``max_chunks`` column chunks."""
     return _report(file, list(file.schema.leaves), list(range(len(file.row_groups))), max_chunks)
 
 
@@ -230,7 +219,7 @@ def _box(box: format.BoundingBox | None) -> dict[str, float] | None:
         return None
     names = [f"{axis}{end}" for axis in "xyzm" for end in ("min", "max")]
     values = {name: getattr(box, name) for name in names}
-    # An axis with only one end is not reported.
+    # An axis of which one end is missing tells nothing.
     return {
         name: value
         for name, value in values.items()
@@ -250,7 +239,7 @@ def _extensions(file: ParquetFile) -> Iterator[Extension]:
 
 
 def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
-    """Return the named parts of an extension, and their bytes."""
+    """The parts of an extension that have a name, and their bytes."""
     try:
         found = None if payload is None else parts(payload)
     except ParquetError:

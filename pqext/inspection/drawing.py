@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
 from pqext.core.base.text import format_size, shorten, with_noun
-from pqext.core.io.sources.secrets import shown
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.inspection.model import KINDS, Column, FileFacts, FileLayout, Part, RowGroup
 from pqext.report.to_scale import SAID, Drawn, Figures, LayoutPage, Strip
 
@@ -52,11 +52,11 @@ def page(layout: FileLayout) -> LayoutPage:
 
 def _file_name(facts: FileFacts) -> str:
     """The file's name without its folder, or that it has none."""
-    return "file in memory" if facts.path is None else os.path.basename(shown(facts.path)) or facts.path
+    return "file in memory" if facts.path is None else os.path.basename(redact_uri(facts.path)) or facts.path
 
 
 def _form(facts: FileFacts) -> str:
-    """Describe the footer if it is not plain Thrift."""
+    """What the footer is, where it is more or other than Thrift."""
     footer = facts.footer
     if footer.form == "flatbuffers":
         return " of FlatBuffers"

@@ -1,4 +1,4 @@
-"""Report of :func:`pqext.inspect`, which prints itself."""
+"""What :func:`pqext.inspect` finds in a file, as data that prints itself."""
 
 from __future__ import annotations
 

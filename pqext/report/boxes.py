@@ -28,7 +28,7 @@ class DrawnBox:
 
     @property
     def text(self) -> str:
-        """Description in two or three lines."""
+        """What it is, in two or three lines."""
         name = f"row group {self.row_group}" + ("" if self.page is None else f", page {self.page}")
         lines = [name, f"{with_noun(self.rows, 'row')}, {format_size(self.bytes)}"]
         if self.box is not None:
@@ -38,7 +38,7 @@ class DrawnBox:
 
 @dataclass(frozen=True, slots=True)
 class BoxMap:
-    """Contents of a map of boxes; ``figures`` is a table whose first row is the header."""
+    """What a map of boxes shows; ``figures`` is a table, its first row the head."""
 
     title: str
     column: str

@@ -1,4 +1,4 @@
-"""Coarse outline of the land, drawn by hand as a background for the map's boxes; not data."""
+"""A coarse outline of the land, drawn by hand to give the map's boxes a place; not data."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .json.parse import parse_json as parse_json, parse_json_lines as parse_json
 from .json.text import to_json as to_json
 from .rewriting import reshred_file as reshred_file, unshred_file as unshred_file
 from .rewrite_report import Rewritten as Rewritten
-from .shredding.file_schema import schema_of_file as schema_of_file
+from .shredding.file_shredding import schema_of_file as schema_of_file
 from .shredding.infer import infer_schema as infer_schema
 from .shredding.reconstruct import unshred as unshred
 from .shredding.schema import shredding_schema as shredding_schema

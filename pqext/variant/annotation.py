@@ -1,4 +1,4 @@
-"""VARIANT in Parquet files: the handler by which core reads, writes and skips such columns."""
+"""Handler of VARIANT columns for reading, writing and pruning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class VariantStorage(Storage):
-    """How a variant column is stored: by the schema of its storage struct, values coerced by ``coerce``."""
+    """Storage of a variant column: the schema of its storage struct, and the coercion of values to it."""
 
     coerce: Coerce
 
@@ -68,7 +68,7 @@ class VariantHandler:
         return storage.with_type(pa.struct(children))
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Whole variants; with ``options.shredded`` the columns as they are stored.
+        """Return unshredded variants; with ``options.shredded`` the columns as stored.
 
         With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way, and so do
         metadata dictionaries that are flagged as sorted but are not.
@@ -94,23 +94,23 @@ class VariantHandler:
         return _storage(field, schema, LogicalType(VARIANT=VariantType(specification_version=VERSION)), chosen)
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> VariantStorage:
-        """The storage struct of ``like``, whose shredding is that of the file.
+        """Return the storage struct of ``like``, with the shredding of the file.
 
-        Raises ``ValueError`` where the ``shredding`` option asks for another schema; to infer one asks for none.
+        Raises ``ValueError`` if the ``shredding`` option has another schema; inference is allowed.
         """
         _checked_type(field, path, options)
         chosen = _chosen(path, options)
         schema = schema_of_storage(like.field.type)
         if chosen is not None and chosen.schema not in (None, schema):
             raise ValueError(
-                f"option 'shredding' shreds column {path!r} otherwise than the file does, whose shredding is {schema}: "
-                "leave it out, or write the file anew with pqext.variant.reshred_file"
+                f"option 'shredding': column {path!r} has another shredding in the file, {schema}; "
+                "remove the option, or rewrite the file with pqext.variant.reshred_file"
             )
         assert like.node.logical_type is not None
         return _storage(field, schema, like.node.logical_type, chosen)
 
     def looks_at_data(self, choice: Any) -> bool:
-        """Is the schema inferred?"""
+        """Return whether the schema is inferred."""
         return shredding(choice).schema is None
 
     def to_storage(
@@ -118,8 +118,8 @@ class VariantHandler:
     ) -> pa.Array:
         """Shred, re-shred or reconstruct ``array`` into the storage struct.
 
-        An array that is shredded so already is written as it is, once every row was found to be valid: raises
-        ``VariantError`` with the row otherwise.
+        An array that is shredded already is written unchanged if all rows are valid; otherwise raises
+        ``VariantError`` with the row.
         """
         array = storage_array(array)
         schema = schema_of_storage(storage.field.type)
@@ -168,7 +168,7 @@ def _checked_type(field: pa.Field, path: str, options: WriteOptions) -> pa.DataT
         return type
     if path in options.shredding:
         raise TypeError(
-            f"option 'shredding' names column {path!r}, which is no variant but has type {type}; "
+            f"option 'shredding' names column {path!r}, which is not a VARIANT but has type {type}; "
             "pqext.variant.parse_json makes variants of JSON"
         )
     raise TypeError(f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}")

@@ -96,7 +96,7 @@ def walk(variant: BinaryVariant, by_name: bool = False) -> Iterator[Event]:
             faults.fail(Fault.FAULT_FIELD_DUPLICATE, offset=start)
         fields: list[tuple[str | None, int, int]] = [(n, *place) for n, place in zip(names, places, strict=True)]
         if by_name:
-            # By rank: a name may be as long as the metadata, and stand in every object.
+            # Compare ranks: a name may be as long as the metadata, and occur in every object.
             ranks = variant.dictionary.ranks
             fields = [field for _, field in sorted(zip(map(ranks.__getitem__, container.ids), fields, strict=True))]
         stack.append(iter(fields))

@@ -14,19 +14,19 @@ from pqext.variant.binary_value import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 
 
-def as_arrow(values: Any, what: str = "an array") -> VariantLike:
-    """``values`` as an Arrow array or chunked array.
+def as_arrow(values: Any, name: str = "an array") -> VariantLike:
+    """Convert ``values`` to an Arrow array or chunked array.
 
     ``values`` is an Arrow array, a list or tuple, a numpy array, a pandas or polars Series, or any object that has
-    ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a stream gives a chunked array). ``what`` names the argument in
-    errors. Raises ``TypeError`` for other objects, and ``ValueError`` for a list whose items have no common Arrow type
-    and for an invalid array.
+    ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a stream gives a chunked array). ``name`` is
+    the name of the argument in errors. Raises ``TypeError`` for other objects, and ``ValueError`` for a list whose
+    items have no common Arrow type and for an invalid array.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return check_array(values)
     if isinstance(values, str | bytes | bytearray | memoryview):
         hint = "; pqext.variant.read_json reads files" if _names_a_file(values) else ""
-        raise TypeError(f"expected {what}, not one {type(values).__name__}; put it into a list{hint}")
+        raise TypeError(f"expected {name}, not one {type(values).__name__}; put it into a list{hint}")
     values = with_arrow_types(values)
     try:
         if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
@@ -36,11 +36,11 @@ def as_arrow(values: Any, what: str = "an array") -> VariantLike:
         if isinstance(values, list | tuple):
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"{type(values).__name__} cannot be taken as {what}: {error}") from None
+        raise ValueError(f"{type(values).__name__} cannot be taken as {name}: {error}") from None
     if isinstance(values, PurePath):
-        raise TypeError(f"expected {what}, not a path; pqext.variant.read_json reads files")
+        raise TypeError(f"expected {name}, not a path; pqext.variant.read_json reads files")
     hint = "; take a slice, array[i:i + 1]" if isinstance(values, pa.Scalar) else ""
-    raise TypeError(f"expected {what}, not {type(values).__name__}{hint}")
+    raise TypeError(f"expected {name}, not {type(values).__name__}{hint}")
 
 
 def _names_a_file(text: Any) -> bool:

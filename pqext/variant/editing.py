@@ -24,24 +24,24 @@ _WITHOUT_VALUE = (Action.ACTION_DELETE, Action.ACTION_STRIP, Action.ACTION_STRIP
 def set(
     array: VariantLike, path: str | Sequence[str | int], value: Any, *, create: bool = True, strict: bool = False
 ) -> pa.StructArray | pa.ChunkedArray:
-    """The variants with the value at ``path`` replaced by ``value``, or added where there is none.
+    """Replace the value at ``path`` with ``value``, or add it.
 
     ``value`` is one value for all rows (a :class:`~pqext.variant.Variant` or what :func:`pqext.variant.from_python`
     takes), or an array as long as ``array``: variants, or any Arrow array that :func:`pqext.variant.from_arrow` takes.
     Its nulls set a variant null, as None does.
 
-    A missing field is added, with the objects that are missing above it, and an index just behind the end of an array
-    appends to it; ``create=False`` only replaces what is there. A negative index counts from the end. Where the path
-    cannot be followed (a field of what is no object, an index beyond the end of an array) the row keeps its value;
-    with ``strict=True`` the first one raises ``VariantError`` instead. Null rows stay null. ``"$"`` replaces the whole
+    A missing field is added, together with missing parent objects, and the index after the last element of an array
+    appends to it; ``create=False`` only replaces existing values. A negative index counts from the end. If the path
+    cannot be followed (a field of a value that is not an object, an index out of range), the row is unchanged;
+    with ``strict=True`` the first such row raises ``VariantError``. Null rows stay null. ``"$"`` replaces the complete
     value.
 
-    The result has the form of ``array`` (a chunked array for one), unshredded. Its objects are sorted by name, and the
-    metadata of each row is a sorted dictionary of exactly the names that the row uses.
+    The result is unshredded, and chunked if ``array`` is. Its objects are sorted by name, and the
+    metadata of each row is a sorted dictionary with exactly the names that the row uses.
 
-    Raises ``VariantError`` with the row and the byte for broken bytes in what stays of a row or is put in,
-    ``UnsupportedError`` for a primitive type added to the format later, ``ValueError`` for a bad path (wildcards
-    among them) or lengths that differ, and ``LimitError`` when an array would take more than 2 GiB.
+    Raises ``VariantError`` with the row and the byte if retained or new bytes are invalid,
+    ``UnsupportedError`` for a primitive type added to the format later, ``ValueError`` for a bad path (including
+    wildcards) or different lengths, and ``LimitError`` if an array would exceed 2 GiB.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": 1}', '{"a": {"b": 2}}'])
@@ -53,11 +53,11 @@ def set(
 
 
 def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool = False) -> Any:
-    """The variants without the field or element at ``path``.
+    """Delete the field or element at ``path``.
 
-    Elements behind a deleted one move up; a negative index counts from the end. Rows that have nothing at ``path`` keep
-    their value; with ``strict=True`` the first one raises ``VariantError``. Null rows stay null. The result's form and
-    what is raised for broken values are as :func:`set` says; ``"$"``, the whole value, is refused with ``ValueError``.
+    Elements after a deleted one move up; a negative index counts from the end. Rows without a value at ``path`` are
+    unchanged; with ``strict=True`` the first such row raises ``VariantError``. Null rows stay null. The layout of the
+    result and errors are as for :func:`set`; ``"$"``, the complete value, raises ``ValueError``.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": [1, 2, 3], "b": null}'])
@@ -70,15 +70,15 @@ def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool 
 
 
 def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
-    """The variants changed by a JSON merge patch (RFC 7396), row by row.
+    """Apply a JSON merge patch (RFC 7396) to each variant.
 
     ``patch`` is one patch for all rows (a :class:`~pqext.variant.Variant` or a Python object, usually a dict), or
-    an array as long as ``array``: variants, or any array that :func:`pqext.variant.from_arrow` takes, whose null
-    rows change nothing. Fields of the patch replace those of the value or are added to it, objects are merged field
+    an array as long as ``array``: variants, or any array that :func:`pqext.variant.from_arrow` accepts, whose null
+    rows change nothing. Fields of the patch replace fields of the value or are added, objects are merged field
     by field, and a null in the patch deletes the field. A patch that is not an object replaces the value. Arrays
-    are replaced whole.
+    are replaced, not merged.
 
-    Null rows stay null. The result's form and what is raised for broken values are as :func:`set` says. ``TypeError``
+    Null rows stay null. The layout of the result and errors are as for :func:`set`. Raises ``TypeError``
     for a ``str``, which could be JSON or a value: ``Variant.from_json`` makes a patch of JSON text.
 
     >>> from pqext import variant
@@ -87,7 +87,7 @@ def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
     ['{"b":{"x":1,"y":3}}']
     """
     if isinstance(patch, str):
-        raise TypeError("a patch is no str, which would replace every value: use a dict, or Variant.from_json(text)")
+        raise TypeError("a patch must not be a str, which would replace all values; use a dict or Variant.from_json")
     return change(array, Action.ACTION_MERGE, "$", patch)
 
 
@@ -119,33 +119,33 @@ def change(
     changed: list[pa.Array] = []
     before = 0
     for chunk in chunks:
-        whole = VariantInput(_whole(chunk))
+        variants = VariantInput(_unshredded(chunk))
         part = other
         if other is not None and not constant:
             part = _joined(other.slice(before, len(chunk)))
         theirs = None if part is None else VariantInput(part)
 
-        how = (before, action, encoded, theirs, constant, False)
-        arrays = all_rows(partial(_write, whole, how, format_path(steps) if strict else None), len(chunk))
+        arguments = (before, action, encoded, theirs, constant, False)
+        arrays = all_rows(partial(_write, variants, arguments, format_path(steps) if strict else None), len(chunk))
         changed += arrays if isinstance(array, pa.ChunkedArray) else [one_array(arrays)]
         before += len(chunk)
     return pa.chunked_array(changed, variant_type()) if isinstance(array, pa.ChunkedArray) else changed[0]
 
 
-def _write(whole: VariantInput, how: tuple[Any, ...], strict_path: str | None, start: int) -> Written:
-    written = edit(whole, start, *how)
+def _write(variants: VariantInput, arguments: tuple[Any, ...], strict_path: str | None, start: int) -> Written:
+    written = edit(variants, start, *arguments)
     unfollowed, row = written[7]
     if strict_path is not None and unfollowed:
-        raise VariantError(f"there is no place for {strict_path}", row=row)
+        raise VariantError(f"no value at {strict_path}", row=row)
     return written
 
 
-def _whole(chunk: pa.StructArray) -> pa.StructArray:
+def _unshredded(chunk: pa.StructArray) -> pa.StructArray:
     return unshred(chunk) if is_shredded_type(chunk.type) else chunk
 
 
 def _values(value: Any) -> tuple[VariantLike, bool]:
-    """The values as a variant array, and whether there is one for all rows."""
+    """Return the values as a variant array, and whether it is one value for all rows."""
     from pqext.variant.conversion.arrow import from_arrow
     from pqext.variant.conversion.objects import from_python
 

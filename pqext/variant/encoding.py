@@ -138,7 +138,7 @@ def open_container(data: bytes, at: int, end: int) -> Container:
 
 
 def _integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
-    """The integers between ``start`` and ``stop``; a container may have millions, of which one is asked for."""
+    """Return the integers between ``start`` and ``stop`` lazily; a container may have millions."""
     if size == 1:
         return data[start:stop]
     if size != 3 and sys.byteorder == "little":
@@ -235,29 +235,29 @@ def _text(data: bytes, start: int, end: int) -> str:
         faults.fail(Fault.FAULT_STRING_UTF8, offset=start + fault.start)
 
 
-def encode_primitive(kind: PrimitiveType, data: Any = None) -> bytes:
-    """The value of type ``kind`` with ``data`` as :func:`decode_primitive` gives it; strings in their shorter form.
+def encode_primitive(type: PrimitiveType, data: Any = None) -> bytes:
+    """Encode ``data``, as returned by :func:`decode_primitive`, as a value of ``type``; strings in their short form.
 
-    Raises ``ValueError`` when the data does not fit the type.
+    Raises ``ValueError`` if the data does not fit the type.
     """
-    header = bytes([kind << 2])
-    if kind in (_T.NULL, _T.TRUE, _T.FALSE):
+    header = bytes([type << 2])
+    if type in (_T.NULL, _T.TRUE, _T.FALSE):
         return header
-    if kind in INTEGER_BYTES:
-        return header + _signed(data, INTEGER_BYTES[kind])
-    if kind in DECIMAL_BYTES:
-        if not 0 <= data.scale <= MAX_SCALE or abs(data.unscaled) >= 10 ** DECIMAL_DIGITS[kind]:
-            raise ValueError(f"{data} does not fit into {kind.name}")
-        return header + bytes([data.scale]) + _signed(data.unscaled, DECIMAL_BYTES[kind])
-    if kind in (_T.DOUBLE, _T.FLOAT):
+    if type in INTEGER_BYTES:
+        return header + _signed(data, INTEGER_BYTES[type])
+    if type in DECIMAL_BYTES:
+        if not 0 <= data.scale <= MAX_SCALE or abs(data.unscaled) >= 10 ** DECIMAL_DIGITS[type]:
+            raise ValueError(f"{data} does not fit into {type.name}")
+        return header + bytes([data.scale]) + _signed(data.unscaled, DECIMAL_BYTES[type])
+    if type in (_T.DOUBLE, _T.FLOAT):
         try:
-            return header + struct.pack("<d" if kind == _T.DOUBLE else "<f", data)
+            return header + struct.pack("<d" if type == _T.DOUBLE else "<f", data)
         except OverflowError:
-            raise ValueError(f"{data} does not fit into {kind.name}") from None
-    if kind == _T.UUID:
+            raise ValueError(f"{data} does not fit into {type.name}") from None
+    if type == _T.UUID:
         identifier: bytes = data.bytes
         return header + identifier
-    if kind == _T.STRING:
+    if type == _T.STRING:
         text: bytes = data.encode("utf-8")
         if len(text) < 64:
             return bytes([BasicType.SHORT_STRING | len(text) << 2]) + text

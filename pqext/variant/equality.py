@@ -16,12 +16,12 @@ from pqext.variant.types import VariantLike, struct_chunks, variant_type
 
 
 def canonical(array: VariantLike) -> pa.StructArray | pa.ChunkedArray:
-    """The variants in a form in which equal values have equal bytes, value and metadata.
+    """Return variants in canonical form: equal values have equal bytes, in value and metadata.
 
-    Values are equal as :func:`equals` says. Exact numbers become the narrowest integer that holds them, else the
-    narrowest decimal without zeros at its end; there is one NaN and one zero of each floating type; timestamps are in
+    Equality is defined by :func:`equals`. Exact numbers become the narrowest integer that holds them, else the
+    narrowest decimal without trailing zeros; there is one NaN and one zero of each floating type; timestamps are in
     microseconds unless they have nanoseconds; strings and containers have their shortest form; and the metadata is a
-    sorted dictionary of exactly the names that the row uses. What each value equals does not change.
+    sorted dictionary with exactly the names that the row uses.
 
     Takes shredded arrays too; the result is unshredded, and a chunked array for a chunked array. Null rows stay null.
     To group or join by a variant, use its two children as keys, or :func:`hash`::
@@ -58,7 +58,7 @@ def _canonical(chunk: pa.StructArray, first_row: int) -> list[pa.StructArray]:
 
 
 def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
-    """Is the variant of each row equal to that of the same row of ``right``? Null where either row is null.
+    """Return whether each variant equals the variant in the same row of ``right``; null if either row is null.
 
     ``right`` is a variant array as long as ``left``, or one value for all rows: a :class:`~pqext.variant.Variant`, or
     what :func:`pqext.variant.from_python` takes. Values are equal when they are of the same equivalence class (Variant

@@ -1,4 +1,4 @@
-"""What is wrong with a variant's bytes: the ledger's rule and the words for each fault of the kernels."""
+"""Rules and messages for the faults of variant bytes that kernels detect."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
         return MemoryError("out of memory in a variant kernel")
     meaning = MEANINGS[status]
     if status == Fault.FAULT_UNKNOWN_TYPE:
-        place = f"row {row}: " if row is not None else ""
-        return UnsupportedError(f"{place}{meaning.message} ({meaning.rule})", feature="variant primitive type")
+        location = f"row {row}: " if row is not None else ""
+        return UnsupportedError(f"{location}{meaning.message} ({meaning.rule})", feature="variant primitive type")
     return VariantError(meaning.message, rule=meaning.rule or None, row=row, offset=offset)
 
 

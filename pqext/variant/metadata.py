@@ -50,7 +50,7 @@ class Metadata:
 
     @property
     def ranks(self) -> list[int]:
-        """The place of each field id's name in the order of their bytes."""
+        """Rank of each field id's name in byte order."""
         if self._ranks is None:
             in_order = sorted(range(len(self.names)), key=lambda i: self.names[i].encode("utf-8"))
             self._ranks = [0] * len(in_order)
@@ -71,7 +71,7 @@ def decode_metadata(data: bytes) -> Metadata:
 
 
 _SHORT = 1 << 14
-"""Bytes of metadata of which many are kept; of longer ones only the last two, since what is kept stays in memory."""
+"""Maximum length of metadata in the large cache; the cache of longer metadata has two entries."""
 _decoded = lru_cache(maxsize=256)(Metadata)
 _decoded_long = lru_cache(maxsize=2)(Metadata)
 

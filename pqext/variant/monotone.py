@@ -1,25 +1,25 @@
-"""Casts that keep the order of values: how bounds of a leaf bound its values cast to another type.
+"""Monotone casts: bounds of cast values from the bounds of a leaf.
 
-The table, in comparison form (``pqext.core.format.predicate``); everything else is unknown and read:
+The table, in comparison form (``pqext.core.format.predicate``); all other casts are unknown and read:
 
-| leaf | cast to | bounds | equal values stay apart |
+| leaf | cast to | bounds | is injective |
 |---|---|---|---|
-| any | the same type | as they are | yes |
+| any | the same type | unchanged | yes |
 | integer, decimal | integer | towards zero | when the leaf is an integer |
 | integer, decimal | decimal | rounded half up | when the scale does not shrink |
 | integer, decimal, float, double | double | one step outwards | float; integers below 2**53 |
 | integer, decimal, float, double | float | one step outwards | no |
-| string, binary | string, binary | as they are | yes |
-| timestamp | timestamp, both instants or both without zone | down to the unit | when the unit is no coarser |
+| string, binary | string, binary | unchanged | yes |
+| timestamp | timestamp, both instants or both without zone | down to the unit | if the unit is not coarser |
 | timestamp | timestamp, one of them an instant | local or UTC time, down to the unit | in UTC, as above |
 | timestamp | date | local time, down to the day | no |
-| date | timestamp | midnight, of an instant the local one | no, for the numbers differ |
+| date | timestamp | midnight, in local time for an instant | no, since the numbers differ |
 
-Local times go back where a clock is set back, and instants of local times where it is set forward, so that bounds there
-are those of all later or all earlier times (:class:`pqext.variant.timezones.Shift`).
+Local times go back if a clock is set back, and instants of local times if it is set forward, so bounds there
+are widened to all later or all earlier times (:class:`pqext.variant.timezones.Shift`).
 
-"Equal values stay apart" says that the cast of a leaf's value equals a literal only if the value itself does, so that
-a Bloom filter of the leaf may be asked for the literal.
+In an injective cast, only the leaf value that equals a literal casts to a value that equals it, so
+a Bloom filter of the leaf may be queried for the literal.
 """
 
 from __future__ import annotations
@@ -49,26 +49,28 @@ class MonotoneCast:
     """A cast that keeps the order of values."""
 
     bound: _Bound
-    keeps_apart: Callable[[Value], bool]
-    """Does only the leaf's value that equals this literal cast to what equals it?"""
+    is_injective_at: Callable[[Value], bool]
+    """Whether only the leaf value that equals a literal casts to a value that equals it."""
 
-    def bounds(self, known: Bounds) -> Bounds:
-        """What is known of the values once they are cast."""
-        return known if self.bound is _unchanged else replace(
-            known,
-            minimum=None if known.minimum is None else self.bound(known.minimum, False),
-            maximum=None if known.maximum is None else self.bound(known.maximum, True),
+    def bounds(self, leaf_bounds: Bounds) -> Bounds:
+        """Return the bounds of the cast values."""
+        return leaf_bounds if self.bound is _unchanged else replace(
+            leaf_bounds,
+            minimum=None if leaf_bounds.minimum is None else self.bound(leaf_bounds.minimum, False),
+            maximum=None if leaf_bounds.maximum is None else self.bound(leaf_bounds.maximum, True),
         )
 
-    def asks_for(self, predicate: Predicate) -> bool:
-        """May a Bloom filter of the leaf answer the predicate?"""
+    def may_query_bloom_filter(self, predicate: Predicate) -> bool:
+        """Return whether a Bloom filter of the leaf may evaluate the predicate."""
         if isinstance(predicate, IsIn):
-            return all(map(self.keeps_apart, predicate.values))
-        return isinstance(predicate, Comparison) and predicate.operator == "==" and self.keeps_apart(predicate.value)
+            return all(map(self.is_injective_at, predicate.values))
+        if not isinstance(predicate, Comparison) or predicate.operator != "==":
+            return False
+        return self.is_injective_at(predicate.value)
 
 
 def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
-    """Does every value of the leaf cast to ``type``?"""
+    """Return whether every value of the leaf casts to ``type``."""
     if leaf is None:
         return False
     return bool(leaf == type or is_variant_type(type) or (_is_exact(leaf) and pa.types.is_float64(type)))
@@ -99,19 +101,19 @@ def monotone_cast(
 def _of_timestamp(leaf: pa.DataType, type: pa.DataType, timezone: str | None) -> MonotoneCast | None:
     if pa.types.is_timestamp(type):
         unit, own = _NANOSECONDS[type.unit], _NANOSECONDS[leaf.unit]
-        keeps_apart, down = (_always if unit <= own else _never), _floor_to(unit)
+        is_injective_at, down = (_always if unit <= own else _never), _floor_to(unit)
     elif pa.types.is_date32(type):
-        keeps_apart, down = _never, _floor_to_days
+        is_injective_at, down = _never, _floor_to_days
     else:
         return None
     shift = _shift(leaf.tz, type, timezone)
     if shift is None:
-        return MonotoneCast(down, keeps_apart)
+        return MonotoneCast(down, is_injective_at)
     return MonotoneCast(lambda bound, upper: down(_shifted(shift, bound, upper), upper), _never)
 
 
 def _shift(zone: str | None, type: pa.DataType, timezone: str | None) -> Shift | None:
-    """The change of a local time (``zone`` is None) or an instant cast to ``type``; None where it stays as it is."""
+    """Return the shift of a local time (``zone`` is None) or an instant cast to ``type``; None if it is unchanged."""
     found = None if timezone is None else find_timezone(timezone)
     is_instant = pa.types.is_timestamp(type) and type.tz is not None
     if found is None or is_instant == (zone is not None):
@@ -154,7 +156,7 @@ def _never(literal: Value) -> bool:
 
 
 def _is_small(literal: Any) -> bool:
-    """Is this a number to which no other integer is rounded?"""
+    """Return whether no other integer rounds to this number."""
     return not isinstance(literal, bytes) and abs(literal) < 1 << 53
 
 

@@ -1,19 +1,19 @@
-"""Skipping row groups and pages by a question about a path of a variant (Variant Shredding, "Data Skipping").
+"""Pruning of row groups and pages by a predicate on a variant path (Variant Shredding, "Data Skipping").
 
-A row group, or a row by its pages, is skipped on the evidence of two columns, the leaf's ``typed_value`` and the
-``value`` beside it. That these two are enough follows from the layout. Take a row and a path ``$.a.b``:
+A row group, or a row by its pages, is pruned using two columns: the leaf's ``typed_value`` and its sibling
+``value``. That these suffice follows from the layout. Take a row and a path ``$.a.b``:
 
-- A value that is an object has a non-null ``typed_value`` group wherever there is one, and its shredded fields
-  never stand in the ``value`` beside that group. So ``a.b`` stands in the columns of ``b``, whatever the
-  residuals of the root and of ``a`` hold.
-- Where the group of the root or of ``a`` is null, the value there is no object (or missing), so that it has no
-  ``b``: the result is null. Both columns of ``b`` are null in such a row, and count as nulls.
-- So in every row the result is the cast ``typed_value`` where that is not null, else the cast ``value``, else
-  null. When ``value`` is all null, or holds nothing but variant nulls, whose cast is null, each result that is
+- A value that is an object has a non-null ``typed_value`` group if there is one, and its shredded fields
+  are never in the sibling ``value`` of that group. So ``a.b`` is in the columns of ``b``, whatever the
+  residuals of the root and of ``a`` contain.
+- If the group of the root or of ``a`` is null, the value is not an object (or is missing) and has no
+  ``b``: the result is null. Both columns of ``b`` are null in this row, and count as nulls.
+- So in every row the result is the cast ``typed_value`` if it is not null, else the cast ``value``, else
+  null. If ``value`` is all null, or contains only variant nulls, which cast to null, each result that is
   not null comes from ``typed_value`` and lies within its bounds.
 
-``IS NULL`` is also true of values that do not cast, so that only a leaf without nulls whose every value casts
-refuses it. What is not known is answered True.
+``IS NULL`` also matches values that do not cast, so it is ruled out only by a leaf without nulls whose values all
+cast. Unknown results are True.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class VariantPredicate:
 
 
 def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
-    """The group of ``value`` and ``typed_value`` that holds what stands at ``path``; None when it has no group."""
+    """Return the group of ``value`` and ``typed_value`` for ``path``; None if it has no group."""
     for step in path:
         typed = node.child("typed_value")
         if typed is None or typed.is_leaf or not isinstance(step, str) or typed.logical_name:
@@ -99,11 +99,11 @@ def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPred
 
 
 def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> RowRanges | None:
-    """The rows of the row group that may satisfy ``predicate``, by the page indexes; ``None`` when all may.
+    """Return the rows of the row group that may satisfy ``predicate``, from page indexes; ``None`` for all rows.
 
-    No row outside them does. A row is left out on the evidence of two pages, the one of ``typed_value`` and the one
-    of the ``value`` beside it, which start and end at rows of their own. A chunk without a page index is one page
-    with its chunk's statistics.
+    A row is excluded on the evidence of two pages, of ``typed_value`` and of its sibling ``value``,
+    which have separate boundaries. A chunk without a page index is one page
+    with the statistics of its chunk.
     """
     evidence = _find_evidence(node, predicate)
     if evidence is None or not row_group.trust_statistics:
@@ -135,7 +135,7 @@ class _Evidence:
 
     @property
     def leaf(self) -> pa.DataType | None:
-        """The leaf type of the typed column; None when there is none, or when it is none that a variant may have."""
+        """The leaf type of the typed column; None if it is missing or invalid for a variant."""
         if self.typed is None:
             return None
         try:
@@ -149,16 +149,16 @@ class _Evidence:
         return monotone_cast(self.leaf, self.predicate.type, self.predicate.timezone)
 
     def is_clean(self, residual: Bounds) -> bool:
-        """Does no value of the residual cast to anything but null?
+        """Return whether all values of the residual cast to null.
 
-        Of variant nulls this is so, but not when variants are asked for. No value sorts above ``00``, and the only
-        other bytes that do not, the empty string, are no value.
+        This holds for variant nulls unless the target is variant. No value sorts above ``00``, and the only
+        other bytes that do not, the empty string, are not a value.
         """
         only_nulls = residual.maximum == VARIANT_NULL and not is_variant_type(self.predicate.type)
         return residual.all_null or only_nulls
 
     def may_be_null(self, bounds: Bounds) -> bool:
-        """Can the result be null where the typed column has these bounds?"""
+        """Return whether the result can be null if the typed column has these bounds."""
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
     def typed_test(self) -> Callable[[Bounds], bool]:
@@ -187,7 +187,7 @@ def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
         return False
     cast = evidence.cast
     asked = evidence.predicate.predicate
-    return cast is None or not cast.asks_for(asked) or row_group.chunk(evidence.typed).may_contain(asked)
+    return cast is None or not cast.may_query_bloom_filter(asked) or row_group.chunk(evidence.typed).may_contain(asked)
 
 
 _BoundedRows = list[tuple[range, Bounds]]
@@ -206,7 +206,7 @@ def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _Bounded
 
 
 def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
-    """What the chunk's statistics say where the page's own bounds are silent."""
+    """Return the page's bounds, completed with the statistics of the chunk."""
     if page.all_null:
         return page
     if page.null_count is None and chunk.all_null:

@@ -33,7 +33,7 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
     depths = [0]
     spans: dict[int, tuple[int, list[str] | None]] = {}  # a container's first child, and its field names
     names: set[str] = set()
-    for i, node in enumerate(nodes):  # grows while it is walked: children stand after their parents
+    for i, node in enumerate(nodes):  # the loop appends children after their parents
         node = plain(node)
         nodes[i] = node
         if not isinstance(node, Mapping | list | tuple):
@@ -117,7 +117,7 @@ def _encode_datetime64(moment: np.datetime64) -> bytes:
         return encoding.encode_primitive(_T.NULL)
     unit, step = np.datetime_data(moment.dtype)
     count = int(moment.astype(np.int64))
-    if unit in ("Y", "M"):  # of which days are not a multiple
+    if unit in ("Y", "M"):  # not a multiple of days
         months = count * step * (12 if unit == "Y" else 1)
         if abs(months) >= 12 << 31:
             raise ValueError(f"numpy.datetime64({count * step}, {unit!r}) is beyond the dates of variants")
@@ -192,9 +192,9 @@ def decode(variant: BinaryVariant) -> Any:
     return result
 
 
-def python_primitive(kind: PrimitiveType, data: Any) -> Any:
+def python_primitive(type: PrimitiveType, data: Any) -> Any:
     """The Python object of a primitive's data as :func:`pqext.variant.encoding.decode_primitive` gives it."""
-    match kind:
+    match type:
         case _T.DECIMAL4 | _T.DECIMAL8 | _T.DECIMAL16:
             digits = tuple(map(int, str(abs(data.unscaled))))
             return Decimal((int(data.unscaled < 0), digits, -data.scale))
@@ -209,8 +209,8 @@ def python_primitive(kind: PrimitiveType, data: Any) -> Any:
         case _T.FLOAT:
             return np.float32(data)
         case _T.TIMESTAMP | _T.TIMESTAMP_NANOS | _T.TIMESTAMP_NTZ | _T.TIMESTAMP_NTZ_NANOS:
-            utc = kind in (_T.TIMESTAMP, _T.TIMESTAMP_NANOS)
-            return _timestamp(data, nanos=kind in (_T.TIMESTAMP_NANOS, _T.TIMESTAMP_NTZ_NANOS), utc=utc)
+            utc = type in (_T.TIMESTAMP, _T.TIMESTAMP_NANOS)
+            return _timestamp(data, nanos=type in (_T.TIMESTAMP_NANOS, _T.TIMESTAMP_NTZ_NANOS), utc=utc)
     return data
 
 

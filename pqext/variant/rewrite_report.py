@@ -8,15 +8,24 @@ from typing import Any
 
 from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text
-from pqext.core.read.damage import Damage, told_rows
+from pqext.core.read.damage import Damage, format_rows
 from pqext.variant.shredding.schema import ShreddingSchema
+
+
+class LossError(ValueError):
+    """Replacing a file would lose data; ``lost`` describes it."""
+
+    def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
+        self.lost = lost
+        told = f"{lost} cannot be read and would be lost, so the file is not replaced; write to another file"
+        super().__init__(f"{told}; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What became of a file: its rows and row groups, how each VARIANT column is shredded, and ``invalid`` rows.
+    """Result of a rewrite: rows, row groups, the shredding of each VARIANT column, and ``invalid`` rows.
 
-    ``invalid`` counts the values that could not be read and are null now.
+    ``invalid`` counts the values that could not be read and are now null.
     """
 
     rows: int
@@ -24,7 +33,7 @@ class Rewritten:
     schemas: Mapping[str, ShreddingSchema]
     invalid: int
     damage: tuple[Damage, ...] = ()
-    """What could not be read and was left out (``on_corrupt="skip"``)."""
+    """Corrupt ranges whose rows were skipped (``on_corrupt="skip"``)."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers and None, fit for JSON; rows ``stop`` are exclusive."""
@@ -48,7 +57,7 @@ class Rewritten:
         ]
         if self.invalid:
             lines.append(f"  values that could not be read and became null: {self.invalid:,}")
-        lines += [f"  left out: {one}" for one in told_damage(self.damage)]
+        lines += [f"  skipped: {line}" for line in told_damage(self.damage)]
         return "\n".join(lines) + ">"
 
 
@@ -56,7 +65,7 @@ def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
     """A line for each piece of damage, and for the rest of a long list one."""
     lines = [
         escape_text(
-            f"{told_rows(one.start, one.stop)} of row group {one.row_group}"
+            f"{format_rows(one.start, one.stop)} of row group {one.row_group}"
             f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
         )
         for one in damage[:most]

@@ -18,8 +18,8 @@ from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import with_noun
 from pqext.core.footer.thrift_footer import FootedSource
 from pqext.core.footer.writing import form_of
-from pqext.core.io.local_writers import kept_from_others
-from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.io.local_writers import exclude_appends
+from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.core.options.encryption import FileDecryption
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions, WriteOptions
@@ -29,7 +29,7 @@ from pqext.core.schema.types.int96 import Int96
 from pqext.core.write import storage
 from pqext.core.write.file_options import options_of
 from pqext.core.write.writer import ParquetWriter
-from pqext.variant.rewrite_report import Rewritten
+from pqext.variant.rewrite_report import LossError, Rewritten
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped
@@ -51,15 +51,6 @@ REPAIRED = (
 """Rules that reading mends: ``typed_value`` is right, what is missing where it is required is null, names are added."""
 
 
-class LossError(ValueError):
-    """A file would be replaced by one that lacks some of it; ``lost`` says what."""
-
-    def __init__(self, lost: str, advice: str = "overwrite=True allows it") -> None:
-        self.lost = lost
-        told = f"{lost} cannot be read and would be lost for good, so the file is not replaced: write to another file"
-        super().__init__(f"{told}; {advice}")
-
-
 def repair(
     source: Any,
     dest: Any,
@@ -78,32 +69,33 @@ def repair(
     """Rewrite a file that opens but has faults: corrupt pages, wrong statistics, invalid values.
 
     Rows of corrupt pages are omitted and reported, and statistics are computed again. Shredding, codecs, encodings, row
-    groups, sort keys, indexes and metadata stay as they are. If the footer is missing or corrupt, so that
+    groups, sort keys, indexes and metadata are preserved. If the footer is missing or corrupt, so that
     :func:`pqext.open` raises ``CorruptFileError``, use :func:`pqext.recover`.
 
     Args:
-        source: Any source that :func:`pqext.open` takes.
-        dest: Any destination that :func:`pqext.write_table` takes; it appears when it is whole. It may be ``source``.
-        invalid_values: A VARIANT value that cannot be read raises, or becomes null with ``"null"``, as do values of
-            other columns that lie outside their type, whose pages are left out otherwise; contradictions between
-            ``value`` and ``typed_value`` are mended as in :func:`pqext.variant.reshred_file`.
-        limits: What reading may take.
+        source: Any source that :func:`pqext.open` accepts.
+        dest: Any destination that :func:`pqext.write_table` accepts; it appears once it is complete. It may be
+        ``source``. invalid_values: Raise on a VARIANT value that cannot be read, or replace it with null if ``"null"``;
+        also applies
+            to out-of-range values of other columns, whose pages are skipped otherwise. Contradictions between
+            ``value`` and ``typed_value`` are repaired as in :func:`pqext.variant.reshred_file`.
+        limits: Limits of the reader.
         decryption: The keys of an encrypted file.
-        int96: The unit in which INT96 timestamps are read, as in :class:`pqext.ReadOptions`.
+        int96: Unit of INT96 timestamps, as in :class:`pqext.ReadOptions`.
         invalid_utf8: Result of strings that are not UTF-8, as in :class:`pqext.ReadOptions`.
         legacy_timezone: Time zone of a writer that does not state it, as in :class:`pqext.ReadOptions`.
-        progress: Called with the rows done and all rows.
-        overwrite: Put the new file in the place of ``source`` though rows or values of it are lost.
-        options: The options of the writer; those not at their default go before what the file tells.
-        keywords: The fields of :class:`pqext.WriteOptions`, which go before ``options``.
+        progress: Called with the number of finished rows and of all rows.
+        overwrite: Replace ``source`` even if rows or values are lost.
+        options: Options of the writer; fields that are not at their default override the options of the file.
+        keywords: Fields of :class:`pqext.WriteOptions`, which override ``options``.
 
     Returns:
-        What became of the file: ``rows`` and ``row_groups`` that were written, and in ``damage`` what was left out.
+        The result: ``rows`` and ``row_groups`` written, and skipped ranges in ``damage``.
 
     Raises:
-        CorruptFileError: Where the footer or the schema is damaged, or no row can be read.
-        VariantError: For a value that cannot be read, with the row of the file.
-        ValueError: Where ``dest`` is ``source``, something of it would be lost, and ``overwrite`` is not given.
+        CorruptFileError: If the footer or the schema is corrupt, or no row can be read.
+        VariantError: If a value cannot be read, with the row of the file.
+        ValueError: If ``dest`` is ``source``, data would be lost, and ``overwrite`` is false.
 
     Example:
         >>> import pathlib, pqext, pyarrow
@@ -113,9 +105,9 @@ def repair(
         >>> pqext.repair(bytes(data), "mended.parquet").rows
         50
     """
-    given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
+    given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     with catch_warnings():
-        simplefilter("ignore", CorruptDataWarning)  # the result tells of them
+        simplefilter("ignore", CorruptDataWarning)  # the result lists them
         return _rewrite(
             source, dest, None, "equivalent", False, invalid_values, "skip", limits, read, progress, overwrite, given
         )
@@ -140,29 +132,29 @@ def reshred_file(
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
-    """Write the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
+    """Rewrite the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
 
-    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, or JSON text of the options
-    that the writer's ``shredding`` takes, for all VARIANT columns; or a mapping from a column's dotted path to one of
-    these or a mapping of options, and columns left out keep the schema they have. ``coerce`` is for those whose
-    options do not say it. Every value is checked in full. Where ``value`` and ``typed_value`` contradict each other
-    the latter is right, elements and values that are missing become nulls, and names that the metadata lacks are
-    added; with ``strict`` these raise. Values that cannot be read raise ``VariantError`` with the row of the file,
-    or, with ``invalid_values="null"``, become null. With ``on_corrupt="skip"`` the rows of damaged pages are left out,
-    with a ``CorruptDataWarning``, and noted in ``damage`` of the result; :func:`pqext.repair` keeps the shredding too.
+    ``schema`` is a value that :func:`pqext.variant.shredding_schema` accepts, or ``"infer"``, or JSON text of the
+    options of the writer's ``shredding``, for all VARIANT columns; or a mapping from dotted paths of columns to these
+    values or a mapping of options; other columns keep their schema. ``coerce`` is the default of
+    these options. Every value is validated. If ``value`` and ``typed_value`` contradict each other,
+    the latter wins, missing elements and values become nulls, and missing names are added to the
+    metadata; with ``strict`` these raise. Values that cannot be read raise ``VariantError`` with the row of the file,
+    or, with ``invalid_values="null"``, become null. With ``on_corrupt="skip"`` rows of corrupt pages are skipped,
+    with a ``CorruptDataWarning``, and listed in ``damage`` of the result; :func:`pqext.repair` preserves shredding.
 
-    Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
-    dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells. Keywords, the fields
-    of :class:`pqext.WriteOptions`, go before them, and so do the fields of ``options`` that are not at their default.
-    ``dest`` appears when it is whole, and may be ``source``; where rows or values would be lost so for good,
+    Other columns, key-value metadata, row groups and field ids are preserved, and codecs, encodings,
+    dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file records them. Keywords, the
+    fields of :class:`pqext.WriteOptions`, override them, as do fields of ``options`` that are not at their default.
+    ``dest`` appears once it is complete, and may be ``source``; if rows or values would be lost,
     ``ValueError`` is raised unless ``overwrite`` is true.
     ``int96``, ``invalid_utf8`` and ``legacy_timezone`` are as in :class:`pqext.ReadOptions`. ``progress`` is called
-    with the rows done and all rows. Memory is bounded by one row group.
+    with the number of finished rows and of all rows. Memory is bounded by one row group.
 
-    An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
+    An encrypted file requires ``encryption`` among the options, ``None`` to write plaintext.
     """
     check_coerce(coerce)
-    given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
+    given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     return _rewrite(
         source, dest, schema, coerce, strict, invalid_values, on_corrupt, limits, read, progress, overwrite, given
     )
@@ -189,7 +181,7 @@ def unshred_file(
 
     The rest is as for :func:`reshred_file`.
     """
-    given, read = _given(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
+    given, read = _writer_options(options, keywords), _read_options(decryption, int96, invalid_utf8, legacy_timezone)
     schema = Untyped()
     return _rewrite(
         source, dest, schema, "equivalent", strict, invalid_values, on_corrupt, limits, read, progress, overwrite, given
@@ -203,8 +195,8 @@ def _read_options(
     return replace(base, invalid_utf8=invalid_utf8, legacy_timezone=legacy_timezone)
 
 
-def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked of the writer: keywords, and what ``options`` changes where they say nothing."""
+def _writer_options(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the writer options that are set: keywords, and fields of ``options`` that are not at their default."""
     if options is None:
         return dict(keywords)
     if not isinstance(options, WriteOptions):
@@ -221,36 +213,38 @@ def _rewrite(
     options: dict[str, Any],
 ) -> Rewritten:
     if invalid_values not in get_args(InvalidValues):
-        raise ValueError(f"invalid_values is 'raise' or 'null', not {invalid_values!r}")
+        raise ValueError(f"invalid_values must be 'raise' or 'null', not {invalid_values!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
     read = replace(read, on_corrupt=on_corrupt, invalid_values=invalid_values)
-    with kept_from_others(source, dest), ExitStack() as opened:
-        file = opened.enter_context(ParquetFile(source, read, limits=limits))
+    with exclude_appends(source, dest), ExitStack() as stack:
+        file = stack.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
-            advice = "give encryption for the new one, None to write it in plaintext"
-            raise ValueError(f"{_called(file)} is encrypted: {advice}")
+            advice = "pass encryption= for the new file, None to write plaintext"
+            raise ValueError(f"{_file_label(file)} is encrypted: {advice}")
         leaves, budget = [leaf for top in file.shapes[:1] for leaf in top.leaves()], file.budget()
         for index in range(len(file.row_groups)):
             file.row_groups.checked(index, leaves, budget)
-        found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
-        if not found and schema is not None:
-            advice = "pqext convert --json COLUMN makes one of JSON text"
-            raise ValueError(f"{_called(file)} has no VARIANT column: {advice}")
-        chosen = _chosen(file, {} if schema is None else schema, found, coerce)
-        job = _Rewrite(chosen, strict, invalid_values, file.path)
-        written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
-        kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
+        variant_types = {path: type for field in file.arrow_schema for path, type in _variants(field, field.name)}
+        if not variant_types and schema is not None:
+            advice = "use pqext convert --json COLUMN to parse JSON text"
+            raise ValueError(f"{_file_label(file)} has no VARIANT column: {advice}")
+        choices = _shredding_choices(file, {} if schema is None else schema, variant_types, coerce)
+        job = _Rewrite(choices, strict, invalid_values, file.path)
+        fields = [job.field(field, field.name) for field in file.arrow_schema]
+        new_schema = pa.schema(fields, file.arrow_schema.metadata)
+        plan = storage.plan(new_schema, WriteOptions(shredding=job.shredding))
+        preserved = options_of(file, storage.to_schema(plan))
         if file.footer.decryptor is None and not {"encryption", "profile"} & options.keys():
-            kept["footer"] = "thrift" if isinstance(file.source, FootedSource) else form_of(file.source)
+            preserved["footer"] = "thrift" if isinstance(file.source, FootedSource) else form_of(file.source)
         rows = groups = 0
-        with ParquetWriter(dest, written, shredding=job.shredding, **{**kept, **_SIZES, **options}) as writer:
+        with ParquetWriter(dest, new_schema, shredding=job.shredding, **{**preserved, **_SIZES, **options}) as writer:
             for group in range(len(file.row_groups)):
                 before = rows
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                     job.first_row, job.row_group = rows, group
                     with ErrorPathContext(file.path):
-                        writer.write_batch(job.batch(batch, written))
+                        writer.write_batch(job.batch(batch, new_schema))
                     rows += batch.num_rows
                     if progress is not None:
                         progress(rows, file.num_rows)
@@ -260,80 +254,83 @@ def _rewrite(
                         writer.end_row_group()
             job.invalid += file.source.usage.invalid_values
             if file.damage and not rows:
-                told = f"nothing of its {file.num_rows:,} rows can be read where the footer says"
-                advice = "`pqext recover` looks for pages by their headers"
-                raise CorruptFileError(f"{told}: {file.damage[0].error.message}; {advice}", path=file.path)
-            if not overwrite and (job.invalid or any(one.stop > one.start for one in file.damage)):
-                _check_apart(source, dest, options, _told_loss(file, job.invalid))
-            opened.close()  # Windows replaces no file that is open
+                problem = f"none of the {file.num_rows:,} rows can be read at the offsets in the footer"
+                advice = "`pqext recover` finds pages by their headers"
+                raise CorruptFileError(f"{problem}: {file.damage[0].error.message}; {advice}", path=file.path)
+            if not overwrite and (job.invalid or any(damage.stop > damage.start for damage in file.damage)):
+                _check_not_replaced(source, dest, options, _describe_loss(file, job.invalid))
+            stack.close()  # Windows replaces no file that is open
         return Rewritten(rows, groups, job.schemas, job.invalid, tuple(file.damage))
 
 
-def _told_loss(file: ParquetFile, invalid: int) -> str:
+def _describe_loss(file: ParquetFile, invalid: int) -> str:
     rows = rows_lost(file.damage)
     lost = f"{with_noun(rows, 'row')} of {file.num_rows:,}" if rows else with_noun(invalid, "value")
-    return f"{lost} of {_called(file)}"
+    return f"{lost} of {_file_label(file)}"
 
 
-def _check_apart(source: Any, dest: Any, options: Mapping[str, Any], lost: str) -> None:
-    """Raise ``ValueError`` where ``dest`` takes the place of ``source``, of which something could not be read."""
-    if may_be_same(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
+def _check_not_replaced(source: Any, dest: Any, options: Mapping[str, Any], lost: str) -> None:
+    """Raise ``ValueError`` if ``dest`` would replace ``source`` although part of it could not be read."""
+    if may_be_same_file(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
         raise LossError(lost)
 
 
-def _called(file: ParquetFile) -> str:
+def _file_label(file: ParquetFile) -> str:
     return f"file {file.path}" if file.path is not None else "the file"
 
 
 _SIZES = {"row_group_rows": 1 << 62, "row_group_bytes": 1 << 62}
-"""No limits: row groups end where they did."""
+"""No limits, so that row groups keep their boundaries."""
 
 
 def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
-    """The VARIANT fields at or below ``field``, by dotted path."""
-    kind = storage_type(field.type)
+    """Yield the VARIANT fields at or below ``field``, by dotted path."""
+    type = storage_type(field.type)
     if is_marked(field):
-        yield path, kind
-    elif pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_list(kind):
-        for name, child in _children(kind):
+        yield path, type
+    elif pa.types.is_struct(type) or pa.types.is_map(type) or pa.types.is_list(type):
+        for name, child in _children(type):
             yield from _variants(child, f"{path}.{name}")
 
 
-def _children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
-    """The fields below a nested type, by their path in the schema that is written."""
-    if pa.types.is_map(kind):
-        return [("key_value.key", kind.key_field), ("key_value.value", kind.item_field)]
-    return [("list.element", kind.value_field)] if pa.types.is_list(kind) else [(child.name, child) for child in kind]
+def _children(type: pa.DataType) -> list[tuple[str, pa.Field]]:
+    """Return the children of a nested type, by their path in the Parquet schema."""
+    if pa.types.is_map(type):
+        return [("key_value.key", type.key_field), ("key_value.value", type.item_field)]
+    return [("list.element", type.value_field)] if pa.types.is_list(type) else [(child.name, child) for child in type]
 
 
-def _chosen(file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType], coerce: Coerce) -> dict[str, Any]:
-    """For each VARIANT column the writer's option: schema and coercion."""
-    wanted = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(found, schema)
-    for path in wanted:
-        if path not in found:
-            raise ValueError(f"{_called(file)} has no VARIANT column {path!r}; there are {join_names(found)}")
-    chosen = {}
-    for path, kind in found.items():
-        how = shredding(wanted.get(path, kind), coerce)
-        typed = _infer(file, path, how) if how.schema is None else how.schema
-        chosen[path] = {"schema": typed, "coerce": how.coerce}
-    return chosen
+def _shredding_choices(
+    file: ParquetFile, schema: Any, stored_types: Mapping[str, pa.DataType], coerce: Coerce
+) -> dict[str, Any]:
+    """Return the writer option of each VARIANT column: schema and coercion."""
+    requested = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(stored_types, schema)
+    for path in requested:
+        if path not in stored_types:
+            known = join_names(stored_types)
+            raise ValueError(f"{_file_label(file)} has no VARIANT column {path!r}; there are {known}")
+    choices = {}
+    for path, stored_type in stored_types.items():
+        choice = shredding(requested.get(path, stored_type), coerce)
+        typed = _infer(file, path, choice) if choice.schema is None else choice.schema
+        choices[path] = {"schema": typed, "coerce": choice.coerce}
+    return choices
 
 
-def _infer(file: ParquetFile, path: str, how: Shredding) -> ShreddingSchema:
-    """By a sample of rows from row groups all over the file."""
+def _infer(file: ParquetFile, path: str, choice: Shredding) -> ShreddingSchema:
+    """Infer the schema from a sample of rows of evenly spaced row groups."""
     count = len(file.row_groups)
-    chosen = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
+    groups = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
     top = file.schema.root.child(next(name for name in file.schema.root.child_names if _starts(path, name)))
     assert top is not None
     samples: list[pa.Array] = []
-    for group in chosen:
-        rows = max(1, how.inference.sample_rows // len(chosen))
+    for group in groups:
+        rows = max(1, choice.inference.sample_rows // len(groups))
         for batch in file.iter_batches(rows, columns=[top.name], row_groups=[group]):
             for array in _below(batch.column(0), batch.schema.field(0), top.name, path):
                 samples.append(unshred(_without(array, _unreadable(array))))
             break
-    return how.schema_for(pa.chunked_array(samples) if samples else None)
+    return choice.schema_for(pa.chunked_array(samples) if samples else None)
 
 
 def _starts(path: str, name: str) -> bool:
@@ -341,7 +338,7 @@ def _starts(path: str, name: str) -> bool:
 
 
 def _below(array: pa.Array, field: pa.Field, at: str, path: str) -> Iterator[pa.Array]:
-    """The arrays of the variant at ``path``, of which ``array`` at ``at`` is a part of the way."""
+    """Yield the arrays of the variant at ``path``, given ``array`` at its ancestor ``at``."""
     if at == path:
         yield storage_array(array)
     elif _starts(path, at):
@@ -358,7 +355,7 @@ def _below(array: pa.Array, field: pa.Field, at: str, path: str) -> Iterator[pa.
 
 
 class _Rewrite:
-    """Turns arrays as they were stored into arrays as they are to be; counts what is invalid."""
+    """Converts stored arrays to the new storage, and counts invalid values."""
 
     def __init__(
         self, shredding: Mapping[str, dict[str, Any]], strict: bool, invalid_values: InvalidValues, path: str | None
@@ -381,7 +378,7 @@ class _Rewrite:
         return pa.RecordBatch.from_arrays(arrays, schema=written)
 
     def field(self, field: pa.Field, path: str) -> pa.Field:
-        """The Arrow field to be written in the place of ``field``."""
+        """Return the Arrow field that replaces ``field``."""
         if path in self.shredding:
             marks = {k: v for k, v in (field.metadata or {}).items() if not k.startswith(b"ARROW:extension:")}
             return pa.field(field.name, variant_type(), field.nullable, marks or None)

@@ -79,7 +79,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class TimeZone:
-    """A zone by its transitions, from which on the offset of the same place applies."""
+    """A time zone: its transitions, and the offset that applies from each."""
 
     name: str
     transitions: tuple[int, ...]
@@ -104,7 +104,7 @@ class TimeZone:
 
     @property
     def _clocks(self) -> tuple[int, ...]:
-        """The local second from which each transition's offset applies: after its gap, or after its overlap."""
+        """Local second from which each transition's offset applies: after its gap, or after its overlap."""
         return tuple(
             second + max(offsets) for second, offsets in zip(self.transitions, pairwise(self.offsets), strict=True)
         )
@@ -139,7 +139,7 @@ def find_timezone(name: str) -> TimeZone | None:
             "as "
             f"'+02:00'{hint}"
         ) from error
-    transitions, offsets = _listed(data)
+    transitions, offsets = _join(data)
     return TimeZone(name, *_continued(transitions, offsets, rules))
 
 
@@ -153,7 +153,7 @@ def _read(name: str) -> bytes:
     return resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).read_bytes()
 
 
-def _listed(data: bytes) -> tuple[list[int], list[int]]:
+def _join(data: bytes) -> tuple[list[int], list[int]]:
     """The transitions of a file in TZif of version 2 or later (RFC 9636), and the offsets around them."""
     counts = unpack_from(">4sc15x6l", data)
     if counts[0] != b"TZif" or counts[1] < b"2":
@@ -170,7 +170,7 @@ def _listed(data: bytes) -> tuple[list[int], list[int]]:
 def _continued(
     seconds: list[int], offsets: list[int], rules: zoneinfo.ZoneInfo
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The transitions that change the offset, those of the zone's last rule up to the horizon among them."""
+    """Return the transitions that change the offset, including those of the last rule up to the horizon."""
 
     def offset(second: int) -> int:
         found = rules.fromutc((_EPOCH + timedelta(seconds=second)).replace(tzinfo=rules)).utcoffset()

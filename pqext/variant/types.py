@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.base.errors import LimitError
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 
 EXTENSION_NAME = "arrow.parquet.variant"
 """Canonical Arrow extension name, carried as field metadata: registering the type crashes pyarrow."""
@@ -37,7 +38,7 @@ def variant_type() -> pa.StructType:
 
 
 def variant_field(name: str, nullable: bool = True) -> pa.Field:
-    """A field of :func:`variant_type` under the mark by which DuckDB, polars and others know a VARIANT."""
+    """Return a field of :func:`variant_type` with the field metadata that DuckDB, polars and others recognise."""
     marks = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
     return pa.field(name, _VARIANT_TYPE, nullable=nullable, metadata=marks)
 
@@ -57,7 +58,7 @@ def _is_bytes(type: pa.DataType) -> bool:
 
 
 def is_variant_type(type: pa.DataType) -> bool:
-    """Is ``type`` a struct of binary ``metadata`` and binary ``value``, and nothing else?"""
+    """Return whether ``type`` is a struct of exactly binary ``metadata`` and binary ``value``."""
     type = storage_type(type)
     if not pa.types.is_struct(type) or type.num_fields != 2:
         return False
@@ -66,7 +67,7 @@ def is_variant_type(type: pa.DataType) -> bool:
 
 
 def is_shredded_type(type: pa.DataType) -> bool:
-    """Is ``type`` a struct of binary ``metadata``, any ``typed_value`` and, usually, binary ``value``?"""
+    """Return whether ``type`` is a struct of binary ``metadata``, any ``typed_value`` and usually binary ``value``."""
     type = storage_type(type)
     if not pa.types.is_struct(type):
         return False
@@ -81,7 +82,7 @@ def is_shredded_type(type: pa.DataType) -> bool:
 
 
 def is_marked(field: pa.Field) -> bool:
-    """Does ``field`` say of itself that it is a variant, by extension type, field mark or child mark?"""
+    """Return whether ``field`` is marked as a variant, by extension type, field metadata or child metadata."""
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == EXTENSION_NAME)
     if (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION_NAME.encode():
@@ -115,9 +116,9 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
 
 
 def child(array: pa.StructArray, name: str) -> pa.Array | None:
-    """The child called ``name``, as long as ``array`` and outside extension types; None when there is none.
+    """Return the child called ``name``, as long as ``array`` and without extension types; None if it does not exist.
 
-    Children that are binary come as ``binary`` or ``large_binary``. The parent's nulls are not applied.
+    Binary children have type ``binary`` or ``large_binary``. The parent's nulls are not applied.
     """
     index = array.type.get_field_index(name)
     if index < 0:
@@ -129,7 +130,7 @@ def child(array: pa.StructArray, name: str) -> pa.Array | None:
 def plain_binary(array: pa.Array) -> pa.Array:
     """A binary or string array of any layout as one with an offsets buffer (32 or 64 bit)."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = dictionary_decoded(array)
     if pa.types.is_null(array.type):
         return array.cast(pa.binary())
     if pa.types.is_binary_view(array.type):

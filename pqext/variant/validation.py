@@ -1,4 +1,4 @@
-"""Does a variant array keep every rule, of the binary encoding and of shredding?"""
+"""Validation of variant arrays against the rules of the binary encoding and of shredding."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _PIECE_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class VariantFault:
-    """One fault of an array, in ``row``.
+    """A fault of an array, in ``row``.
 
-    ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"`` and ``column`` where it lies below the variant, such
-    as ``typed_value.user.value``; ``offset`` is the byte in it, None where the fault is not at a byte. Of a shredded
-    field that is also in the value beside its object, that value is the ``"residual"`` part, and ``column`` the
-    group of the field. ``rule`` is the id of the broken rule in the ledger, None where there is no rule of the format.
+    ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"``, and ``column`` its column below the variant, such
+    as ``typed_value.user.value``; ``offset`` is the byte in it, None if the fault has no position. For a shredded
+    field that is also in its object's sibling value, the part is ``"residual"``, and ``column`` is the
+    group of the field. ``rule`` is the id of the violated rule, None if the format has no rule for it.
     """
 
     row: int
@@ -77,21 +77,21 @@ def validate(
     on_fault: OnFault = "return",
     threads: int = 1,
 ) -> VariantFault | None:
-    """Check all metadata and values of a variant array, shredded or not; None when nothing is wrong.
+    """Validate all metadata and values of a variant array, shredded or not; return None if it is valid.
 
     ``mode="full"`` checks every byte: versions, offsets, ids, sizes, the order and uniqueness of names and fields,
     that children fill their containers exactly, that strings are UTF-8 and decimals and times within their types,
-    and that nesting is at most ``max_depth``. Of shredded arrays also how ``value`` and ``typed_value`` go together:
-    that no more than one is set but for objects, that no shredded field stands in the residual, that an element is
-    there and a field's name in the metadata. ``mode="fast"`` looks at no more than the heads: the version and extent of
-    the metadata, that each value's own header, sizes and last offset agree with its bytes, and of shredded
-    arrays which of ``value`` and ``typed_value`` are set. Its time does not grow with the values.
+    and that nesting is at most ``max_depth``. For shredded arrays, also that ``value`` and ``typed_value`` agree:
+    that only one is set except for objects, that no shredded field is in the residual, that elements
+    exist and names of fields are in the metadata. ``mode="fast"`` inspects headers only: the version and extent of
+    the metadata, that each value's own header, sizes and last offset agree with its bytes, and for shredded
+    arrays which of ``value`` and ``typed_value`` are set. Its time does not depend on the size of values.
 
     Primitives of types that the format may add later pass unless ``allow_unknown`` is false. Reserved bits are
     ignored. Null rows are valid. With ``on_fault="raise"`` the first fault is raised as ``VariantError``. The rows are
-    shared by ``threads`` threads, 0 for one a processor.
+    divided among ``threads`` threads, 0 for one per processor.
 
-    Raises ``TypeError`` when the array is no variant, and ``VariantError`` when its columns are not those of one.
+    Raises ``TypeError`` if the array is not a variant, and ``VariantError`` if its columns have an invalid layout.
     """
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
@@ -110,10 +110,10 @@ def find_faults(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> pa.Table:
-    """The first fault of every row that has one: ``row``, ``column``, ``offset``, ``rule`` and ``message``.
+    """Return the first fault of every invalid row: ``row``, ``column``, ``offset``, ``rule`` and ``message``.
 
-    ``offset`` is null where a fault is not at a byte, ``rule`` where it is not one of the format. At most ``limit``
-    rows are told of. The rest is as for :func:`validate`.
+    ``offset`` is null if a fault has no position, ``rule`` if the format has no rule for it. Returns at most ``limit``
+    rows. Otherwise like :func:`validate`.
     """
     _check_arguments(mode, max_depth)
     if limit is not None and limit < 0:
@@ -144,9 +144,9 @@ def examine(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
 ) -> tuple[NDArray[np.void], dict[int, int]]:
-    """The first ``most`` faults of a storage struct as ``RECORD`` s, and the number of faults of each status.
+    """Return the first ``most`` faults of a storage struct as ``RECORD`` s, and the number of faults of each status.
 
-    ``first_only`` leaves out all but the first of a row, ``stop`` all work after ``most``.
+    ``first_only`` omits all but the first fault of a row, ``stop`` all work after ``most``.
     """
     metadata = child(chunk, "metadata")
     assert metadata is not None

@@ -30,8 +30,8 @@ class Variant(BinaryVariant):
     equals a decimal 1.00 and a short string a long one, but a float never equals a double. NaN equals
     NaN, and 0.0 equals -0.0.
 
-    Raises :class:`~pqext.core.base.errors.VariantError` where the bytes break a rule, on access: not every byte
-    is looked at before it is needed (see :func:`pqext.variant.validate`).
+    Raises :class:`~pqext.core.base.errors.VariantError` on access if bytes violate a rule: bytes are
+    validated only when they are needed (see :func:`pqext.variant.validate`).
 
     >>> v = Variant.from_json('{"a": {"b": [1, 2.50]}}')
     >>> v["a"]["b"][1].to_python()
@@ -68,16 +68,16 @@ class Variant(BinaryVariant):
         return text
 
     def to_python(self, *, json_types: bool = False) -> Any:
-        """The value as Python objects, the inverse of :meth:`from_python`.
+        """Convert the value to Python objects, the inverse of :meth:`from_python`.
 
         Exact numbers become int or Decimal, doubles float and floats ``numpy.float32``, objects dict, arrays
         list. Timestamps that ``datetime`` cannot hold, with nanoseconds or in far years, become
-        :class:`~pqext.variant.timestamp.Timestamp`, such dates ``numpy.datetime64``. What comes back through
-        :meth:`from_python` is equal.
+        :class:`~pqext.variant.timestamp.Timestamp`, and dates ``numpy.datetime64``. :meth:`from_python` converts the
+        result to an equal value.
 
-        With ``json_types=True`` the objects hold only what ``json.dumps`` takes, as those of
-        :func:`pqext.variant.to_python` do; ``json.dumps(value, default=lambda v: v.to_python(json_types=True))`` takes
-        variants wherever they stand in Python objects.
+        With ``json_types=True`` the objects contain only types that ``json.dumps`` accepts, as in
+        :func:`pqext.variant.to_python`; ``json.dumps(value, default=lambda v: v.to_python(json_types=True))`` accepts
+        variants anywhere in Python objects.
 
         Raises ``UnsupportedError`` for a primitive type added to the format later.
         """
@@ -103,7 +103,7 @@ class Variant(BinaryVariant):
         return BasicType(self.value[0] & 3)
 
     def get(self, path: str) -> Variant | None:
-        """The value at ``path`` (``"$.a.b[0]"``, ``"$.a[-1]"`` for the last element), None where there is none."""
+        """Return the value at ``path`` (``"$.a.b[0]"``, ``"$.a[-1]"`` for the last element), None if it is missing."""
         from pqext.variant.access.path import as_path
 
         if isinstance(path, str) and not path.lstrip().startswith("$"):
@@ -173,7 +173,7 @@ class Variant(BinaryVariant):
         return len(self._container())
 
     def __bool__(self) -> bool:
-        return True  # a value, if only of nothing; Variant.get() gives None where there is none
+        return True  # even an empty value is a value; Variant.get() returns None for missing values
 
     def keys(self) -> list[str]:
         """The names of an object's fields, in their order."""
@@ -196,7 +196,7 @@ class Variant(BinaryVariant):
         return iter(self.keys() if self._basic == BasicType.OBJECT else self.values())
 
     def __contains__(self, item: object) -> bool:
-        """Has an object a field of that name, or an array an element equal to the variant ``item``?"""
+        """Return whether an object has a field of that name, or an array an element equal to the variant ``item``."""
         return item in list(self)
 
     def __eq__(self, other: object) -> bool:
@@ -242,15 +242,15 @@ _CLASSES = {
 }
 
 
-def _equivalence_class(kind: PrimitiveType, data: Any) -> tuple[Any, ...]:
+def _equivalence_class(type: PrimitiveType, data: Any) -> tuple[Any, ...]:
     """The equivalence class of a primitive and its data in a form that all types of the class share."""
     if isinstance(data, Scaled):
         unscaled, scale = data.unscaled, data.scale
         while scale and unscaled % 10 == 0:
             unscaled, scale = unscaled // 10, scale - 1
         return "exact", unscaled, scale
-    if _CLASSES.get(kind) == "exact":
+    if _CLASSES.get(type) == "exact":
         return "exact", data, 0
     if isinstance(data, float) and math.isnan(data):
-        return kind, "NaN"
-    return _CLASSES.get(kind, kind), data * _NANOSECONDS[kind] if kind in _NANOSECONDS else data
+        return type, "NaN"
+    return _CLASSES.get(type, type), data * _NANOSECONDS[type] if type in _NANOSECONDS else data

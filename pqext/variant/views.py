@@ -13,7 +13,7 @@ Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
 
 def without_views(type: pa.DataType) -> pa.DataType:
-    """``type`` with large layouts in place of views, and dictionaries of decimals that Arrow can make."""
+    """Return ``type`` with large layouts instead of views, and with supported dictionaries of decimals."""
     types = pa.types
     if type in _LARGE:
         return _LARGE[type]

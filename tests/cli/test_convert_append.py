@@ -63,7 +63,7 @@ def test_another_shredding_is_refused(inputs: tuple[Path, Path], tmp_path: Path)
     dest = tmp_path / "out.parquet"
     run(inputs[0], dest, "--shredding", "a INT", force=False)
     for schema in ("a BIGINT", "none", "value=b STRING"):
-        assert "shredded otherwise in the file, by STRUCT<a: INT>" in refused(inputs[1], dest, "--shredding", schema)
+        assert "another shredding in the file, STRUCT<a: INT>" in refused(inputs[1], dest, "--shredding", schema)
 
 
 def test_variants_of_parquet_files_are_shredded_as_those_of_the_file(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_variants_of_parquet_files_are_shredded_as_those_of_the_file(tmp_path: P
     added(tmp_path / "in.parquet", dest)
     assert pq.read_schema(dest) == before
     assert documents(dest) == EXPECTED
-    assert "shreds column 'value' otherwise" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
+    assert "column 'value' has another shredding" in refused(tmp_path / "in.parquet", dest, "--shredding", "none")
 
 
 def test_numbers_of_csv_have_the_types_of_the_file(tmp_path: Path) -> None:
@@ -97,10 +97,10 @@ def test_geometries_are_made_in_the_crs_of_the_file(inputs: tuple[Path, Path], t
     points = [None if one is None else shapely.from_wkb(one) for one in pq.read_table(dest)["g"].to_pylist()]
     assert points == [shapely.Point(1, 2), shapely.Point(4, 5), None]
     told = refused(inputs[1], dest, "--geometry", "g=x,y", "--crs", "EPSG:3857")
-    assert "column 'g' has crs EPSG:3857, but in the file it has EPSG:4326" in told
+    assert "states crs EPSG:3857 for column 'g', but the file has EPSG:4326" in told
 
 
 @pytest.mark.parametrize("dest", ["s3://no-such-bucket/a.parquet", "https://host.invalid/a.parquet", "gs://b/a.parquet"])
 def test_files_of_stores_are_refused_at_once(inputs: tuple[Path, Path], dest: str) -> None:
     told = refused(inputs[0], dest)
-    assert "append is for local files, since stores replace files as a whole: write the rows to another file" in told
+    assert "append needs a local file, since stores replace complete files: write the rows to another file" in told

@@ -76,10 +76,10 @@ def test_integers_beyond_int64_after_the_first_block_are_exact(
 )
 def test_a_pipe_that_cannot_be_read_again_names_the_type_to_pass(path: Path, value: int, type: str) -> None:
     text = "id\n" + "123456789012345\n" * (csv_input.BLOCK_BYTES // 8) + f"{value}\n"
-    command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--from", "csv"]
+    command = [sys.executable, "-m", "pqext", "convert", "-", str(path.parent / "out.parquet"), "--input-format", "csv"]
     done = subprocess.run(command, input=text.encode(), capture_output=True)
     assert done.returncode == 1
-    assert f"--types, {type}" in " ".join(done.stderr.decode().split())
+    assert f"--types, for example {type}" in " ".join(done.stderr.decode().split())
     assert not list(path.parent.iterdir())
     done = subprocess.run([*command, "--types", f"id {type}"], input=text.encode(), capture_output=True)
     assert done.returncode == 0
@@ -93,7 +93,7 @@ def test_text_that_is_not_json_names_the_option_for_csv(path: Path, name: str, t
     (path.parent / name).write_text(text)
     result = convert(path.parent / name)
     assert result.exit_code == 1
-    assert ("--from csv reads CSV" in str(result.exception)) is is_advised
+    assert ("--input-format csv reads CSV" in str(result.exception)) is is_advised
 
 
 @pytest.mark.parametrize("digits", ["9" * 40, str((1 << 128) + 5), str((1 << 256) + 5)])
@@ -112,13 +112,14 @@ def test_integers_of_more_than_38_digits_are_text(
 def test_integers_of_any_size_are_those_of_the_text(values: list[int], block: int) -> None:
     before, csv_input.BLOCK_BYTES = csv_input.BLOCK_BYTES, max(block, max(len(str(value)) for value in values) + 2)
     try:
-        form, losses = csv_input.CsvForm(), csv_input.Losses()
+        form, losses = csv_input.CsvOptions(), csv_input.Losses()
         source = io.BytesIO("".join(["id\n", *(f"{value}\n" for value in values)]).encode())
         while True:
             try:
-                column = [v for b in csv_input.csv([source], form, "stop", losses).batches for v in b[0].to_pylist()]
+                batches = csv_input.read_csv([source], form, "stop", losses).batches
+                column = [v for b in batches for v in b[0].to_pylist()]
                 break
-            except csv_input.TooNarrow as error:
+            except csv_input.TypeTooNarrowError as error:
                 form = csv_input.widened(form, error, [source])
     finally:
         csv_input.BLOCK_BYTES = before
@@ -228,9 +229,9 @@ def test_options_of_csv_are_refused_for_other_input(path: Path) -> None:
     for option in (["--encoding", "latin-1"], ["--no-header"], ["--skip-rows", "1"], ["--decimal-comma"]):
         result = convert(path, *option)
         assert result.exit_code == 2
-        assert f"{option[0]} is for CSV; --from csv" in " ".join(result.output.split())
-    assert convert(path, "--from", "csv", "--decimal-comma", "--delimiter", ",").exit_code == 2
-    assert convert(path, "--from", "csv", "--comment", "//").exit_code == 2
+        assert f"{option[0]} applies to CSV only; pass --input-format csv" in " ".join(result.output.split())
+    assert convert(path, "--input-format", "csv", "--decimal-comma", "--delimiter", ",").exit_code == 2
+    assert convert(path, "--input-format", "csv", "--comment", "//").exit_code == 2
 
 
 @pytest.mark.parametrize(

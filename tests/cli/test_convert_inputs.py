@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 
 import pqext
 from pqext.cli import app
-from pqext.cli.files import describe
+from pqext.cli.errors import describe
 from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.variant.json.files import pieces_at
 
@@ -47,11 +47,11 @@ def test_geojson_named_json_is_detected(tmp_path: Path) -> None:
     path.write_text("\ufeff" + json.dumps(COLLECTION, indent=2), "utf-8")
     result = convert(path, dest)
     assert result.exit_code == 0, result.exception
-    assert "--from json makes one document of it" in result.output
+    assert "--input-format json reads one document" in result.output
     expected = geopandas.read_file(path)
     assert pqext.read_table(dest).num_rows == len(expected)
     assert shapely.from_wkb(pq.read_table(dest)["geometry"].to_numpy()).tolist() == expected.geometry.tolist()
-    for options in (["--from", "json"], ["--variant", "v"]):
+    for options in (["--input-format", "json"], ["--variant", "v"]):
         assert convert(path, dest, *options).exit_code == 0
         assert pq.read_table(dest).num_rows == 1
     packed = tmp_path / "places.json.gz"
@@ -86,7 +86,7 @@ def test_properties_become_one_variant_column(tmp_path: Path) -> None:
     assert [json.loads(v) for v in pqext.variant.to_json(table["tags"]).to_pylist()] == [
         feature["properties"] for feature in FEATURES
     ]
-    assert convert(path, dest, "--from", "json", "--properties", "tags").exit_code == 2
+    assert convert(path, dest, "--input-format", "json", "--properties", "tags").exit_code == 2
 
 
 def test_a_property_called_geometry_leaves_the_geometries_another_name(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_formats_that_are_not_read_are_named_with_what_to_do(
     for source in (path, plain):
         result = convert(source, tmp_path / "out.parquet")
         assert isinstance(result.exception, UnsupportedError)
-        assert f"{format} is not read: " in str(result.exception)
+        assert f"{format} is not supported: " in str(result.exception)
         assert advice in str(result.exception)
         assert "Usage" not in result.output
     shutil.copy(pqext_file(tmp_path), plain)

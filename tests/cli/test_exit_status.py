@@ -41,7 +41,7 @@ def called(arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 READS = ["head {}", "query {}", "count {}", "schema {}", "inspect {}", "map {}", "verify {}",
          "metrics {} --format delta", "reshred {} out", "unshred {} out", "repair {} out", "recover {} -o out",
          "rewrite-footer {} -o out",
-         "skipping build {} --index minmax:a", "convert {} out.parquet --from parquet"]  # fmt: skip
+         "skipping build {} --index minmax:a", "convert {} out.parquet --input-format parquet"]  # fmt: skip
 
 
 @pytest.mark.parametrize("source", ["empty", "none.parquet", "none*.parquet", "text.parquet", "texts"])

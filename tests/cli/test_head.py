@@ -207,6 +207,6 @@ def test_a_table_is_whole_but_for_terminals_which_lack_the_last_columns(
     assert head.split() == ["id", "column0", "column1", "column2"]
     assert row.startswith("1   xxxxxxx")
     assert len(row.rstrip()) <= 40
-    assert more == "and 7 more columns: choose with --select, or use --format json"
+    assert more == "and 7 more columns; use --select or --format json"
     monkeypatch.setattr(rows, "terminal_width", lambda: 5)
     assert CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.startswith("id\n1\nand 10 more")

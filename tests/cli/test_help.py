@@ -15,8 +15,18 @@ from click.testing import CliRunner
 
 from pqext.cli import app
 
-_CONTEXT = click.Context(app)
-COMMANDS = {name: app.get_command(_CONTEXT, name) for name in app.places}
+
+def commands(group: click.Group, prefix: str = "") -> dict[str, click.Command]:
+    """The commands of a group and its subgroups, by all words of their names."""
+    context, found = click.Context(group), {}
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        found |= commands(command, f"{name} ") if isinstance(command, click.Group) else {prefix + name: command}
+    return found
+
+
+COMMANDS = commands(app)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -24,7 +34,7 @@ def test_the_example_in_the_help_is_one_that_the_command_takes(name: str) -> Non
     shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "500"})
     assert shown.exit_code == 0
     assert "Exit status: 0" in shown.output
-    example = re.search(r"^Example: (.*)$", COMMANDS[name].help, re.M)
+    example = re.search(r"^Example: (.*)$", COMMANDS[name].help or "", re.M)
     assert example is not None
     words = ["pqext", *name.split()]
     called = shlex.split(example[1])
@@ -35,14 +45,14 @@ def test_the_example_in_the_help_is_one_that_the_command_takes(name: str) -> Non
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_explained(name: str) -> None:
-    told = {one.name: getattr(one, "about", None) or getattr(one, "help", None) for one in COMMANDS[name].params}
+    told = {one.name: getattr(one, "help", None) for one in COMMANDS[name].params}
     assert [parameter for parameter, text in told.items() if not text] == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["quer", "a.parquet"], "there is no command 'quer'; did you mean 'query'?"),
+        (["quer", "a.parquet"], "No such command 'quer'. Did you mean 'query'?"),
         (["query", "a.parquet", "--columns", "id"], "'--select'"),
         (["head", "a.parquet", "--filter", "id"], "'--where'"),
         (["count", "a.parquet", "--wher", "id"], "'--where'"),

@@ -217,7 +217,7 @@ def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
     assert str(first[1]) == "v[$.a.x,y: decimal(9,2)]"
     assert str(second) == "v[$.b: variant]"
     for wrong in ("", "a,,b", ",a"):
-        with pytest.raises(ValueError, match="names no columns"):
+        with pytest.raises(ValueError, match="empty column list"):
             selection(wrong)
 
 
@@ -262,9 +262,9 @@ def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path
         ("max(n)", "Scan.max"),
         ("count(*)", "pqext count"),
         ("uper(n)", "no function 'uper'"),
-        ("*, n", "column 'n' is asked for twice: name one of them, as in \"n as other\""),
-        ("n, *", 'asked for twice: name one of them, as in "n as other", or leave it out of *, as in "* exclude (n)"'),
-        ("n m", "there is no column 'n m': another name is given by as, write n as m"),
+        ("*, n", "column 'n' is selected twice; rename one, as in \"n as other\""),
+        ("n, *", 'selected twice; rename one, as in "n as other", or exclude it from *, as in "* exclude (n)"'),
+        ("n m", "no column 'n m'; to rename a column, write n as m"),
         ("n as", "write n as name"),
         ("* exclude (nn)", "no column 'nn'; did you mean 'n'?"),
         ("n::dubble", "DUBBLE is not a type; did you mean 'DOUBLE'? The types are BIGINT"),
@@ -304,12 +304,12 @@ def test_a_table_says_that_there_is_more(plain: Path) -> None:
         (["--where", "id >"], "cannot be read"),
         (["--where", "nope > 1"], "nope"),
         (["--select", "nope"], "nope"),
-        (["--select", ""], "names no columns"),
+        (["--select", ""], "empty column list"),
         (["-o", "out.txt"], "has no known file extension"),
         (["-o", "https://me:word@host/x?sig=1"], "https://host/x"),
-        (["-o", "out.csv", "--format", "table"], "a table is shown"),
-        (["-n", "20000"], "of at most 10,000 rows"),
-        (["--json", "--format", "csv"], "two forms"),
+        (["-o", "out.csv", "--format", "table"], "tables are printed"),
+        (["-n", "20000"], "up to 10,000 rows"),
+        (["--json", "--format", "csv"], "mutually exclusive"),
         (["--limit", "-1"], "Invalid value for"),
         (["--format", "xml"], "xml"),
     ],
@@ -345,7 +345,7 @@ def test_a_file_appears_whole_and_replaces_none_unasked(plain: Path, tmp_path: P
     out.write_text("mine")
     refused = run("query", plain, "-o", out)
     assert (refused.exit_code, out.read_text()) == (2, "mine")
-    assert "is there already: --force replaces it" in refused.output
+    assert "already exists; use --force to overwrite it" in refused.output
     assert run("query", plain, "-o", out, "--force", "-s", "id", "-n", 1).exit_code == 0
     assert out.read_text() == "id\n0\n"
 
@@ -388,7 +388,7 @@ def test_binary_forms_are_not_for_terminals(plain: Path) -> None:
         [*MAIN, "query", str(plain), "--format", "parquet"], stdout=theirs, stderr=subprocess.PIPE
     ) as job:
         assert job.stderr is not None
-        assert b"not text for a terminal" in job.stderr.read()
+        assert b"cannot be shown on a terminal" in job.stderr.read()
     os.close(theirs)
     os.close(ours)
     assert job.returncode == 1
@@ -471,4 +471,4 @@ def test_partition_types_state_the_types_of_folders(tmp_path: Path) -> None:
     decimal = run("count", tmp_path, "--where", "zip > 1233.5", "--partition-types", "zip=DECIMAL(9,2),day=string")
     assert decimal.stdout == "1\n"
     assert "partition_types={'zip': 'int64'} reads numbers" in run("count", tmp_path, "--where", "zip = 1234").output
-    assert "takes pairs such as" in run("count", tmp_path, "--partition-types", "zip").output
+    assert "must be NAME=TYPE pairs such as" in run("count", tmp_path, "--partition-types", "zip").output

@@ -15,21 +15,22 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cli.test_help import commands
 from click.testing import CliRunner, Result
 
 import pqext
 from pqext import variant
 from pqext.cli import app
-from pqext.cli.app import COMMANDS
-from pqext.cli.files import describe
+from pqext.cli.errors import describe
+from pqext.cli.locations import stored
 from pqext.cli.reader_options import Reading
-from pqext.cli.standard_input import stored
 from pqext.core.base.errors import EncryptionError, LimitError, UnsupportedError, VariantError
 from pqext.encryption import FileDecryption, FileEncryption
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
 
+COMMANDS = commands(app)
 READERS = sorted(COMMANDS.keys() - {"demo", "skipping describe", "skipping compact", "skipping drop"})
 KEY, OTHER = b"0123456789abcdef", b"fedcba9876543210"
 
@@ -122,7 +123,7 @@ def test_nesting_is_bounded_by_the_option_that_the_error_names(tmp_path: Path) -
     assert run("head", path, "--max-depth", "22").exit_code == 0
     documents = tmp_path / "deep.json"
     documents.write_text("[" * 50 + "]" * 50)
-    convert = ["convert", documents, tmp_path / "out.parquet", "--form", "lines", "--shredding", "none"]
+    convert = ["convert", documents, tmp_path / "out.parquet", "--json-layout", "lines", "--shredding", "none"]
     failed = run(*convert, "--max-depth", "49")
     assert failed.exit_code == 1
     assert "more deeply than --max-depth allows" in describe(failed.exception)  # type: ignore[arg-type]
@@ -191,7 +192,7 @@ def test_standard_input_is_named_in_messages_instead_of_its_copy(arguments: list
 @pytest.mark.parametrize(
     "arguments",
     [["query", "-"], ["head", "-"], ["count", "-"], ["schema", "-"], ["inspect", "-"], ["verify", "-"],
-     ["metrics", "-", "--format", "delta"], ["convert", "-", "OUT", "--from", "parquet"],
+     ["metrics", "-", "--format", "delta"], ["convert", "-", "OUT", "--input-format", "parquet"],
      ["reshred", "-", "OUT"], ["unshred", "-", "OUT"], ["repair", "-", "OUT"], ["recover", "-", "-o", "OUT"],
      ["rewrite-footer", "-", "-o", "OUT"], ["map", "-", "-o", "OUT.html"]],
     ids=" ".join,

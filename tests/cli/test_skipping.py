@@ -57,7 +57,7 @@ def test_a_store_goes_through_its_life(table: Path) -> None:
     run("skipping", "drop", store, "-i", "minmax:x")
     assert "minmax of x" not in run("skipping", "describe", store).output
     run("skipping", "drop", store)
-    assert "no store" in str(run("skipping", "drop", store, code=1).exception)
+    assert "no data-skipping store" in str(run("skipping", "drop", store, code=1).exception)
 
 
 def test_paths_are_inferred_and_footers_alone_asked(table: Path, tmp_path: Path) -> None:
@@ -83,18 +83,18 @@ def test_an_encrypted_store_takes_its_keys_from_a_file(table: Path, tmp_path: Pa
     assert isinstance(refused.exception, ValueError)
     keys.write_text('{"k1": "not hexadecimal, but secret"}')
     wrong = run("skipping", "refresh", table, "--store", store, "--keys", keys, code=2).output
-    assert "no JSON object of labels and keys" in wrong
+    assert "is not a JSON object of key ids and keys" in wrong
     assert "secret" not in wrong
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["-i", "minmax"], "write KIND:COLUMN"),
+        (["-i", "minmax"], "expected KIND:COLUMN"),
         (["-i", "minmaxx:x"], "did you mean 'minmax'"),
-        (["-i", "minmax:event:$.mag"], "write the type of the value too"),
-        (["-i", "minmax:x", "--footer-key", "k1"], "--footer-key takes --keys"),
-        (["-i", "minmax:x", "--column-key", "x=k1"], "--column-key takes --footer-key"),
+        (["-i", "minmax:event:$.mag"], "the type of the value is missing"),
+        (["-i", "minmax:x", "--footer-key", "k1"], "--footer-key requires --keys"),
+        (["-i", "minmax:x", "--column-key", "x=k1"], "--column-key requires --footer-key"),
         ([], "Missing option"),
     ],
 )
@@ -103,5 +103,5 @@ def test_wrong_arguments_of_build_are_told(table: Path, arguments: list[str], to
 
 
 def test_a_word_that_is_no_command_of_stores_is_told() -> None:
-    assert "there is no command 'refres'; did you mean 'refresh'?" in run("skipping", "refres", code=2).output
-    assert "skipping build" in run("--help").output
+    assert "No such command 'refres'. Did you mean 'refresh'?" in run("skipping", "refres", code=2).output
+    assert "skipping" in run("--help").output

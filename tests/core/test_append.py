@@ -27,7 +27,7 @@ from pqext.core.base.buffers import view
 from pqext.core.format.metadata import FileMetaData, Statistics
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.sink import Sink
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from pqext.core.write import append
 
 FIRST = pa.table({"a": [1, 2, None], "s": ["x", None, "z"], "l": [[1], [], None]})
@@ -132,9 +132,9 @@ def test_only_local_paths_are_appended_to(path: Path) -> None:
     with path.open("r+b") as file, pytest.raises(TypeError, match="path"):
         pqext.write_table(SECOND, file, append=True)
     for url in ("memory://t.parquet", "s3://no-such-bucket/t.parquet", "https://host.invalid/t.parquet", "nonsense://t"):
-        with pytest.raises(ValueError, match="append is for local files, since stores replace files as a whole: write"):
+        with pytest.raises(ValueError, match="append needs a local file, since stores replace complete files: write"):
             pqext.write_table(SECOND, url, append=True)
-    with pytest.raises(ValueError, match="append is for local files"):
+    with pytest.raises(ValueError, match="append needs a local file"):
         pqext.write_table(SECOND, "t.parquet", append=True, filesystem=fsspec.filesystem("memory"))
     rubbish = path.with_name("rubbish")
     rubbish.write_bytes(b"no Parquet file at all")
@@ -276,7 +276,7 @@ def test_an_append_cut_anywhere_leaves_all_old_rows(path: Path, appended: int) -
 @pytest.mark.filterwarnings("ignore::pqext.core.footer.checkpoints.RecoveredFileWarning")
 @pytest.mark.parametrize("checkpoint", [None, 1])
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers", "flatbuffers"])
-def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: FooterForm, checkpoint: int | None) -> None:
+def test_an_append_to_any_form_of_footer_may_be_cut(tmp_path: Path, form: FooterFormat, checkpoint: int | None) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(FIRST, path, footer=form, checkpoint=checkpoint, row_group_rows=1)
     size = path.stat().st_size
@@ -362,7 +362,7 @@ def test_of_two_that_make_one_file_at_once_one_succeeds(tmp_path: Path, monkeypa
         first = pqext.ParquetWriter(path, SECOND.schema, append=True)
         _append(path, SECOND)
         first.write_table(SECOND)
-        with pytest.raises(FileExistsError, match="another writer has made this file meanwhile"):
+        with pytest.raises(FileExistsError, match="another writer has created this file"):
             first.close()
         assert pq.read_table(path).equals(SECOND)
         assert [entry.name for entry in tmp_path.iterdir()] == ["new.parquet"]
@@ -385,7 +385,7 @@ def test_a_file_that_another_program_changes_meanwhile_is_left_to_it(path: Path,
             other.seek(0)
             other.write(changed)
         writer.write_table(SECOND)
-        with pytest.raises(BlockingIOError, match="another program has written to this file, or cut it"):
+        with pytest.raises(BlockingIOError, match="another program has written to this file or truncated it"):
             writer.close()
         assert path.read_bytes() == changed
 
@@ -550,7 +550,7 @@ def test_no_append_comes_between_the_reading_and_the_replacing_of_a_file(
 
     def interrupted(sink: Sink) -> None:
         monkeypatch.setattr(Sink, "commit", commit)
-        with pytest.raises(BlockingIOError, match="rewrites it"):
+        with pytest.raises(BlockingIOError, match="rewriting this file"):
             _append(path, SECOND)
         commit(sink)
 

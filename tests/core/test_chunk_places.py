@@ -12,7 +12,7 @@ from recovery.cut_files import by_pqext, by_pyarrow
 
 import pqext
 from pqext.core.base.errors import CorruptDataWarning
-from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, RowGroup
 from pqext.core.format.thrift import decode, encode
@@ -57,7 +57,7 @@ def test_a_chunk_that_lies_where_another_does_costs_its_row_group_alone(
     name: str, place: tuple[int, int], other: tuple[int, int]
 ) -> None:
     with pqext.open(FILES[name]) as file:
-        assert not list(ChunkPlaces(file.metadata, file.footer.offset).shared())
+        assert not list(ChunkRanges(file.metadata, file.footer.offset).shared())
     data = moved(FILES[name], place, other)
     with pqext.open(data, on_corrupt="skip") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore", CorruptDataWarning)
@@ -139,7 +139,7 @@ def test_many_row_groups_that_share_bytes_take_little_time() -> None:
     rewrite_footer(io.BytesIO(FILES["pyarrow"]), repeated, out)
     with pqext.open(out.getvalue()) as file:
         begun = time.process_time()
-        assert len(list(ChunkPlaces(file.metadata, file.footer.offset).shared())) > 3_000
+        assert len(list(ChunkRanges(file.metadata, file.footer.offset).shared())) > 3_000
         assert time.process_time() - begun < 4 * SLOWER
 
 

@@ -116,7 +116,7 @@ def test_a_gzip_page_may_have_many_members_and_padding() -> None:
     assert unpack(CompressionCodec.GZIP, data + b"\0" * 500) == TEXT
     with pytest.raises(CorruptFileError):
         unpack(CompressionCodec.GZIP, data + b"rubbish")
-    with pytest.raises(CorruptFileError, match="cut short"):
+    with pytest.raises(CorruptFileError, match="truncated"):
         unpack(CompressionCodec.GZIP, gzip.compress(TEXT)[:-4])
 
 
@@ -197,7 +197,7 @@ def test_an_lzo_block_that_makes_more_than_its_header_says_is_never_unpacked() -
     for claimed in (1, 1000, (64 << 20) - 1):
         framed = claimed.to_bytes(4, "big") + len(bomb).to_bytes(4, "big") + bomb
         for data in (bomb, framed):
-            with pytest.raises(CorruptFileError, match="an LZO block makes"):
+            with pytest.raises(CorruptFileError, match="an LZO block decompresses to"):
                 unpack(CompressionCodec.LZO, data, claimed)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
 
@@ -320,9 +320,9 @@ def test_a_level_trades_size_for_time_in_all_columns_or_in_one(codec: str) -> No
         ({"compression": "gzip", "compression_level": 10}, ValueError, "levels 1 to 9"),
         ({"compression": "brotli", "compression_level": -1}, ValueError, "levels 0 to 11"),
         ({"compression": "snappy", "compression_level": 3}, ValueError, "'snappy' has no levels"),
-        ({"compression": "zstd", "compression_level": "9"}, TypeError, "compression_level cannot be a str"),
-        ({"compression": "zstd", "compression_level": True}, TypeError, "must be a number"),
-        ({"compression": "zstd", "compression_level": {"a": 1.5}}, TypeError, "must be a number"),
+        ({"compression": "zstd", "compression_level": "9"}, TypeError, "compression_level must not be a str"),
+        ({"compression": "zstd", "compression_level": True}, TypeError, "must be an integer"),
+        ({"compression": "zstd", "compression_level": {"a": 1.5}}, TypeError, "must be an integer"),
         ({"compression": "zstd", "compression_level": {"nope": 1}}, ValueError, "names column 'nope'"),
         ({"compression": {"a": "snappy"}, "compression_level": {"a": 3}}, ValueError, "'snappy' has no levels"),
         ({"compression": {"a": "gzip"}, "compression_level": 12}, ValueError, "levels 1 to 9"),

@@ -30,7 +30,7 @@ from pqext.core.format.metadata import (
     TypeDefinedOrder,
 )
 from pqext.core.format.thrift import encode
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.read.pages.page import raw_pages
 from reference.effort import share
 

@@ -18,8 +18,8 @@ import pqext
 from pqext.core.base.buffers import view
 from pqext.core.base.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
 from pqext.core.encryption.modules import Module
-from pqext.core.io.sources.source_factory import open_source
-from pqext.core.options.footer import FooterForm
+from pqext.core.io.sources.locations import open_source
+from pqext.core.options.footer import FooterFormat
 from reference import modular_encryption as reference
 from reference.effort import some
 
@@ -272,7 +272,7 @@ def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
 
 @pytest.mark.parametrize("form", ["thrift", "thrift+index", "thrift+flatbuffers", "flatbuffers"])
 def test_a_plaintext_file_in_the_place_of_an_encrypted_one_is_detected_whatever_its_footer(
-    form: FooterForm, tmp_path: Path
+    form: FooterFormat, tmp_path: Path
 ) -> None:
     path = tmp_path / "another.parquet"
     pqext.write_table(pa.table({"a": range(5000)}), path, footer=form, checkpoint=1)

@@ -28,8 +28,8 @@ from pqext.core.format.extension.structure import (
 )
 from pqext.core.format.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.format.thrift import decode, encode
-from pqext.core.io.sources.source_factory import open_source
-from pqext.core.options.footer import FooterForm
+from pqext.core.io.sources.locations import open_source
+from pqext.core.options.footer import FooterFormat
 from reference import compact, thrift_package
 
 PAIR = KeyValue(key="k", value="v")
@@ -189,7 +189,7 @@ def test_arrow_reads_a_footer_whose_extension_is_as_long_as_is_written() -> None
 @pytest.mark.spec("extension.ignored")
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
 def test_a_second_footer_that_arrow_would_refuse_is_left_out_with_a_warning(
-    form: FooterForm, monkeypatch: pytest.MonkeyPatch
+    form: FooterFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(structure, "MOST_READ", 1000)
     made = io.BytesIO()
@@ -204,7 +204,7 @@ def test_a_second_footer_that_arrow_would_refuse_is_left_out_with_a_warning(
 @pytest.mark.spec("extension.ignored")
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
 def test_where_that_warning_is_an_error_the_file_is_whole(
-    form: FooterForm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    form: FooterFormat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(structure, "MOST_READ", 1000)
     table, path = pa.table({f"c{number}": [number] for number in range(100)}), tmp_path / "wide.parquet"

@@ -29,7 +29,7 @@ from pqext.core.format.extension.structure import append_extension, set_extensio
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, RowGroup, SchemaElement, Statistics
 from pqext.core.format.thrift import LazyStructs, decode, encode
 from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.options.footer import FORMS, FooterForm
+from pqext.core.options.footer import FORMATS, FooterFormat
 from reference import flat_footer as slowly
 from reference.compact import Reader
 from reference.effort import share
@@ -45,7 +45,7 @@ SMALL = pa.table(
 )
 
 
-def written(table: pa.Table, form: FooterForm, **options: Any) -> bytes:
+def written(table: pa.Table, form: FooterFormat, **options: Any) -> bytes:
     out = io.BytesIO()
     pqext.write_table(table, out, footer=form, **{"row_group_rows": 2, **options})
     return out.getvalue()
@@ -60,7 +60,7 @@ def with_footer(file: bytes, footer: bytes) -> bytes:
 
 
 def said(payload: bytes) -> FileMetaData:
-    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).whole())
+    return everything(FlatLookup(payload, DEFAULT_LIMITS, None).complete())
 
 
 def thrift(serialised: bytes) -> FileMetaData:
@@ -116,7 +116,7 @@ def test_a_footer_alone_is_built_as_its_description_says(table: pa.Table) -> Non
         Reader(footer_of(written(table, "thrift"))).struct()
     )
     with pqext.open(file) as opened:
-        assert opened.footer.form == "flatbuffers"
+        assert opened.footer.format == "flatbuffers"
         plain = pqext.open(written(table, "thrift")).read()
         assert shown(opened.read()) == shown(plain)
 
@@ -133,7 +133,7 @@ def test_every_fact_of_a_wide_file_is_the_same_however_it_is_asked_for() -> None
     assert opened.row_groups[3].chunk("c5").metadata == plain.row_groups[3].chunk("c5").metadata
     assert opened.row_groups[3].chunk("c5").bounds() == plain.row_groups[3].chunk("c5").bounds()
     assert not opened.footer.lookup.is_whole
-    assert everything(opened.footer.whole) == everything(plain.footer.whole)
+    assert everything(opened.footer.complete) == everything(plain.footer.complete)
     for group in pqext.open(file).row_groups:
         for at in range(150):
             assert group.chunk(at).structure == plain.row_groups[group.index].chunk(at).structure
@@ -332,7 +332,7 @@ def test_bounds_of_others_count_where_values_are_in_the_order_of_their_bytes(log
 
 @pytest.mark.spec("extension.flatbuffers.ignored")
 def test_others_read_each_form_but_that_alone(tmp_path: Path) -> None:
-    for form in FORMS:
+    for form in FORMATS:
         path = tmp_path / f"{form}.parquet"
         path.write_bytes(written(SMALL, form))
         with pqext.open(path) as file:
@@ -415,7 +415,7 @@ def test_a_file_opens_by_its_flatbuffers_footer_where_the_thrift_footer_is_damag
 
 @pytest.mark.spec("extension.flatbuffers.verified")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterForm) -> None:
+def test_verification_tells_of_tables_that_say_otherwise_to_others(form: FooterFormat) -> None:
     file = written(pa.table({"s": ["a" * 40, "b" * 40]}), "flatbuffers")
     payload = bytearray(slowly.payload_alone(file))
     view = slowly.View(bytes(payload), int.from_bytes(payload[:4], "little"))
@@ -469,7 +469,7 @@ def test_a_thrift_footer_that_contradicts_itself_is_not_read() -> None:
 
 @pytest.mark.spec("extension.flatbuffers.recovered")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterForm, tmp_path: Path) -> None:
+def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterFormat, tmp_path: Path) -> None:
     file = bytearray(written(SMALL, form))
     source, dest = tmp_path / "damaged.parquet", tmp_path / "whole.parquet"
     if form == "flatbuffers":
@@ -485,9 +485,9 @@ def test_recovery_finds_the_flatbuffers_footer_of_a_damaged_file(form: FooterFor
 
 @pytest.mark.spec("extension.flatbuffers.unchanged")
 def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
-    files = {form: written(SMALL, form) for form in FORMS}
-    for old in FORMS:
-        for new in FORMS:
+    files = {form: written(SMALL, form) for form in FORMATS}
+    for old in FORMATS:
+        for new in FORMATS:
             path = tmp_path / "t.parquet"
             path.write_bytes(files[old])
             pqext.rewrite_footer(path, lambda metadata: None, footer=new)
@@ -505,7 +505,7 @@ def test_a_footer_is_rewritten_from_each_form_to_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> None:
+def test_what_is_appended_keeps_the_form(form: FooterFormat, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(written(SMALL, form))
     pqext.write_table(SMALL, path, append=True)
@@ -521,7 +521,7 @@ def test_what_is_appended_keeps_the_form(form: FooterForm, tmp_path: Path) -> No
 def test_other_metadata_is_kept_and_extensions_too() -> None:
     uuid = FLATBUFFERS.__class__(int=7)
     options: dict[str, Any] = {"extensions": {"number": {uuid: b"mine"}}, "key_value_metadata": {"k": "v\u00e9"}}
-    for form in FORMS:
+    for form in FORMATS:
         with pqext.open(written(SMALL, form, **options)) as file:
             assert {pair.key: pair.value for pair in file.metadata.key_value_metadata or ()}["k"] == "v\u00e9"
             assert any("columns[0]" in place for place in file.extensions)
@@ -533,7 +533,7 @@ def test_other_metadata_is_kept_and_extensions_too() -> None:
     ("options", "message"),
     [
         ({"footer": "flat"}, 'footer must be "thrift", "thrift.index", "thrift.flatbuffers" or "flatbuffers", not'),
-        ({"footer": "thrift+flatbuffers", "extensions": {"file": b""}}, "takes the place of extensions"),
+        ({"footer": "thrift+flatbuffers", "extensions": {"file": b""}}, "uses the same extension as extensions"),
         ({"footer": "flatbuffers", "profile": "spark"}, "Spark does not read"),
         ({"footer": "flatbuffers", "encryption": pqext.encryption.FileEncryption(b"0" * 16)}, "cannot be encrypted"),
     ],
@@ -550,7 +550,7 @@ def test_footers_that_have_no_place_in_flatbuffers_are_refused_when_they_are_wri
     footer.row_groups = short
     with pytest.raises(ValueError, match="cannot be written as FlatBuffers"):
         tables_of(encode(footer))
-    with pytest.raises(ValueError, match="not those of an ordinary footer"):
+    with pytest.raises(ValueError, match="its structures are unusual"):
         tables_of(b"\x00")
     with pytest.raises(ValueError, match="encryption"):
         tables_of(b"\x15\x02\x19\x0c\x16\x02\x19\x0c\x4c\x1c\x00\x00\x00")

@@ -18,14 +18,14 @@ from pqext.core.footer.flatbuffers.framing import alone, framed, parse
 from pqext.core.footer.flatbuffers.lookup import FlatLookup
 from pqext.core.format.compression import compress
 from pqext.core.kernels.flatbuffers.verify import verify
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from reference import flat_footer as slowly
 from reference.effort import share, some
 
 
 @pytest.mark.spec("extension.flatbuffers.checked")
 @pytest.mark.parametrize("form", ["thrift+flatbuffers", "flatbuffers"])
-def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterForm) -> None:
+def test_every_byte_flipped_or_cut_is_right_or_told(form: FooterFormat) -> None:
     file = written(TWO, form)
     start = len(file) - 8 - len(footer_of(file)) if form != "flatbuffers" else file.index(slowly.payload_alone(file))
     draw = random.Random(7)
@@ -155,7 +155,7 @@ def test_a_footer_that_stands_for_far_more_thrift_is_refused() -> None:
     payload = slowly.build({1: ("tables", schema), 3: ("tables", [group] * 2_000)})
     lookup = FlatLookup(payload, Limits(footer_bytes=1 << 20), None)  # as each row group has the path of its column
     with pytest.raises(LimitError, match="more than footer_bytes"):
-        lookup.whole()
+        lookup.complete()
 
 
 def test_encrypted_footers_of_others_are_refused() -> None:

@@ -20,7 +20,7 @@ from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, Struct, decode, encode
 from pqext.core.io.source import StreamSource
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 
 T = TypeVar("T", bound=Struct)
 

@@ -318,7 +318,7 @@ def test_no_table_outlives_a_change_of_its_footer(tmp_path: Any) -> None:
 
 
 def test_what_a_table_cannot_go_with_is_refused() -> None:
-    with pytest.raises(ValueError, match="takes the place of extensions"):
+    with pytest.raises(ValueError, match="uses the same extension as extensions"):
         pqext.WriteOptions(footer="thrift+index", extensions={"file": b"mine"})
     with pytest.raises(ValueError, match="cannot be encrypted"):
         pqext.WriteOptions(footer="thrift+index", encryption=pqext.encryption.FileEncryption(b"0" * 16))
@@ -384,7 +384,7 @@ def test_a_table_of_fewer_row_groups_than_the_footer_is_ignored_with_a_warning()
     for count in (0, 2):
         places = np.frombuffer(sections[about.places_at :], "<u4").reshape(-1, root["row_groups"])[:, :count]
         fewer = sections[: about.groups_at + count * jump_table.GROUP_BYTES] + places.tobytes()
-        with pytest.warns(DamagedIndexWarning, match="places in the footer"):
+        with pytest.warns(DamagedIndexWarning, match="does not match the footer"):
             assert pqext.open(with_table(file, fewer, row_groups=count)).num_rows == ROWS
 
 

@@ -12,7 +12,7 @@ import pytest
 import pqext
 from pqext.core.base.buffers import Bytes
 from pqext.core.format.predicate import Comparison, IsIn
-from pqext.core.indexes.bloom import SplitBlockFilter, filter_bytes, kept_filters
+from pqext.core.indexes.bloom import SplitBlockFilter, filter_bytes, filter_cache
 from pqext.core.io.source import MemorySource
 from pqext.core.schema.types.logical import LeafType
 from pqext.dataset.expressions import Expression, col
@@ -113,7 +113,7 @@ def test_the_filters_asked_last_are_kept_up_to_a_bound_and_always_one() -> None:
 
         return read
 
-    kept = kept_filters(3 * 32)
+    kept = filter_cache(3 * 32)
     for key in (1, 2, 3, 1, 4, 1, 3, 2):
         kept.get_or_make((0, key), reader(key, 1), filter_bytes)
     assert reads == [1, 2, 3, 4, 2]
@@ -126,7 +126,7 @@ def test_the_filters_asked_last_are_kept_up_to_a_bound_and_always_one() -> None:
 
 
 def test_a_damaged_filter_is_no_answer_and_asked_again(data: bytes) -> None:
-    kept = kept_filters()
+    kept = filter_cache()
 
     def fail() -> SplitBlockFilter:
         raise OSError("gone")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.format.metadata import ColumnIndex
 from pqext.core.format.predicate import COMPARE, Comparison, IsIn, IsNotNull, may_match
-from pqext.core.indexes.number_bounds import NumberBounds
+from pqext.core.indexes.page_index import NumberBounds
 from reference.effort import share
 
 TYPES = {
@@ -105,10 +105,10 @@ def test_nothing_is_told_of_an_index_that_is_unusual(change: dict[str, Any]) -> 
     index = ColumnIndex(
         null_pages=[False] * 2, min_values=[b"\0" * 8] * 2, max_values=[b"\0" * 8] * 2, boundary_order=0
     )
-    assert NumberBounds.of(pages._order, index) is not None
+    assert NumberBounds.from_index(pages._order, index) is not None
     for name, other in change.items():
         setattr(index, name, other)
-    assert NumberBounds.of(pages._order, index) is None
+    assert NumberBounds.from_index(pages._order, index) is None
 
 
 def test_times_beyond_64_bits_of_nanoseconds_are_left_to_others() -> None:

@@ -29,12 +29,12 @@ from pqext.core.options.read_write import ReadOptions, WriteOptions
     ],
 )
 def test_an_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{option} cannot be a"):
+    with pytest.raises(TypeError, match=f"{option} must not be a|must not be None"):
         WriteOptions(**{option: value})
 
 
 def test_options_of_columns_say_how_they_are_written() -> None:
-    with pytest.raises(TypeError, match=r"shredding cannot be a str: it maps columns .* shredding={'column'"):
+    with pytest.raises(TypeError, match=r"shredding must not be a str; pass a mapping of columns, shredding={'column'"):
         WriteOptions(shredding="infer")  # type: ignore[arg-type]
 
 
@@ -69,7 +69,7 @@ def test_a_file_is_asked_for_a_list_of_columns_under_options_of_its_own_kind() -
     pqext.write_table(pa.table({"a": [1], "b": [2]}), out)
     with pqext.open(out.getvalue()) as file, pytest.raises(TypeError, match="list of names"):
         file.read("ab")
-    with pytest.raises(TypeError, match="must be ReadOptions, not dict"):
+    with pytest.raises(TypeError, match="must be ReadOptions, got dict"):
         pqext.open(out.getvalue(), {"threads": 1})  # type: ignore[arg-type]
 
 
@@ -90,14 +90,14 @@ TABLE = pa.table(
         ({"geometry": {"event": "OGC:CRS84"}}, "'event', which is a VARIANT column: the option is for GEOMETRY"),
         ({"geometry": {"count": "OGC:CRS84"}}, "'count': a geometry column holds WKB in a binary array, not int64"),
         ({"geometry": {"text": "OGC:CRS84"}}, "'text': .* not string; geo.from_wkt makes it of WKT"),
-        ({"geometry": {"geom": {"edge": "spherical"}}}, "'edge' is no geometry option; did you mean 'edges'"),
+        ({"geometry": {"geom": {"edge": "spherical"}}}, "unknown geometry option 'edge'; did you mean 'edges'"),
         ({"geometry": {"geom": {"page_boxes": "yes"}}}, "page_boxes must be a bool, not 'yes'"),
         ({"geometry": {"gem": "OGC:CRS84"}}, "'gem', which the schema does not have; did you mean 'geom'"),
         ({"geometry": {"place.att": "OGC:CRS84"}}, "'place.att', which .*; did you mean 'place.at'"),
         ({"geometry": {"event.value": "OGC:CRS84"}}, "'event.value', which the schema does not have"),
-        ({"shredding": {"geom": "a INT"}}, "'geom', which is no variant but has type binary"),
-        ({"shredding": {"geom": "a INT"}, "geometry": {"geom": "OGC:CRS84"}}, "'geom', which is no variant"),
-        ({"shredding": {"count": "infer"}}, "'count', which is no variant but has type int64"),
+        ({"shredding": {"geom": "a INT"}}, "'geom', which is not a VARIANT but has type binary"),
+        ({"shredding": {"geom": "a INT"}, "geometry": {"geom": "OGC:CRS84"}}, "'geom', which is not a VARIANT"),
+        ({"shredding": {"count": "infer"}}, "'count', which is not a VARIANT but has type int64"),
         ({"shredding": {"events": "a INT"}}, "'events', which .*; did you mean 'event'"),
         ({"shredding": {"event": "a BIGNT"}}, "'a BIGNT', position 2: BIGNT is not a type .* did you mean 'BIGINT'"),
         ({"compression": {"cuont": "zstd"}}, "'cuont'; did you mean 'count'. The columns are event.metadata, event.v"),
@@ -129,12 +129,12 @@ def test_a_long_list_of_columns_is_cut_short() -> None:
 
 def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) -> None:
     table = pa.table({"a": [1]})
-    with pytest.raises(TypeError, match="no option 'shred'; did you mean 'shredding'"):
+    with pytest.raises(TypeError, match="unknown option 'shred'; did you mean 'shredding'"):
         pqext.write_table(table, tmp_path / "a", shred="infer")
     pqext.write_table(table, tmp_path / "a")
-    with pytest.raises(TypeError, match="no option 'filters'; use filter"):
+    with pytest.raises(TypeError, match="unknown option 'filters'; use filter"):
         pqext.read_table(tmp_path / "a", filters=[("a", "=", 1)])
-    with pytest.raises(TypeError, match=r"no option 'xyz'; there are .*shredded"):
+    with pytest.raises(TypeError, match=r"unknown option 'xyz'; the options are .*shredded"):
         pqext.open(tmp_path / "a", xyz=1)
     with pytest.raises(TypeError, match="strict must be a bool"):
         pqext.open(tmp_path / "a", strict="yes")
@@ -183,14 +183,14 @@ def test_options_come_as_one_object_too(tmp_path: Path) -> None:
     chunk = pqext.open(path, ReadOptions(threads=1)).row_groups[0].chunk(0)
     assert chunk.metadata.codec.name == "GZIP"
     assert pqext.read_table(path, options=ReadOptions(threads=1)).num_rows == 2
-    with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
+    with pytest.raises(TypeError, match="options must be WriteOptions, got ReadOptions"):
         pqext.write_table(pa.table({"a": [1]}), path, ReadOptions())  # type: ignore[arg-type]
 
 
 def test_a_wrong_place_is_told_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"pqext\.scan and pqext\.read_table read folders"):
         pqext.open(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere' to write into") as caught:
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere' does not exist") as caught:
         pqext.write_table(pa.table({"a": [1]}), tmp_path / "nowhere" / "a.parquet")
     assert "None" not in str(caught.value)
     with pytest.raises(ValueError, match=r"ymin 5\.0 is above ymax 2\.0"):

@@ -110,14 +110,14 @@ def test_threads_share_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
         def write(self, data: Any) -> int:
             if not others:
                 others.append(threading.Thread(target=writer.write_table, args=(TABLE.slice(GROUP),)))
-                monkeypatch.setattr(writer, "_take", lambda table: (taken.set(), take(table)))
+                monkeypatch.setattr(writer, "_add_table", lambda table: (taken.set(), take(table)))
                 others[0].start()
                 early.append(taken.wait(0.1))
             return super().write(data)
 
     out = Shared()
     writer = pqext.ParquetWriter(out, TABLE.schema, threads=2, row_group_rows=GROUP)
-    take = writer._take
+    take = writer._add_table
     writer.write_table(TABLE.slice(0, GROUP))
     others[0].join()
     writer.close()

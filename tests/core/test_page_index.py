@@ -123,9 +123,9 @@ def test_datafusion_reads_no_page_that_our_index_refuses(tmp_path: Path) -> None
     data = bytearray(path.read_bytes())
     with pqext.open(path) as file:
         for chunk in file.row_groups[0].chunks():
-            assert chunk.page_places is not None
+            assert chunk.page_locations is not None
             for page in {*range(100)} - {*range(40, 45)}:
-                start, length = chunk.page_places.byte_range(page)
+                start, length = chunk.page_locations.byte_range(page)
                 data[start : start + length] = b"\xff" * length
     path.write_bytes(data)
     context = datafusion.SessionContext()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pqext.core.base.errors import ParquetError
 from pqext.core.format.metadata import OffsetIndex, PageLocation
 from pqext.core.format.thrift import decode, encode
-from pqext.core.indexes.page_index import PagePlaces, check_offset_index
+from pqext.core.indexes.page_index import PageLocations, check_offset_index
 from reference.effort import share
 
 NUMBER = st.one_of(st.integers(-3, 40), st.integers(-(1 << 62), 1 << 62))
@@ -22,13 +22,13 @@ INDEX = st.builds(
 )
 
 
-def the_long_way(raw: bytes, chunk: tuple[int, int], rows: int) -> PagePlaces | None:
+def the_long_way(raw: bytes, chunk: tuple[int, int], rows: int) -> PageLocations | None:
     try:
         index, _ = decode(OffsetIndex, raw)
         check_offset_index(index, chunk, rows)
     except ParquetError:
         return None
-    return PagePlaces.of(index)
+    return PageLocations.from_index(index)
 
 
 @st.composite
@@ -51,12 +51,12 @@ def test_sound_indexes_go_the_short_way(index: OffsetIndex) -> None:
     raw, end = encode(index), index.page_locations[-1]
     chunk = (4, end.offset + end.compressed_page_size - 4)
     rows = end.first_row_index + 1
-    found = PagePlaces.read(raw, chunk, rows)
+    found = PageLocations.read(raw, chunk, rows)
     assert found is not None
     assert found == the_long_way(raw, chunk, rows)
-    assert PagePlaces.read(raw, (4, chunk[1] - 1), rows) is None
-    assert PagePlaces.read(raw, (5, chunk[1] - 1), rows) is None
-    assert PagePlaces.read(raw, chunk, rows - 1) is None
+    assert PageLocations.read(raw, (4, chunk[1] - 1), rows) is None
+    assert PageLocations.read(raw, (5, chunk[1] - 1), rows) is None
+    assert PageLocations.read(raw, chunk, rows - 1) is None
 
 
 @settings(max_examples=share(1.5))
@@ -69,5 +69,5 @@ def test_what_the_short_way_says_the_long_way_says(
     if data is not None and raw and data.draw(st.booleans()):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
         del raw[data.draw(st.integers(0, len(raw))) :]
-    found = PagePlaces.read(bytes(raw), (start, length), rows)
+    found = PageLocations.read(bytes(raw), (start, length), rows)
     assert found is None or found == the_long_way(bytes(raw), (start, length), rows)

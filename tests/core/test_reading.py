@@ -97,9 +97,9 @@ def test_a_column_chunk_is_found_by_its_path() -> None:
 
 
 def test_urls_that_nothing_opens_are_refused_with_the_scheme() -> None:
-    with pytest.raises(UnsupportedError, match=r"is no local file, and neither pyarrow nor fsspec knows mem://"):
+    with pytest.raises(UnsupportedError, match=r"is not a local file, and neither pyarrow nor fsspec supports mem://"):
         pqext.open("mem://bucket/x.parquet")
-    with pytest.raises(UnsupportedError, match=r"neither pyarrow nor fsspec knows mem://; did you mean 'memory'"):
+    with pytest.raises(UnsupportedError, match=r"neither pyarrow nor fsspec supports mem://; did you mean 'memory'"):
         pqext.write_table(pa.table({"a": [1]}), "mem://bucket/x.parquet")
 
 

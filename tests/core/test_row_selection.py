@@ -86,7 +86,7 @@ def test_chosen_rows_are_those_of_the_whole(
 def test_only_the_pages_of_chosen_rows_are_fetched() -> None:
     data = stored(dictionary=False, compression="uncompressed", checksums=False)
     with pqext.open(data) as file:
-        pages = file.row_groups[1].chunk(0).page_places
+        pages = file.row_groups[1].chunk(0).page_locations
         assert pages is not None
         before = file.source.bytes_read
         assert file.read(["i"], rows={1: [range(PAGE, PAGE + 1), range(5 * PAGE - 1, 5 * PAGE + 1)]}).num_rows == 3
@@ -130,7 +130,7 @@ def test_pages_side_by_side_are_fetched_a_window_at_a_time(selected: range, monk
     data = stored(dictionary=False, compression="uncompressed")
     with pqext.open(Windowed(data)) as file:
         chunk = file.row_groups[0].chunk("i")
-        places = chunk.page_places
+        places = chunk.page_locations
         assert places is not None
         page = max(places.byte_range(number)[1] for number in range(len(places)))
         fetched.clear()

@@ -10,9 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from core import bombs
 
 import pqext
 from pqext import col
+from pqext.core.format.metadata import Type
 from pqext.core.format.thrift import encode
 from reference.pace import SLOWER
 
@@ -102,3 +104,21 @@ def test_repair_of_shared_row_groups_takes_time_for_each_once() -> None:
         seconds.append(time.process_time() - begun)
     assert seconds[1] < 8 * seconds[0] + 0.5  # 16 times as long if each row group took time for all of them
     assert pq.read_table(out).equals(pq.read_table(io.BytesIO(data)))
+
+
+CLAIMING = bombs.nulls(Type.INT64, (1 << 31) - 1)
+UNTRUSTED = pqext.Limits.untrusted()
+
+
+@pytest.mark.parametrize("read", [
+    lambda: pqext.read_table(CLAIMING, limits=UNTRUSTED),
+    lambda: pqext.scan(CLAIMING, filter=col("a").is_null(), limits=UNTRUSTED, trust_statistics=False).count(),
+    lambda: pqext.scan(CLAIMING, limits=UNTRUSTED).order_by("a").head(3),
+    lambda: next(pqext.open(CLAIMING, limits=UNTRUSTED).iter_batches()),
+    lambda: pqext.recover(CLAIMING, io.BytesIO(), limits=UNTRUSTED),
+])  # fmt: skip
+def test_untrusted_files_of_some_bytes_claim_no_billions_of_rows(read: Callable[[], object]) -> None:
+    begun = time.process_time()
+    with pytest.raises(pqext.LimitError, match=r"2,147,483,647 rows in a file of \d+ bytes, more than rows=1073741824"):
+        read()
+    assert time.process_time() - begun < SLOWER

@@ -21,7 +21,7 @@ from pqext import geo, variant
 from pqext.cli import app
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.io.sink import Sink
-from pqext.core.io.sources.upload import Gathered
+from pqext.core.io.sources.store import BufferedUpload
 from pqext.demo.source import EXAMPLE_FILE, example
 
 ROWS = 12_000
@@ -212,7 +212,7 @@ def test_unfinished_upload_is_aborted_by_its_own_process_alone(tmp_path: Path) -
         def abort(self) -> None:
             Path(self.path).touch()
 
-    aborted, forgotten = (Gathered(Named(name), lambda: None) for name in ("aborted", "forgotten"))  # type: ignore[arg-type]
+    aborted, forgotten = (BufferedUpload(Named(name), lambda: None) for name in ("aborted", "forgotten"))  # type: ignore[arg-type]
     child = os.fork()
     if not child:  # what a child's exit would run
         aborted.abort()
@@ -291,7 +291,7 @@ def test_a_file_object_that_takes_a_part_gets_the_rest_and_one_that_takes_nothin
         pqext.write_table(TABLE.slice(0, 100), out)
     assert part.content == whole.getvalue()
     for taken in (0, None):
-        with pytest.raises(BlockingIOError, match="takes no more"):
+        with pytest.raises(BlockingIOError, match="accepts no more bytes"):
             pqext.write_table(TABLE.slice(0, 100), Taking(taken))
 
 

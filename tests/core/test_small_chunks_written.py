@@ -22,13 +22,13 @@ import pqext
 from pqext.core.kernels.encode.small_chunk import SmallChunk, SmallLeaf
 from pqext.core.write import row_group_writer
 from pqext.core.write.chunk_writer import encode_chunk
-from pqext.core.write.write_plan import Prepared
+from pqext.core.write.write_plan import WritePlan
 from reference.effort import share
 
 
 @contextmanager
 def the_longer_way() -> Iterator[None]:
-    def in_place(known: Prepared, table: pa.Table, split: Callable[..., Any]) -> Iterator[Any]:
+    def in_place(known: WritePlan, table: pa.Table, split: Callable[..., Any]) -> Iterator[Any]:
         for field, top, column in zip(known.plan, known.shapes, table.columns, strict=True):
             yield from starmap(encode_chunk, split(field, top, column))
 

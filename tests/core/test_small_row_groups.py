@@ -126,7 +126,7 @@ def test_skipped_damage_of_small_chunks_is_that_of_page_by_page_reading(
         damaged.append(bytes(changed))
     fast = [outcome(one) for one in damaged]
     assert fast[0] == (table.to_pydict(), [])
-    monkeypatch.setattr("pqext.core.read.small_chunks.SmallLeaves._places", lambda *_: None)
+    monkeypatch.setattr("pqext.core.read.small_chunks.SmallLeaves._ranges", lambda *_: None)
     assert fast == [outcome(one) for one in damaged]
 
 
@@ -135,5 +135,5 @@ def test_small_chunks_are_decoded_by_one_call_where_damage_is_skipped(
 ) -> None:
     path = tmp_path / "small.parquet"
     table = written(path, 300, rows=2).select(["a", "b", "c"])
-    monkeypatch.setattr("pqext.core.read.lenient_chunk.LenientReader.take", None)  # what reads page by page
+    monkeypatch.setattr("pqext.core.read.lenient_chunk.LenientReader.read", None)  # what reads page by page
     assert pqext.read_table(path, ["a", "b", "c"], on_corrupt="skip") == table

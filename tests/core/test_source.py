@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import pqext
 from pqext.core.base.errors import ChangedFileError, CorruptFileError
 from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 
 DATA = bytes(i * 7 % 251 for i in range(300_000))
 
@@ -101,7 +101,7 @@ def test_bytes_fetched_are_counted(source: Source) -> None:
     ("offset", "length"), [(-1, 5), (0, -1), (299_999, 2), (300_001, 0), (1 << 63, 1), (5, 1 << 63), (-5, 300_000)]
 )
 def test_a_range_that_leaves_the_file_is_corrupt(source: Source, offset: int, length: int) -> None:
-    with pytest.raises(CorruptFileError, match="truncated or its metadata is damaged") as caught:
+    with pytest.raises(CorruptFileError, match="truncated or its metadata is corrupt") as caught:
         source.read(offset, length)
     assert caught.value.offset == offset
     with pytest.raises(CorruptFileError):
@@ -201,7 +201,7 @@ def test_a_closed_file_cannot_be_read(path: Path) -> None:
 def test_a_file_that_shrinks_is_noticed(path: Path) -> None:
     with open_source(path) as opened:
         os.truncate(path, 1000)
-        with pytest.raises(CorruptFileError, match="ends after 1000 bytes although it had 300000"):
+        with pytest.raises(CorruptFileError, match="ends after 1000 bytes but had 300000"):
             opened.read(900, 200)
 
 
@@ -261,14 +261,14 @@ def test_a_local_file_that_is_written_to_while_it_is_open_is_reported(tmp_path: 
     data = path.read_bytes()
     with pqext.open(path) as file:
         path.write_bytes(data + b"more")
-        with pytest.raises(ChangedFileError, match=r"had \d+ bytes when it was opened and has now \d+ bytes") as told:
+        with pytest.raises(ChangedFileError, match=r"had \d+ bytes when it was opened and now has \d+ bytes") as told:
             file.read()
     assert told.value.path == str(path)
     path.write_bytes(data)
     with pqext.open(path) as file:
         path.write_bytes(data)
         os.utime(path, ns=(1, 1))
-        with pytest.raises(ChangedFileError, match="another time of change"):
+        with pytest.raises(ChangedFileError, match="another modification time"):
             file.read()
 
 

@@ -103,7 +103,7 @@ def test_the_columns_of_a_row_group_may_lie_in_several_files(tmp_path: Path) -> 
     with pqext.open(with_path(tmp_path, "s/b.parquet", only=1)) as file:
         os.truncate(tmp_path / "s" / "b.parquet", 4)
         assert file.read(["i"])["i"].to_pylist() == list(range(50))
-        with pytest.raises(pqext.CorruptFileError, match=r"it is truncated or its metadata.*b\.parquet"):
+        with pytest.raises(pqext.CorruptFileError, match=r"the file is truncated or its metadata.*b\.parquet"):
             file.read(["s"])
     pqext.write_table(part(0), tmp_path / "s" / "b.parquet")
     with pqext.open(tmp_path / "_metadata") as file:
@@ -117,10 +117,10 @@ def test_the_columns_of_a_row_group_may_lie_in_several_files(tmp_path: Path) -> 
         ("\\\\server\\share", "the path is not relative"),
         ("C:\\file.parquet", "the path is not relative"),
         ("s3://bucket/file.parquet", "the path is not relative"),
-        ("../table/a.parquet", "the path goes upwards"),
-        ("day=1/../../x", "the path goes upwards"),
-        ("day=1\\..\\..\\x", "the path goes upwards"),
-        ("..", "the path goes upwards"),
+        ("../table/a.parquet", "the path contains '..'"),
+        ("day=1/../../x", "the path contains '..'"),
+        ("day=1\\..\\..\\x", "the path contains '..'"),
+        ("..", "the path contains '..'"),
         ("outside/secret.parquet", "a link leads out of the folder"),
         ("secret.parquet", "a link leads out of the folder"),
     ],

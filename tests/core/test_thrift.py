@@ -464,7 +464,7 @@ def test_numpy_numbers_are_written_as_numbers() -> None:
 
 def test_declarations_that_cannot_be_read_are_refused() -> None:
     for id in (-5, 0, 32767):
-        with pytest.raises(TypeError, match="field ids run from 1"):
+        with pytest.raises(TypeError, match="field ids range from 1"):
             field(id, "i32")
     with pytest.raises(TypeError, match="values run from 0"):
         thrift.StructMeta("Bad", (Struct,), {"a": field(1, IntEnum("Values", {"A": -1}))})

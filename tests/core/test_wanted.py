@@ -275,7 +275,7 @@ def test_ordinary_pages_are_never_read_whole_for_some_rows(name: str, monkeypatc
         raise AssertionError("a page was decoded whole")
 
     monkeypatch.setattr(ColumnReader, "_go_by_page", never)
-    monkeypatch.setattr(ColumnReader, "take", never)
+    monkeypatch.setattr(ColumnReader, "read", never)
     with pqext.open(FILES[name]) as file:
         numbers = np.arange(5, 3000, 40)
         found = list(file.iter_compared(50, file.arrow_schema.names, 0, numbers, (), file.budget()))
@@ -284,7 +284,7 @@ def test_ordinary_pages_are_never_read_whole_for_some_rows(name: str, monkeypatc
 
 def test_pages_read_whole_between_pages_that_are_not_read_give_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a page table declines, as for encrypted columns, only pages with wanted rows are there all the same."""
-    monkeypatch.setattr(TableDecoder, "take_at", declining)
+    monkeypatch.setattr(TableDecoder, "read_at", declining)
     for name in ("plain", "of pyarrow"):
         numbers = np.array([3, 4, 900, 901, 2400, 2999])
         with pqext.open(FILES[name]) as file:

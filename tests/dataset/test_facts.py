@@ -74,7 +74,7 @@ class Leaf:
     extensions: dict[UUID, bytes] = field(default_factory=dict)
 
     @property
-    def page_places(self) -> Pages | None:
+    def page_locations(self) -> Pages | None:
         return self.pages
 
     def bounds(self) -> Bounds:

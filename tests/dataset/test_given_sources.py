@@ -21,7 +21,7 @@ TABLE = pa.table({"a": [1, 2, 3]})
 @pytest.mark.parametrize("given", [TABLE, TABLE.to_batches()[0], pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})])
 @pytest.mark.parametrize("read", [pqext.read_table, pqext.open, pqext.verify])
 def test_tables_are_told_from_files(given: object, read: object) -> None:
-    with pytest.raises(TypeError, match=f"a {type(given).__name__} holds its rows already"):
+    with pytest.raises(TypeError, match=f"a {type(given).__name__} is already in memory"):
         read(given)  # type: ignore[operator]
 
 

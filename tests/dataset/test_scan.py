@@ -234,7 +234,7 @@ def test_mistakes_in_arguments_are_named(folder: Path) -> None:
         scan(folder, columns="a")
     with pytest.raises(ValueError, match="asked for twice"):
         scan(folder, columns=["a", "a"])
-    with pytest.raises(TypeError, match="no option 'colour'"):
+    with pytest.raises(TypeError, match="unknown option 'colour'"):
         scan(folder, colour="red")
     with pytest.raises(ValueError, match="no column 'aa'; did you mean 'a'"):
         read_table(folder, columns=["aa"])

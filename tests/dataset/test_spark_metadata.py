@@ -104,7 +104,7 @@ def test_files_of_one_name_in_many_folders_are_found_in_linear_time(tmp_path: Pa
 
 
 def test_a_log_may_be_long_but_not_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_files, "NOTE_BYTES", 1000)
+    monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 1000)
     names = [f"part-{number}.parquet" for number in range(100)]
     log(folder(tmp_path, *names, "stray.parquet"), {"9.compact": names})
     assert (tmp_path / FOLDER / "9.compact").stat().st_size > 1000

@@ -16,7 +16,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import pqext
 from pqext.cli.app import app
-from pqext.cli.files import describe
+from pqext.cli.errors import describe
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.table_formats import TableFormatError, TableGuard
 from pqext.dataset.files.folders import files_below
@@ -239,7 +239,7 @@ def test_inputs_of_text_are_not_taken_for_tables(tmp_path: Path) -> None:
     (folder / "metadata").mkdir(parents=True)
     (folder / "a.json").write_text('{"id": 1}\n')
     (folder / "metadata" / "a.metadata.json").write_text('{"id": 2}\n')
-    result = CliRunner().invoke(app, ["convert", str(folder), str(tmp_path / "out.parquet"), "--from", "json"])
+    result = CliRunner().invoke(app, ["convert", str(folder), str(tmp_path / "out.parquet"), "--input-format", "json"])
     assert result.exit_code == 0, result.output
     assert pqext.scan(tmp_path / "out.parquet").count() == 2
 

@@ -119,7 +119,7 @@ def test_pages_of_several_columns_leave_the_rows_that_all_of_them_allow(page_row
         chunks = [file.row_groups[0].chunk(index) for index in range(3)]
         allowed: set[int] = set()
         for chunk in chunks[:2]:
-            places = chunk.page_places
+            places = chunk.page_locations
             assert places is not None
             for page, at in enumerate(starts):
                 if range(max(at, first), min(at + page_rows, last)):

@@ -256,7 +256,7 @@ def test_what_is_not_trusted_is_not_even_read() -> None:
     with pqext.open(bytes(data), pqext.ReadOptions(trust_statistics=False)) as file:
         assert file.read(rows={0: [range(20, 23)]})["c"].to_pylist() == [20, 21, 22]
         chunk = file.row_groups[0].chunk(0)
-        assert (chunk.pages, chunk.page_places, chunk.page_bounds()) == (None, None, [])
+        assert (chunk.pages, chunk.page_locations, chunk.page_bounds()) == (None, None, [])
         assert chunk.metadata.statistics is not None
     with pytest.raises(DamagedIndexWarning):
         pqext.read_table(bytes(data), filter=col("c") == 31)

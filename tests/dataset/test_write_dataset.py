@@ -295,13 +295,15 @@ def test_wrong_arguments_write_nothing(tmp_path: Path) -> None:
         ({"partition_by": [5]}, TypeError, "not \\[5\\]"),
         ({"shredding": "auto"}, TypeError, r"shredding=\{.column.: .infer.\}"),
         ({"compresion": "zstd"}, TypeError, "did you mean 'compression'"),
-        ({"shredding": {"text": "BIGINT"}}, TypeError, "names column 'text', which is no variant"),
+        ({"shredding": {"text": "BIGINT"}}, TypeError, "names column 'text', which is not a VARIANT"),
         ({"storage_options": {"key": "x"}}, ValueError, "storage_options are for URLs"),
     ):
         with pytest.raises(error, match=message):
             pqext.write_dataset(TABLE, folder, **arguments)
     with pytest.raises(TypeError, match="column 'x' of type double cannot name folders: cast it"):
         pqext.write_dataset({"x": [1.5], "id": [1]}, folder, "x")
+    with pytest.raises(InvalidValueError, match=r"a date that names a folder is outside the years 1 to 9999.*column x"):
+        pqext.write_dataset({"x": pa.array([1 << 30], pa.int32()).cast(pa.date32()), "id": [1]}, folder, "x")
     with pytest.raises(TypeError, match="folder is a path or a URL, not BytesIO"):
         pqext.write_dataset(TABLE, __import__("io").BytesIO())
     with pytest.raises(UnsupportedError, match="memory://"):

@@ -288,7 +288,7 @@ OWN = ["--variant", "v", "--geometry", "lon,lat"]
         (
             ["--input", "bad.ndjson", *OWN],
             "pqext: bad.ndjson, line 2, byte 0: no JSON value starts with this character "
-            "(with --on-error null such lines become null)\n",
+            "(--on-error null reads these lines as null)\n",
         ),
     ],
 )
@@ -328,7 +328,7 @@ def test_a_demo_that_fails_removes_the_folder_it_has_made(tmp_path: Path, monkey
 def test_an_answer_without_rows_is_told_in_words() -> None:
     console = Console(file=io.StringIO(), width=120)
     reading = Reading("chosen schema", frozenset(), 27, 0, 5000)
-    Narrator(console).asked(Question("Both together", "read(...)", ("place",), (), 0, (reading,)))
+    Narrator(console).show_result(Question("Both together", "read(...)", ("place",), (), 0, (reading,)))
     told = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Both together: no row of the data answers this" in told
     assert "chosen schema: 0 rows from 0 of 27 row groups, 0 B of 4.9 KiB (0 %)" in told

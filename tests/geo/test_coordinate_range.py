@@ -20,7 +20,7 @@ from pqext.core.base.limits import DEFAULT_LIMITS
 from pqext.core.footer.reading import read_footer
 from pqext.core.footer.thrift_footer import serialise_footer
 from pqext.core.format import metadata
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.geo import BoundingBox, types
 from pqext.geo.coordinate_range import CheckRange
 

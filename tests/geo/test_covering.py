@@ -121,10 +121,10 @@ def test_a_name_that_is_taken_is_refused(covering: str) -> None:
 @pytest.mark.parametrize(
     ("covering", "error", "said"),
     [
-        (7, TypeError, "covering is a bool, a name, or a mapping of name and type"),
-        ({"nam": "b"}, TypeError, "covering is a bool"),
-        ("", TypeError, "the name of a covering column is a text"),
-        ({"type": "half"}, ValueError, "are double or float, not 'half'"),
+        (7, TypeError, "covering must be a bool, a name, or a mapping of name and type"),
+        ({"nam": "b"}, TypeError, "covering must be a bool"),
+        ("", TypeError, "the name of a covering column must be a non-empty str"),
+        ({"type": "half"}, ValueError, "must be double or float, not 'half'"),
     ],
 )
 def test_options_that_are_none_are_refused(covering: Any, error: type[Exception], said: str) -> None:

@@ -321,7 +321,7 @@ def test_only_longitudes_and_latitudes_on_wgs84_are_written(tmp_path: Path) -> N
         geo.write_geojson(pa.table([wkb_], pa.schema([geo.geometry_field("g", 3857)])), path)
     for columns, options, wrong in (
         ({"g": wkb_}, {}, "no columns are marked"),
-        ({"g": wkb_}, {"geometry": "h"}, "no column 'h'"),
+        ({"g": wkb_}, {"geometry": "h"}, "column 'h' does not exist"),
         ({"g": wkb_}, {"geometry": "g", "id": "h"}, "no column 'h'"),
         ({"g": wkb_, "raw": [b""]}, {"geometry": "g"}, "'raw': JSON has no form"),
         ({"g": pa.array([wkb_[0].as_py(), b"no"])}, {"geometry": "g"}, "row 1: "),

@@ -187,7 +187,7 @@ def test_what_is_asked_must_make_sense() -> None:
             geo.explain_layout(sink, query=wrong)  # type: ignore[arg-type]
     with pytest.raises(KeyError, match="'g'; the geometries are geom"):
         geo.explain_layout(sink, "g")
-    with pytest.raises(ValueError, match="'n' is no geometry"):
+    with pytest.raises(ValueError, match="'n' is not a geometry"):
         geo.explain_layout(sink, "n")
     plain = io.BytesIO()
     pqext.write_table(pa.table({"n": [1]}), plain)

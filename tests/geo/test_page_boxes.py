@@ -119,12 +119,12 @@ def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -
     given = PageBoxes.of_bounds(bounds, nulls)
     stored = page_boxes.encode(given)
     if stored is None:
-        assert not given.known.any()
+        assert not given.has_box.any()
         return
     found = page_boxes.decode(stored, pages)
     for page, box in enumerate(twin.pages(stored)):
         flags = (found.nulls[page], found.empty[page], found.unknown[page])
-        if not given.known[page]:
+        if not given.has_box[page]:
             assert box == ("nulls" if nulls[page] else "empty" if given.empty[page] else "unknown")
             assert flags == (box == "nulls", box == "empty", box == "unknown")
             continue
@@ -227,7 +227,7 @@ def test_pages_of_geography_points_have_boxes_and_are_used_for_boxes_only() -> N
     data = written(table_of(points()["g"].combine_chunks(), field))
     found = boxes(data)
     assert found is not None
-    assert found.known.all()
+    assert found.has_box.all()
     assert matching(data, SpatialPredicate("intersects", (-100, -90, -90, 90))) == [range(8)]
 
 
@@ -247,7 +247,7 @@ def test_pages_of_geography_hold_whole_edges(rows: list[Any], edges: Any, data: 
             page = row // 3
             if box is not None and box["xmin"] is not None and not found.unknown[page]:
                 own = geo.BoundingBox(box["xmin"], box["xmax"], box["ymin"], box["ymax"])
-                assert found.known[page]
+                assert found.has_box[page]
                 assert found.box(page).contains(own)
     west, east, south, north = (data.draw(part) for part in (LONGITUDE, LONGITUDE, LATITUDE, LATITUDE))
     predicate = SpatialPredicate("intersects", (west, min(south, north), east, max(south, north)))

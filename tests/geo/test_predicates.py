@@ -207,7 +207,7 @@ def test_what_shapely_refuses_is_an_error_with_its_row() -> None:
     good = geo.from_points([0.0] * 3, [0.0] * 3).storage
     array = pa.chunked_array([good, pa.concat_arrays([good, pa.array([line], pa.binary())])])
     for function in (geo.to_shapely, lambda a: geo.intersects(a, shapely.box(-1, -1, 1, 1))):
-        with pytest.raises(GeometryError, match="row 6: shapely refuses") as caught:
+        with pytest.raises(GeometryError, match="row 6: shapely rejects") as caught:
             function(array)
         assert caught.value.row == 6
 

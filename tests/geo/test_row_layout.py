@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.core.base.errors import GeometryError
-from pqext.geo.layout.order import cuts
+from pqext.geo.layout.order import split_rows
 from reference.effort import share
 
 GENERATOR = np.random.default_rng(5)
@@ -119,7 +119,7 @@ def test_parts_hold_all_rows_and_are_neither_large_nor_needlessly_small(rows: in
     points = generator.normal(0, 1, (2, rows)).cumsum(axis=1)
     boxes = points[[0, 0, 1, 1]]
     boxes[:, generator.uniform(0, 1, rows) < 0.1] = generator.choice([np.nan, np.inf])
-    starts = cuts(boxes, most)
+    starts = split_rows(boxes, most)
     lengths = np.diff(np.append(starts, rows))
     assert starts[0] == 0
     assert (lengths > 0).all()
@@ -128,7 +128,7 @@ def test_parts_hold_all_rows_and_are_neither_large_nor_needlessly_small(rows: in
     order = generator.permutation(rows)
     mixed = np.empty_like(boxes)
     mixed[:, order] = boxes
-    assert cuts(mixed, most, order).tolist() == starts.tolist()
+    assert split_rows(mixed, most, order).tolist() == starts.tolist()
 
 
 def cheapest(boxes: list[tuple[float, float]], least: int, most: int, size: float) -> float:
@@ -159,4 +159,4 @@ def test_the_cut_is_the_best_of_all(points: list[tuple[int, int]]) -> None:
 def test_a_part_ends_where_the_curve_leaps() -> None:
     left, right = GENERATOR.uniform(0, 1, (2, 700)), GENERATOR.uniform(100, 101, (2, 700))
     points = np.concatenate([left, right], axis=1)
-    assert 700 in cuts(points[[0, 0, 1, 1]], 64).tolist()
+    assert 700 in split_rows(points[[0, 0, 1, 1]], 64).tolist()

@@ -204,11 +204,14 @@ def test_slices_layouts_and_nulls_do_not_matter(geometries: list[wkb.Geometry | 
     values = [None if g is None else wkb.encode(twin.plain(g)) for g in geometries]
     expected = [None if g is None else twin.to_wkt(g) for g in geometries]
     padded = pa.array([None, b"no geometry"][:skip] + values + [b""], pa.binary()).slice(skip, len(values))
-    for array in (padded, padded.cast(pa.large_binary()), padded.cast(pa.binary_view()), padded.dictionary_encode()):
+    views = pa.DictionaryArray.from_arrays(pa.array(range(len(padded)), pa.int32()), padded.cast(pa.binary_view()))
+    for array in (padded, padded.cast(pa.large_binary()), views.dictionary, padded.dictionary_encode(), views):
         assert geo.to_wkt(array).to_pylist() == expected
     strict = [text for text, g in zip(expected, geometries, strict=True) if g is None or wkb.is_strict(twin.plain(g))]
     sliced = texts([None, "no text", *strict]).slice(2)
     made = geo.from_wkt(sliced)
+    views = pa.DictionaryArray.from_arrays(pa.array(range(len(sliced)), pa.int32()), sliced.cast(pa.string_view()))
+    assert geo.from_wkt(views).equals(made)
     assert made.storage.type == pa.binary()
     for type in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
         assert geo.from_wkt(sliced.cast(type)).equals(made)

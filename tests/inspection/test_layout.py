@@ -214,7 +214,7 @@ def test_the_command_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Path("a.parquet.layout.html").read_text("utf-8").startswith("<!DOCTYPE html>")
     again = run(app, ["inspect", "a.parquet", "--html"])
     assert again.exit_code != 0
-    assert "--force replaces it" in again.output
+    assert "use --force to overwrite it" in again.output
     assert run(app, ["inspect", "a.parquet", "--html", "--force", "-o", "b.html"]).exit_code == 0
     assert Path("b.html").exists()
     for wrong in (["--columns", "id", "--html"], ["-o", "c.html"], ["--format", "json", "--html"]):

@@ -14,7 +14,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from recovery.cut_files import by_pqext
 
 import pqext
-from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.io.sources.locations import locate, may_be_same_file
 from pqext.variant.rewriting import LossError
 
 ROWS = 20_000
@@ -85,14 +85,14 @@ def test_a_file_that_is_changed_meanwhile_is_told_of(
 ) -> None:
     path = tmp_path / "in.parquet"
     path.write_bytes(damaged)
-    assess = pqext.recovery.run.assess
+    judge = pqext.recovery.run.judge
 
     def meanwhile(*arguments: Any) -> Any:
         with open(path, "ab") as file:
             file.write(b"?")
-        return assess(*arguments)
+        return judge(*arguments)
 
-    monkeypatch.setattr("pqext.recovery.run.assess", meanwhile)
+    monkeypatch.setattr("pqext.recovery.run.judge", meanwhile)
     with pytest.raises(pqext.ChangedFileError):
         pqext.recover(path, tmp_path / "out.parquet")
     assert os.listdir(tmp_path) == ["in.parquet"]
@@ -105,7 +105,7 @@ def test_a_file_that_is_changed_meanwhile_is_told_of(
 def test_a_file_never_takes_its_own_place_by_another_url(name: str, damaged: bytes) -> None:
     store = fsspec.filesystem("memory")
     store.pipe("/same/in.parquet", damaged)
-    with pytest.raises(ValueError, match="must differ from the damaged source"):
+    with pytest.raises(ValueError, match="which is never touched"):
         pqext.recover("memory://same/in.parquet", name)
     changed = damaged + WHOLE[-1:]
     store.pipe("/same/in.parquet", changed)
@@ -126,7 +126,7 @@ def test_a_file_never_takes_its_own_place_by_another_url(name: str, damaged: byt
 )
 @pytest.mark.spec("recovery.original")
 def test_places_that_may_be_one_are_known_by_their_urls(one: str, other: str, same: bool) -> None:
-    assert may_be_same(one, other) is same
+    assert may_be_same_file(one, other) is same
 
 
 @pytest.mark.spec("recovery.original")
@@ -137,11 +137,11 @@ def test_a_local_file_is_known_by_every_name(tmp_path: Path) -> None:
     path.write_bytes(data)
     (tmp_path / "link.parquet").symlink_to(path)
     for name in (f"local://{path}", f"file://{path}", str(tmp_path / "link.parquet")):
-        with pytest.raises(ValueError, match="must differ from the damaged source"):
+        with pytest.raises(ValueError, match="which is never touched"):
             pqext.recover(path, name)
         with pytest.raises(LossError):
             pqext.repair(path, name)
-        assert may_be_same(str(path), locate(name))
+        assert may_be_same_file(str(path), locate(name))
     with open(path, "rb") as file, pytest.raises(LossError):
         pqext.repair(file, path)
     assert path.read_bytes() == data

@@ -14,7 +14,7 @@ import pytest
 from obstore.store import S3Store
 
 import pqext
-from pqext.core.io.sources.store import forget_stores
+from pqext.core.io.sources.store import clear_stores
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMIK7MDENG"
 BUCKET = "bucket"
@@ -108,10 +108,10 @@ def s3(server: S3) -> Iterator[S3]:
     """The server, empty, and nothing known of its files."""
     filesystem = server.known
     filesystem.delete_dir_contents(BUCKET, missing_dir_ok=True)
-    forget_stores()
+    clear_stores()
     pqext.clear_cache()
     server.forget()
     yield server
     server.refused = None
     pqext.clear_cache()
-    forget_stores()
+    clear_stores()

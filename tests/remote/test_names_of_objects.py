@@ -16,7 +16,7 @@ from remote.conftest import BUCKET, KEY, S3, SECRET
 
 import pqext
 from pqext.core.base.errors import SourceError
-from pqext.core.io.sources.locations import locate, may_be_same
+from pqext.core.io.sources.locations import locate, may_be_same_file
 
 KEYS = ["q?1.parquet", "q?2.parquet", "q#1.parquet", "q#2.parquet", "q#a?b.parquet", "p%3F1.parquet", "w[1].parquet"]
 ROUTES = ["url", "pyarrow", "obstore"]
@@ -102,9 +102,9 @@ def test_only_options_at_the_end_are_no_part_of_keys(url: str, key: str) -> None
 
 
 def test_different_keys_are_different_files() -> None:
-    assert not may_be_same("s3://b/q?1.parquet", "s3://b/q?2.parquet")
-    assert may_be_same("s3://b/q.parquet", "s3a://b/q.parquet?region=eu-west-1")
-    assert may_be_same("https://h/q.parquet?a", "https://h/q.parquet?b")
+    assert not may_be_same_file("s3://b/q?1.parquet", "s3://b/q?2.parquet")
+    assert may_be_same_file("s3://b/q.parquet", "s3a://b/q.parquet?region=eu-west-1")
+    assert may_be_same_file("https://h/q.parquet?a", "https://h/q.parquet?b")
 
 
 MALFORMED: list[Any] = ["http://user:sesame@ho st:99999x", "user:sesame@", "sesame", {"sesame": "sesame"}, ["sesame"]]

@@ -19,7 +19,7 @@ from obstore.store import LocalStore, MemoryStore
 import pqext
 from pqext import col
 from pqext.core.io.sources.locations import list_files
-from pqext.core.io.sources.store import forget_stores
+from pqext.core.io.sources.store import clear_stores
 
 from .conftest import BUCKET, S3
 
@@ -31,7 +31,7 @@ FILTER = col("a").isin([5, 2_500])
 def memory() -> Iterator[Any]:
     filesystem = fsspec.filesystem("memory")
     filesystem.store.clear()
-    forget_stores()
+    clear_stores()
     yield filesystem
     filesystem.store.clear()
 
@@ -126,7 +126,7 @@ def test_open_files_of_fsspec_are_read_by_ranges(memory: Any, tmp_path: Path) ->
     assert pqext.read_table(
         "simplecache::memory://d/x.parquet", storage_options={"simplecache": {"cache_storage": str(tmp_path / "other")}}
     ).equals(TABLE)
-    with pytest.raises(ValueError, match="compressed as a whole"):
+    with pytest.raises(ValueError, match="complete file is compressed"):
         pqext.open(fsspec.open("memory://d/x.parquet.gz", compression="gzip"))
 
 
@@ -171,9 +171,9 @@ def test_what_storage_options_apply_to(tmp_path: Path, memory: Any) -> None:
     for source in (tmp_path / "x.parquet", b"PAR1", io.BytesIO()):
         with pytest.raises(ValueError, match="storage_options are for URLs"):
             pqext.open(source, storage_options={"key": "x"})
-    with pytest.raises(ValueError, match="the filesystem has its own"):
+    with pytest.raises(ValueError, match="configure the filesystem instead"):
         pqext.open("x", filesystem=memory, storage_options={"key": "x"})
-    with pytest.raises(TypeError, match="storage_options maps names to values"):
+    with pytest.raises(TypeError, match="storage_options must map names to values"):
         pqext.open("s3://b/x", storage_options="key")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"a filesystem is one of pyarrow\.fs or fsspec, or a store of obstore"):
         pqext.open("x", filesystem=3)

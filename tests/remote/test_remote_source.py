@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.io.sources import remote
-from pqext.core.io.sources.cache import CACHE, KeptBytes, MetadataCache
-from pqext.core.io.sources.faults import AnswerError, fault_of
+from pqext.core.io.sources.cache import CACHE, CachedRanges, MetadataCache
 from pqext.core.io.sources.remote import RemoteSource, Version
-from pqext.core.io.sources.secrets import scrubbed, secrets_of, shown
-from pqext.core.io.sources.store import LEAST_GAP, MOST_GAP, Link, Listed, Store
+from pqext.core.io.sources.store import LEAST_GAP, MOST_GAP, Link, ListedFile, Store
+from pqext.core.io.sources.store_errors import ResponseError, classify_error, collect_secrets, redact_error, redact_uri
 from reference.effort import share
 
 DATA = bytes(at * 7 % 251 for at in range(5_000))
@@ -33,7 +32,7 @@ class Kept(Store):
     def open(self, path: str, name: str) -> KeptFile:
         return KeptFile(self, path, name, len(DATA), Version("etag 1"))
 
-    def files(self, path: str) -> list[Listed]:
+    def files(self, path: str) -> list[ListedFile]:
         return []
 
     def create(self, path: str, name: str) -> Any:
@@ -44,7 +43,7 @@ class Kept(Store):
 
 
 class KeptFile(RemoteSource):
-    answers_tell = True
+    has_response_versions = True
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -81,7 +80,7 @@ def test_reads_give_the_bytes_of_the_file_and_ask_for_kept_ones_once(
         for wanted, keep in reads:
             source.merge_gap = gap
             source.asked.clear()
-            assert [bytes(data) for data in source.read_many(wanted, keep=keep)] == [
+            assert [bytes(data) for data in source.read_many(wanted, is_metadata=keep)] == [
                 DATA[offset : offset + length] for offset, length in wanted
             ]
             fetched = [at for offset, length in source.asked for at in range(offset, offset + length)]
@@ -97,7 +96,7 @@ def test_faults_that_pass_are_tried_again_and_then_told(monkeypatch: pytest.Monk
     waited: list[float] = []
     monkeypatch.setattr("time.sleep", waited.append)
     broken = ConnectionError("connection reset by sesame at https://me:sesame@host/x?signature=1")
-    source = Kept([broken, TimeoutError("too late"), AnswerError("short", again=True)]).open("x", "kept://x")
+    source = Kept([broken, TimeoutError("too late"), ResponseError("short", again=True)]).open("x", "kept://x")
     assert bytes(source.read(10, 5)) == DATA[10:15]
     assert len(waited) == 3
     assert waited == sorted(waited) or max(waited) < 1
@@ -121,11 +120,11 @@ def test_faults_that_pass_are_tried_again_and_then_told(monkeypatch: pytest.Monk
     (OSError("AWS Error UNKNOWN (HTTP status 503)"), "transient"), (OSError("HTTP status 400"), "final"),
     (OSError("Server returned non-2xx status code: 429 Too Many Requests"), "transient"),
     (OSError("status code: 404"), "missing"), (OSError("AWS Error ACCESS_DENIED during GetObject"), "denied"),
-    (AnswerError("x", again=False), "final"), (ConnectionResetError(), "transient"),
+    (ResponseError("x", again=False), "final"), (ConnectionResetError(), "transient"),
 ])
 @pytest.mark.spec("querying.retries")
 def test_faults_are_told_apart(error: Exception, kind: str) -> None:
-    assert fault_of(error) == kind
+    assert classify_error(error) == kind
 
 
 @pytest.mark.spec("querying.cache")
@@ -133,8 +132,8 @@ def test_faults_are_told_apart(error: Exception, kind: str) -> None:
 def test_lower_cache_limit_evicts_oldest_files_immediately(limit: int, files: int) -> None:
     cache = MetadataCache()
     for number in range(4):  # each counts as its 10,000 bytes and 1,024 for itself
-        cache.kept((1, str(number)), ("etag", 10_000)).add(0, remote.view(bytes(10_000)))
-        cache.settle((1, str(number)))
+        cache.ranges((1, str(number)), ("etag", 10_000)).add(0, remote.view(bytes(10_000)))
+        cache.update_size((1, str(number)))
     cache.limit = limit
     assert cache.held_bytes == files * 10_000
     assert [cache.latest((1, str(number))) is not None for number in range(4)] == [False] * (4 - files) + [True] * files
@@ -145,20 +144,20 @@ def test_the_cache_is_bounded_and_knows_versions_apart() -> None:
     cache = MetadataCache(10_000)
     data = remote.view(DATA)
     for number in range(50):
-        kept = cache.kept((1, str(number)), ("etag 1", 5_000))
+        kept = cache.ranges((1, str(number)), ("etag 1", 5_000))
         kept.add(0, data[:1_500])
-        cache.settle((1, str(number)))
+        cache.update_size((1, str(number)))
         assert cache.held_bytes <= 10_000
     assert cache.latest((1, "49")) == ("etag 1", 5_000)
     assert cache.latest((1, "0")) is None
-    assert cache.kept((1, "49"), ("etag 1", 5_000)).size == 1_500
-    assert cache.kept((2, "49"), ("etag 1", 5_000)).size == 0
-    assert cache.kept((1, "49"), ("etag 2", 5_000)).size == 0
-    assert cache.kept((1, "48"), ("etag 1", 5_001)).size == 0
+    assert cache.ranges((1, "49"), ("etag 1", 5_000)).size == 1_500
+    assert cache.ranges((2, "49"), ("etag 1", 5_000)).size == 0
+    assert cache.ranges((1, "49"), ("etag 2", 5_000)).size == 0
+    assert cache.ranges((1, "48"), ("etag 1", 5_001)).size == 0
     cache.limit = 0
     assert cache.held_bytes == 0
-    assert cache.kept((1, "3"), ("etag 1", 1)).size == 0
-    with pytest.raises(ValueError, match="0 bytes or more"):
+    assert cache.ranges((1, "3"), ("etag 1", 1)).size == 0
+    with pytest.raises(ValueError, match="must be non-negative"):
         pqext.set_cache_bytes(-1)
 
 
@@ -167,8 +166,8 @@ def test_a_time_that_has_just_passed_proves_no_version() -> None:
     pqext.clear_cache()
     for version, held in ((None, 0), (Version.at(remote.time.time(), "now"), 0), (Version.at(1.0, "then"), 1_000)):
         source = KeptFile(Kept([]), "x", "kept://x", len(DATA), version)
-        source.read(4_000, 1_000, keep=True)
-        source.learn(4_000)
+        source.read(4_000, 1_000, is_metadata=True)
+        source.add_metadata(4_000)
         assert CACHE.held_bytes == held
         pqext.clear_cache()
 
@@ -176,14 +175,14 @@ def test_a_time_that_has_just_passed_proves_no_version() -> None:
 @settings(max_examples=share(0.3))
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 30)), max_size=12))
 def test_kept_bytes_know_what_they_have(added: list[tuple[int, int]]) -> None:
-    kept, known = KeptBytes(), set[int]()
+    kept, known = CachedRanges(), set[int]()
     for start, length in added:
         kept.add(start, remote.view(DATA[start : start + length]))
         known.update(range(start, start + length))
     assert kept.size == len(known)
     for start, stop in ((0, 130), (17, 45), (60, 61)):
         at = start
-        for first, last, held in kept.pieces(start, stop):
+        for first, last, held in kept.segments(start, stop):
             assert first == at < last
             at = last
             assert (held is not None) == all(place in known for place in range(first, last))
@@ -192,60 +191,61 @@ def test_kept_bytes_know_what_they_have(added: list[tuple[int, int]]) -> None:
     end = 120
     while end - 1 in known:
         end -= 1
-    assert kept.reaching(120) == end
+    assert kept.contiguous_start(120) == end
 
 
 def test_gap_and_tail_follow_what_was_measured() -> None:
     link = Link()
     assert (link.gap, link.tail) == (1 << 20, 512 << 10)
     for _ in range(20):
-        link.note(100, 0.020)
-        link.note(8 << 20, 0.020 + 8 / 50)
+        link.add_request(100, 0.020)
+        link.add_request(8 << 20, 0.020 + 8 / 50)
     assert link.gap == pytest.approx(50 * 0.020 * (1 << 20), rel=0.1)
     fast = Link()
-    fast.note(100, 0.0001)
-    fast.note(8 << 20, 0.5)
+    fast.add_request(100, 0.0001)
+    fast.add_request(8 << 20, 0.5)
     assert fast.gap == LEAST_GAP
     far = Link()
-    far.note(100, 0.5)
-    far.note(8 << 20, 0.6)
+    far.add_request(100, 0.5)
+    far.add_request(8 << 20, 0.6)
     assert far.gap == MOST_GAP
-    link.needed(100_000)
+    link.add_tail(100_000)
     assert link.tail == 125_000
-    link.needed(3_000_000)
+    link.add_tail(3_000_000)
     assert link.tail == 3_750_000
     for _ in range(30):
-        link.needed(1_000)
+        link.add_tail(1_000)
     assert link.tail == 32 << 10
 
 
 @pytest.mark.spec("querying.retries")
 def test_secrets_are_taken_out_of_names_and_messages() -> None:
-    assert shown("https://a:b@host:80/x.parquet?sig=1#f") == "https://host:80/x.parquet"
-    assert shown("s3://key:word@bucket/a?region=eu") == "s3://bucket/a"
-    assert shown("s3://bucket/what?.parquet") == "s3://bucket/what?.parquet"
-    assert shown("abfss://container@account.dfs.core.windows.net/a") == "abfss://container@account.dfs.core.windows.net/a"
-    assert shown("/local/path?x=1") == "/local/path?x=1"
-    assert shown("hdfs://[::1]:8020/a@b") == "hdfs://[::1]:8020/a@b"
-    assert shown("abfss://container:word@account.dfs.core.windows.net/a") == (
+    assert redact_uri("https://a:b@host:80/x.parquet?sig=1#f") == "https://host:80/x.parquet"
+    assert redact_uri("s3://key:word@bucket/a?region=eu") == "s3://bucket/a"
+    assert redact_uri("s3://bucket/what?.parquet") == "s3://bucket/what?.parquet"
+    assert redact_uri("abfss://container@account.dfs.core.windows.net/a") == "abfss://container@account.dfs.core.windows.net/a"
+    assert redact_uri("/local/path?x=1") == "/local/path?x=1"
+    assert redact_uri("hdfs://[::1]:8020/a@b") == "hdfs://[::1]:8020/a@b"
+    assert redact_uri("abfss://container:word@account.dfs.core.windows.net/a") == (
         "abfss://container@account.dfs.core.windows.net/a"
     )
-    assert shown("abfs://:word@account.dfs.core.windows.net/a") == "abfs://account.dfs.core.windows.net/a"
-    assert shown("zip://a.parquet::https://me:word@host/b.zip?sig=1") == "zip://a.parquet::https://host/b.zip"
-    assert shown("simplecache::https://me:word@host/b?sig") == "simplecache::https://host/b"
+    assert redact_uri("abfs://:word@account.dfs.core.windows.net/a") == "abfs://account.dfs.core.windows.net/a"
+    assert redact_uri("zip://a.parquet::https://me:word@host/b.zip?sig=1") == "zip://a.parquet::https://host/b.zip"
+    assert redact_uri("simplecache::https://me:word@host/b?sig") == "simplecache::https://host/b"
     for word in ("wo/rd", "wo#rd", "wo?rd", "wo/r?d/x", "wo@rd"):  # not escaped, as they should be
         for scheme in ("https", "s3", "abfs", "ftp"):
             uri = f"{scheme}://me:{word}@host/a"
-            assert shown(uri).removeprefix(f"{scheme}://").removeprefix("me@") == "host/a", uri
-            assert "rd" not in scrubbed(f"no route to {uri}"), uri
-    assert shown("https://me:wo/rd" + "x" * 9) == "https://***"
-    assert scrubbed("https://[::1]:80/x and s3://b/k: gone") == "https://[::1]:80/x and s3://b/k: gone"
-    hidden = secrets_of({"secret": "sesame", "nested": {"token": b"open sesame"}, "list": ["abcd"], "flag": "true"})
+            assert redact_uri(uri).removeprefix(f"{scheme}://").removeprefix("me@") == "host/a", uri
+            assert "rd" not in redact_error(f"no route to {uri}"), uri
+    assert redact_uri("https://me:wo/rd" + "x" * 9) == "https://***"
+    assert redact_error("https://[::1]:80/x and s3://b/k: gone") == "https://[::1]:80/x and s3://b/k: gone"
+    options = {"secret": "sesame", "nested": {"token": b"open sesame"}, "list": ["abcd"], "flag": "true"}
+    hidden = collect_secrets(options)
     assert hidden == {"sesame", "open sesame", "abcd"}
     text = "GET https://u:p@host/x?sig=abc failed for sesame and open sesame\nDebug source: more"
-    assert scrubbed(OSError(text), hidden) == "GET https://host/x failed for *** and ***"
-    assert scrubbed(TimeoutError()) == "TimeoutError"
-    assert len(scrubbed("x" * 1_000)) < 400
+    assert redact_error(OSError(text), hidden) == "GET https://host/x failed for *** and ***"
+    assert redact_error(TimeoutError()) == "TimeoutError"
+    assert len(redact_error("x" * 1_000)) < 400
     with pytest.raises(ValueError, match="names another machine") as caught:
         pqext.scan("file://me:sesame@host/a.parquet")
     assert "sesame" not in str(caught.value)

@@ -14,7 +14,7 @@ import pytest
 import pqext
 from pqext import skipping
 from pqext.core.io.sources import fsspec_files
-from pqext.core.io.sources.store import Listed
+from pqext.core.io.sources.store import ListedFile
 from pqext.skipping import MinMax, Prefix, ValueList, open_store
 from pqext.skipping.store import folders
 from pqext.skipping.store.objects import Objects
@@ -98,8 +98,8 @@ class Versions:
         self.etag = ""
         listed = fsspec_files._listed
 
-        def at_one_time(name: str, info: Any) -> Listed:
-            return Listed(name, listed(name, info).size, 1_600_000_000_000, self.etag)
+        def at_one_time(name: str, info: Any) -> ListedFile:
+            return ListedFile(name, listed(name, info).size, 1_600_000_000_000, self.etag)
 
         monkeypatch.setattr(fsspec_files, "_listed", at_one_time)
 

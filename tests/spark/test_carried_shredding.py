@@ -204,7 +204,7 @@ def test_a_plan_tells_what_will_be_written(nested: Any, documents: Any) -> None:
         ({"$": "a INT"}, "is no JSON object"),
         ('["$"]', "is no JSON object"),
         ('{"v": "a INT"}', "is no JSON object"),
-        ('{"$": {"shema": "a INT"}}', "no shredding option"),
+        ('{"$": {"shema": "a INT"}}', "unknown shredding option"),
         ('{"$": {"schema": "a INTT"}}', "INTT"),
         ('{"$": 7}', "a shredding schema is"),
         ('{"$.x": "a INT"}', "chooses a shredding for 'v.x', which is no VARIANT"),

@@ -15,7 +15,7 @@ from remote.clouds import Answer, Azure, Cloud, Google, running
 import pqext
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.io.sources.container import Container
-from pqext.core.io.sources.store import Location, forget_stores
+from pqext.core.io.sources.store import Location, clear_stores
 from pqext.dataset.files.store_journal import NOTE
 from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, Staging
 from pqext.dataset.writing.store_target import StoreTarget
@@ -48,7 +48,7 @@ def place(request: Any) -> Iterator[Place]:
     with running(cloud):
         url, options = reached(cloud)
         yield cloud, url, options
-    forget_stores()
+    clear_stores()
     pqext.clear_cache()
 
 
@@ -65,7 +65,7 @@ def rows(url: str, options: dict[str, Any]) -> list[int]:
     """What readers see, by obstore: pyarrow holds the interpreter while it waits for Google's answer."""
     pqext.clear_cache()
     container = target_of(url, options)._bucket  # type: ignore[attr-defined]
-    place = container.place(container.prefix)
+    place = container.location(container.prefix)
     try:
         return sorted(pqext.read_table(place.key, filesystem=place.store.store)["x"].to_pylist())
     except FileNotFoundError:

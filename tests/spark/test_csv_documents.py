@@ -118,7 +118,7 @@ def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tm
             "--types",
             "iso STRING, n DOUBLE",
             "--force",
-            *(part for one in words for part in ("--null-words", one)),
+            *(part for one in words for part in ("--null-values", one)),
         ]
         result = CliRunner().invoke(app, ["convert", str(path), str(dest), *options])
         assert result.exit_code == 0, result.output
@@ -133,7 +133,7 @@ def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tm
     result = CliRunner().invoke(app, ["convert", str(path), str(dest), "--types", "n DOUBLE", "--force"])
     assert result.exit_code == 1
     assert "row 7, column 'n': CSV conversion error to double: invalid value '-'" in str(result.exception)
-    assert "--null-words" in str(result.exception)
+    assert "--null-values" in str(result.exception)
 
 
 def test_text_of_another_encoding_and_lines_before_the_heading_are_read(tmp_path: Path) -> None:

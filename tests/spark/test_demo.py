@@ -45,13 +45,13 @@ class Record:
         yield
         self.steps.append(text)
 
-    def wrote(self, file: FilePicture) -> None:
+    def show_file(self, file: FilePicture) -> None:
         self.files.append(file)
 
-    def asked(self, question: Question) -> None:
+    def show_result(self, question: Question) -> None:
         self.questions.append(question)
 
-    def agreed(self, agreements: tuple[Agreement, ...]) -> None:
+    def show_agreements(self, agreements: tuple[Agreement, ...]) -> None:
         self.agreements = agreements
 
 

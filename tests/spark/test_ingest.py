@@ -270,7 +270,7 @@ def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) 
         ({"at": ("lon",)}, r"geometry 'at': points takes two or three paths"),
         ({"at": {"crs": "EPSG:4326"}}, r"geometry 'at' has no paths"),
         ({"value": ("lon", "lat")}, r"two columns have one name"),
-        ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"'ordr' is no geometry option; did you mean 'order'"),
+        ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"unknown geometry option 'ordr'; did you mean 'order'"),
     ):
         with pytest.raises(ValueError, match=message):
             ingest_json(spark, source, out, geometry=wrong)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 
 TABLE = pa.table({f"c{i}": pa.array(range(i, i + 20), pa.int64()) for i in range(300)})
 
@@ -17,7 +17,7 @@ TABLE = pa.table({f"c{i}": pa.array(range(i, i + 20), pa.int64()) for i in range
 @pytest.mark.spec("extension.jump-table.ignored")
 @pytest.mark.spec("extension.flatbuffers.ignored")
 @pytest.mark.parametrize("form", ["thrift+index", "thrift+flatbuffers"])
-def test_spark_reads_a_file_with_more_in_its_footer(form: FooterForm, spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_a_file_with_more_in_its_footer(form: FooterFormat, spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "more.parquet"
     pqext.write_table(TABLE, path, row_group_rows=5, footer=form)
     assert list(pqext.open(path).extensions) == ["file"]

@@ -128,5 +128,5 @@ def test_shred_variant_takes_the_options_of_the_writer(spark: Any) -> None:
     assert inferred.schema["v"].dataType["typed_value"].dataType["a"].dataType[
         "typed_value"
     ].dataType.simpleString() == ("decimal(2,1)")
-    with pytest.raises(ValueError, match="no shredding option"):
+    with pytest.raises(ValueError, match="unknown shredding option"):
         shred_variant(df, {"v": {"shema": "a INT"}})

@@ -44,7 +44,7 @@ def options(s3: S3) -> Iterator[dict[str, Any]]:
     """Storage options of an empty bucket."""
     yield s3.options
     bucket = multipart.Bucket("s3://bucket", s3.options)
-    for one in [*bucket.begun("")]:
+    for one in [*bucket.unfinished("")]:
         bucket.abort(one.key, one.upload)
 
 
@@ -84,14 +84,14 @@ def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[s
 def test_a_note_without_bounds_is_not_read(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending_files, "NOTE_BYTES", 10)
+    monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 10)
     bucket = StoreTarget(URL, options)._bucket
     for size in (10, 11):
         bucket.put("note", b"x" * size)
         (tmp_path / str(size)).write_bytes(b"x" * size)
-    with pytest.raises(LimitError, match=r"a note of 11 bytes.*s3://bucket/"):
+    with pytest.raises(LimitError, match=r"manifest has 11 bytes.*s3://bucket/"):
         bucket.get("note")
-    with pytest.raises(LimitError, match="a note of 11 bytes"):
+    with pytest.raises(LimitError, match="manifest has 11 bytes"):
         read_note(str(tmp_path / "11"))
     assert read_note(str(tmp_path / "10")) == b"x" * 10
 
@@ -99,7 +99,7 @@ def test_a_note_without_bounds_is_not_read(
 def test_no_save_is_decided_by_a_note_that_is_too_long_to_read(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pending_files, "NOTE_BYTES", 100)
+    monkeypatch.setattr(pending_files, "MAX_MANIFEST_BYTES", 100)
     for target in (FolderTarget(str(tmp_path)), StoreTarget(URL, options)):
         target.begin("job")
         for number in range(10):
@@ -148,7 +148,7 @@ def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
         decided = f"data/out/{NOTE}" in target._bucket.keys("") or found == [10, 11]
         done = clean(URL, older_than=timedelta(0), storage_options=options)
         assert rows(options) == ([10, 11] if decided else [1, 2]), (step, done)
-        assert [*target._bucket.begun("")] == []
+        assert [*target._bucket.unfinished("")] == []
         seen.append(found)
         if not died:
             break
@@ -327,9 +327,9 @@ def test_a_job_that_is_aborted_leaves_no_upload(options: dict[str, Any]) -> None
     staged(target, JOB, [1])
     staged(other, OTHER, [2])
     target.abort()
-    assert [OTHER in one.key for one in target._bucket.begun("")] == [True]
+    assert [OTHER in one.key for one in target._bucket.unfinished("")] == [True]
     assert clean(URL, older_than=timedelta(0), storage_options=options).removed == (OTHER,)
-    assert [*target._bucket.begun("")] == []
+    assert [*target._bucket.unfinished("")] == []
 
 
 def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> None:
@@ -374,7 +374,7 @@ def test_a_note_that_no_job_has_written_is_refused_before_anything_is_done(chang
     ],
 )
 def test_a_url_with_credentials_or_without_a_bucket_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match=r"give them as storage_options|names no bucket") as told:
+    with pytest.raises(ValueError, match=r"pass them as storage_options|names no bucket") as told:
         StoreTarget(url, {"access_key": "a", "secret_key": "b"} if url.startswith("s3") else {})
     assert "word-of-secret" not in str(told.value)
 
@@ -406,11 +406,11 @@ def test_what_answers_in_the_place_of_a_store_is_no_empty_folder_and_has_stored_
         url = f"http://127.0.0.1:{proxy.server_port}"
         bucket = multipart.Bucket(URL, {"key": KEY, "secret": SECRET, "endpoint_url": url, "region": "us-east-1"})
         for action in (
-            lambda: bucket.keys("data/"), lambda: [*bucket.begun("data/")], lambda: bucket.begin("data/x"),
+            lambda: bucket.keys("data/"), lambda: [*bucket.unfinished("data/")], lambda: bucket.begin("data/x"),
             lambda: bucket.put("data/x", b""), lambda: bucket.part("data/x", "1", 1, b""),
             lambda: bucket.complete("data/x", Pending("1", ("a",))),
         ):
-            with pytest.raises(pqext.SourceError, match=r"the store answers .* without|is no listing") as told:
+            with pytest.raises(pqext.SourceError, match=r"response to .* has no|incomplete listing") as told:
                 action()
             assert SECRET not in str(told.value)
         proxy.shutdown()
@@ -450,7 +450,7 @@ def test_of_attempts_only_those_that_are_reported_count(options: dict[str, Any])
     second = attempt(target, 1, 3, pa.record_batch({"x": [2]}))
     target.commit([*first, *second], overwrite=False)
     assert rows(options) == [1, 2]
-    assert [*target._bucket.begun("")] == []
+    assert [*target._bucket.unfinished("")] == []
 
 
 @pytest.mark.spec("spark.store.attempts")
@@ -464,7 +464,7 @@ def test_a_part_that_the_store_refuses_fails_its_attempt_and_leaves_nothing(
     for number in range(2):  # a task fails, and fails again
         with pytest.raises(pqext.SourceError, match=rf"part-00000-{JOB}-{number}\.parquet"):
             attempt(target, 0, number, batch)
-    assert [*target._bucket.begun("")] == []
+    assert [*target._bucket.unfinished("")] == []
     s3.refused = None
     done = attempt(target, 0, 2, batch)
     assert len(done[0].token.etags) == 2
@@ -520,4 +520,4 @@ def test_json_is_ingested_into_a_bucket(spark: Any, options: dict[str, Any], tmp
     with pytest.raises(pqext.VariantError):
         ingest_json(spark, str(source), URL, "n INT", **{**arguments, "on_error": "fail"})
     assert pqext.scan(URL, storage_options=options).count() == 300
-    assert [*multipart.Bucket(URL, options).begun("")] == []
+    assert [*multipart.Bucket(URL, options).unfinished("")] == []

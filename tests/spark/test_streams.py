@@ -192,7 +192,7 @@ def test_a_note_of_another_run_makes_that_of_a_store_void(s3: S3, monkeypatch: p
     monkeypatch.setattr(multipart.Bucket, "claim", overtaken)
     run(options, 0, [1], "a")
     assert rows(options) == [1]
-    assert [*multipart.Bucket("s3://bucket", s3.options).begun("")] == []
+    assert [*multipart.Bucket("s3://bucket", s3.options).unfinished("")] == []
 
 
 def test_what_a_dead_run_has_left_is_found(target: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

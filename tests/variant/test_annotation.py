@@ -337,7 +337,7 @@ def test_some_columns_of_a_variant_are_read_as_they_are_stored() -> None:
 
 
 def test_what_is_no_variant_is_not_written_as_one() -> None:
-    with pytest.raises(TypeError, match="'v', which is no variant but has type int64"):
+    with pytest.raises(TypeError, match="'v', which is not a VARIANT but has type int64"):
         file_of(pa.array([1]), pa.field("v", pa.int64()), shredding={"v": "INT"})
 
 

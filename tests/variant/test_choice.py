@@ -63,17 +63,17 @@ def test_the_writer_coerces_as_it_is_told() -> None:
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"shema": "a INT"}, "'shema' is no shredding option; did you mean 'schema'"),
+        ({"shema": "a INT"}, "unknown shredding option 'shema'; did you mean 'schema'"),
         ({"schema": "a INT", "max_fields": 3}, "'max_fields' is for schemas that are inferred"),
         ({"coerce": "same"}, "coerce is one of 'equivalent', 'exact', 'json', not 'same'"),
         ({"min_frequency": 2}, "min_frequency lies between 0 and 1"),
         ({"mixed": "untyped"}, "mixed is one of"),
-        ("infr", "'infr' is no shredding schema; did you mean 'infer'"),
+        ("infr", "invalid shredding schema 'infr'; did you mean 'infer'"),
         ({"schema": " INFERED"}, "did you mean 'infer'"),
         ("intr", "did you mean 'INT'"),
         ("binry", "did you mean 'BINARY'"),
-        ("{'schema'}", "are no JSON"),
-        ('{"a":' * 100_000, "are no JSON"),
+        ("{'schema'}", "are not JSON"),
+        ('{"a":' * 100_000, "are not JSON"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(choice: Any, message: str) -> None:

@@ -164,9 +164,9 @@ def test_the_dictionary_holds_exactly_the_names_of_the_row() -> None:
 
 
 def test_strict_names_the_first_row_that_the_path_does_not_fit() -> None:
-    with pytest.raises(VariantError, match=r"row 1: there is no place for \$\.b\[0\]"):
+    with pytest.raises(VariantError, match=r"row 1: no value at \$\.b\[0\]"):
         variant.set(rows_of(['{"b":[1]}', '{"b":{}}', "1"]), "$.b[0]", 1, strict=True)
-    with pytest.raises(VariantError, match=r"row 2: there is no place for \$\.a"):
+    with pytest.raises(VariantError, match=r"row 2: no value at \$\.a"):
         variant.delete(pa.chunked_array([rows_of(['{"a":1}'] * 2), rows_of(["1"])]), "$.a", strict=True)
 
 

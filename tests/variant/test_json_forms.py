@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.base.errors import CorruptFileError, VariantError, VariantLimitError
-from pqext.variant.json.documents import Splitter, form_of
+from pqext.variant.json.documents import Splitter, detect_layout
 from reference.variant_strategies import fewer
 
 _TEXT = st.text(st.sampled_from(list('a"\\{}[],:\n é')), max_size=6)
@@ -81,7 +81,7 @@ def test_the_form_is_seen_at_the_first_document(documents: list[Any], indent: in
     ],
 )
 def test_forms(head: bytes, whole: bool, form: str) -> None:
-    assert form_of(head, whole) == form
+    assert detect_layout(head, whole) == form
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 1 << 20])
@@ -89,7 +89,7 @@ def test_backslashes_count_across_pieces(length: int) -> None:
     text = b'{"a\\\\":"\\"}","b":"\\\\\\""}{"c":"\\\\"}'
     splitter, ends = Splitter(0), []
     for at in range(0, len(text), length):
-        ends += [int(end) + at for end in splitter.ends(np.frombuffer(text[at : at + length], np.uint8))]
+        ends += [int(end) + at for end in splitter.find_ends(np.frombuffer(text[at : at + length], np.uint8))]
     assert ends == [text.index(b"}{") + 1, len(text)]
 
 
@@ -190,7 +190,7 @@ def test_an_unknown_form_is_refused() -> None:
 @pytest.mark.parametrize("text", ["[1,2,]", "[1,2}", "[1}", "[}", "[1,\n]", "[,]"])
 def test_a_broken_array_is_refused_whatever_the_pieces(text: str, batch_bytes: int) -> None:
     for form in ("auto", "array"):
-        with pytest.raises(VariantError, match=r"line [12]: (a brace ends the array|there is no JSON value)"):
+        with pytest.raises(VariantError, match=r"line [12]: (a brace ends the array|no JSON value)"):
             read(text.encode(), form=form, batch_bytes=batch_bytes)
 
 

@@ -346,6 +346,8 @@ def test_any_string_layout_is_taken() -> None:
     for kind in (pa.binary(), pa.large_string(), pa.large_binary(), pa.string_view(), pa.binary_view()):
         assert rows(variant.parse_json(pa.array(texts, pa.string()).cast(kind))) == expected
     assert rows(variant.parse_json(pa.array(texts).dictionary_encode())) == expected
+    views = pa.DictionaryArray.from_arrays(pa.array(range(len(texts)), pa.int32()), pa.array(texts, pa.string_view()))
+    assert rows(variant.parse_json(views)) == expected
     assert rows(variant.parse_json(pa.array(["x", *texts, "y"]).slice(1, 3))) == expected
     assert rows(variant.parse_json(pa.nulls(2))) == [None, None]
     chunked = variant.parse_json(pa.chunked_array([texts, [], texts[:1]]))
@@ -356,6 +358,10 @@ def test_any_string_layout_is_taken() -> None:
     assert caught.value.row == 3
     with pytest.raises(TypeError, match="expected a binary or string array, not int64"):
         variant.parse_json(pa.array([1]))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["1"]))  # Arrow takes no rows of it
+    for shredding in (None, "infer"):
+        with pytest.raises(TypeError, match="expected a binary or string array, not run_end_encoded"):
+            variant.parse_json(runs, shredding=shredding)
 
 
 def test_the_result_is_a_marked_variant_array() -> None:

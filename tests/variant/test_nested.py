@@ -97,7 +97,7 @@ def test_the_schema_of_a_file_is_taken_for_another(path: str) -> None:
 def test_the_schema_of_a_file_is_of_a_variant_column() -> None:
     data = write("s.v")
     assert str(variant.schema_of_file(data, "s.v")) == "VARIANT"
-    with pytest.raises(TypeError, match=r"column 's\.n' is no VARIANT"):
+    with pytest.raises(TypeError, match=r"column 's\.n' is not a VARIANT"):
         variant.schema_of_file(data, "s.n")
     with pytest.raises(ValueError, match=r"no column 's\.w'"):
         variant.schema_of_file(data, "s.w")

@@ -32,7 +32,7 @@ from pqext.core.format.metadata import (
     LogicalType,
     Statistics,
 )
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.schema.annotations import PAGE_BOXES
 from pqext.geo import page_boxes
 from pqext.verification import Report, verify

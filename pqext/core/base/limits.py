@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from pqext.core.base.errors import LimitError
+
 ROW_GROUP_ROWS = 1 << 19
 """Default number of rows in a written row group."""
 
@@ -45,6 +47,10 @@ class Limits:
     memory_expansion: int = 256
     """A larger file may take more than ``memory_bytes``: this multiple of its own size."""
 
+    rows: int = (1 << 63) - 1
+    """Maximum number of rows that the row groups of a file may claim; at least 1,024 for each byte of the file. A run
+    of nulls takes a few bytes for any number of rows, and about a second for each 200 million."""
+
     damaged_pieces: int = 1_000_000
     """Maximum number of corrupt pages or chunks that the reads of one open file skip with ``on_corrupt="skip"``. Each
     takes about a millisecond."""
@@ -68,11 +74,20 @@ class Limits:
         """Return the number of bytes that a call on a file of this size may hold."""
         return max(self.memory_bytes, self.memory_expansion * file_bytes)
 
+    def check_rows(self, rows: int, file_bytes: int, path: str | None = None) -> None:
+        """Raise ``LimitError`` if a file of ``file_bytes`` may not claim this number of rows."""
+        if rows > max(self.rows, _ROWS_PER_BYTE * file_bytes):
+            raise LimitError(
+                f"the row groups claim {rows:,} rows in a file of {file_bytes:,} bytes, more than rows={self.rows} "
+                "allows; raise the limit with limits=Limits(rows=...)", path=path,
+            )
+
     def __repr__(self) -> str:
         changed = (f for f in fields(self) if getattr(self, f.name) != f.default)
         return f"Limits({', '.join(f'{f.name}={getattr(self, f.name)}' for f in changed)})"
 
 
+_ROWS_PER_BYTE = 1024
 _UNTRUSTED = {
     "footer_bytes": 128 << 20,
     "metadata_elements": 50_000_000,
@@ -81,6 +96,7 @@ _UNTRUSTED = {
     "bloom_filter_bytes": 32 << 20,
     "memory_bytes": 100 << 20,
     "memory_expansion": 16,
+    "rows": 1 << 30,
     "damaged_pieces": 5_000,
 }
 

@@ -17,7 +17,7 @@ from pqext.core.base.errors import EncryptionError
 from pqext.core.encryption.modules import LENGTH_BYTES, NONCE_BYTES, SIGNATURE_BYTES, TAG_BYTES
 
 INVOCATIONS_MAX = 1 << 32
-"""How often one key may encrypt before a random nonce is too likely to come twice."""
+"""Maximum number of encryptions with one key before a random nonce is too likely to repeat."""
 _FIRST_COUNTER = (1).to_bytes(4, "big")
 _MODULE_BYTES_MAX = (1 << 31) - 1
 

@@ -38,7 +38,7 @@ def open_encrypted(
 def check_plaintext(
     metadata: FileMetaData, raw: Bytes, length: int, decryption: FileDecryption | None, offset: int, path: str | None
 ) -> FileDecryptor | None:
-    """What decrypts the columns of a file whose footer is plaintext; ``None`` when nothing in it is encrypted.
+    """Return the decryptor of a file with a plaintext footer; None if nothing in the file is encrypted.
 
     ``length`` of the ``raw`` bytes, which begin at ``offset``, are the FileMetaData, the rest its signature. Raises
     ``EncryptionError`` when the signature does not fit, and for a file without encryption where ``decryption`` does

@@ -1,4 +1,4 @@
-"""The modules that a file is encrypted in, and the AAD that ties each to its place.
+"""Modules that a file is encrypted in, and the AAD that binds each to its position.
 
 Spec: "Parquet Modular Encryption", sections 4.4 (additional authenticated data) and 5.1 (serialisation).
 """
@@ -20,7 +20,7 @@ SIGNATURE_BYTES = NONCE_BYTES + TAG_BYTES
 
 
 class Module(IntEnum):
-    """What a module is, as its AAD says it."""
+    """Type of a module, as in its AAD."""
 
     FOOTER = 0
     COLUMN_METADATA = 1
@@ -35,12 +35,12 @@ class Module(IntEnum):
 
     @property
     def is_page(self) -> bool:
-        """Is it the body of a page, which AES_GCM_CTR_V1 encrypts without authentication?"""
+        """Whether it is the body of a page, which AES_GCM_CTR_V1 encrypts without authentication."""
         return self in (Module.DATA_PAGE, Module.DICTIONARY_PAGE)
 
     @property
     def has_page_ordinal(self) -> bool:
-        """Does the AAD hold the ordinal of the page?"""
+        """Whether the AAD contains the ordinal of the page."""
         return self in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER)
 
     @property

@@ -53,7 +53,7 @@ class MissingPrefixError(EncryptionError):
 
 
 class Algorithm(NamedTuple):
-    """What ``EncryptionAlgorithm`` says of a file."""
+    """Fields of a file's ``EncryptionAlgorithm``."""
 
     authenticates_pages: bool
     aad_prefix: bytes | None
@@ -173,7 +173,7 @@ class FileDecryptor:
         return self._retrieve(own.key_metadata, f"the key of column {path!r}")
 
     def chunk(self, chunk: ColumnChunk, path: str, row_group: int, column: int) -> ChunkDecryptor | None:
-        """What decrypts a column chunk; ``None`` for a plaintext column.
+        """Return the decryptor of a column chunk; None for a plaintext column.
 
         ``row_group`` and ``column`` are ordinals. Raises ``EncryptionError`` when the key is missing.
         """
@@ -202,9 +202,9 @@ class FileDecryptor:
         return ChunkDecryptor(key, self.aad, row_group, column, self.algorithm.authenticates_pages)
 
     def ordinal(self, group: RowGroup, index: int) -> int:
-        """The ordinal of a row group that stands at ``index`` of the footer.
+        """Return the ordinal of the row group at ``index`` of the footer.
 
-        What the footer says is believed only if it is authentic.
+        The footer is trusted only if it is authentic.
         """
         return group.ordinal if self.authentic and group.ordinal is not None else index
 

@@ -76,15 +76,15 @@ class FileEncryptor:
 
     @property
     def footer_is_encrypted(self) -> bool:
-        """Does the file begin and end in ``PARE``?"""
+        """Whether the file begins and ends with ``PARE``."""
         return not self._encryption.plaintext_footer
 
     def hides(self, column: int) -> bool:
-        """Is this column encrypted?"""
+        """Whether a column is encrypted."""
         return self._columns[column] is not None
 
     def chunk(self, row_group: int, column: int) -> ChunkEncryptor | None:
-        """What encrypts one column chunk; ``None`` for a plaintext column.
+        """Return the encryptor of one column chunk; None for a plaintext column.
 
         Raises ``EncryptionError`` for a row group beyond the ordinals.
         """
@@ -100,7 +100,7 @@ class FileEncryptor:
         return ChunkEncryptor(key, self._aad, row_group, column, self._encryption.algorithm == "AES_GCM_V1")
 
     def seal_column(self, chunk: ColumnChunk, row_group: int, column: int) -> None:
-        """Hide what ``chunk`` tells of an encrypted column, once all of it is known.
+        """Remove from ``chunk`` the metadata of an encrypted column, once it is complete.
 
         Its metadata becomes a module of its own wherever the footer is not encrypted with the same key; a plaintext
         footer keeps of it what is needed to find the data.
@@ -129,7 +129,7 @@ class FileEncryptor:
         chunk.meta_data = None if self.footer_is_encrypted else redacted(chunk.meta_data)
 
     def footer(self, metadata: FileMetaData) -> bytes:
-        """The end of the file up to the length: the encrypted footer behind its crypto metadata, or the signed one."""
+        """Return the end of the file before the length: crypto metadata and encrypted footer, or the signed footer."""
         key_metadata = to_bytes(self._encryption.footer_key_metadata, "key metadata")
         if self.footer_is_encrypted:
             crypto = FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=key_metadata)
@@ -176,7 +176,7 @@ class FileEncryptor:
 
 
 def redacted(metadata: ColumnMetaData) -> ColumnMetaData:
-    """What a plaintext footer tells of an encrypted column: where its data lies, and nothing of its values."""
+    """Return the metadata of an encrypted column for a plaintext footer: the position of its data, but no values."""
     return ColumnMetaData(
         type=metadata.type,
         encodings=metadata.encodings,

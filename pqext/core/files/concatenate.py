@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, Literal, get_args
 from uuid import UUID
 
-from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.base.errors import CorruptFileError, UnsupportedError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.merge import FooterMerge, Merge
-from pqext.core.footer.rewrite import copy_bytes, plain_footer
+from pqext.core.footer.rewrite import copy_bytes, open_input, plain_footer
 from pqext.core.footer.thrift_footer import MAGIC, Footer, serialise_footer
 from pqext.core.format.extension.container import add_entries
 from pqext.core.format.extension.container import parts as extension_parts
@@ -26,7 +26,6 @@ from pqext.core.format.metadata import ColumnChunk, ColumnMetaData, FileMetaData
 from pqext.core.format.thrift import Struct, decode, encode
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
 from pqext.core.schema.annotations import extension_name
 
 Unknown = Literal["refuse", "drop", "keep"]
@@ -58,21 +57,14 @@ def concatenate(
     if isinstance(sources, (str, bytes)):
         raise TypeError("sources is a list of files")
     job = _Concatenation(key_value_metadata, extensions, limits)
-    given = list(sources)
-    if not given:
+    inputs = list(sources)
+    if not inputs:
         raise ValueError("there is nothing to concatenate")
     with Sink(dest) as sink:
         sink.write(MAGIC)
-        for source in given:
-            opened = open_source(source)
-            try:
+        for source in inputs:
+            with open_input(source) as opened:
                 job.append(opened, sink)
-            except ParquetError as error:
-                error.locate(path=opened.path)
-                raise
-            finally:
-                if opened is not source:
-                    opened.close()
         metadata = job.finish(sink)
         if metadata.num_rows >= 1 << 63:
             raise CorruptFileError(f"the files state {metadata.num_rows} rows together, more than a footer can state")
@@ -243,10 +235,10 @@ def _all(struct: Struct) -> Iterator[Struct]:
 
 
 @cache
-def _nested_fields(kind: type[Struct]) -> tuple[tuple[str, bool], ...]:
+def _nested_fields(struct_type: type[Struct]) -> tuple[tuple[str, bool], ...]:
     """The fields that contain structures, and whether each is a list."""
     return tuple(
         (field.name, field.is_list)
-        for field in kind.fields
+        for field in struct_type.fields
         if isinstance(field.type, type) and issubclass(field.type, Struct)
     )

@@ -13,7 +13,7 @@ from pqext.core.base.errors import EncryptionError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.encryption.reading import MissingPrefixError
 from pqext.core.footer.reading import read_footer
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.options.encryption import FileDecryption, to_bytes
 
 

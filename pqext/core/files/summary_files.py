@@ -27,8 +27,8 @@ from pqext.core.footer.thrift_footer import TRAILER_BYTES, FootedSource, Footer
 from pqext.core.format.extension.container import add_entries, entry
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.io.external_files import FileResolver, is_plain
-from pqext.core.io.source import PathSource, changed
+from pqext.core.io.external_files import FileResolver, is_plain_path
+from pqext.core.io.source import PathSource, changed_file_error
 from pqext.core.kernels.thrift.footer_lists import read_row_group_files
 from pqext.core.kernels.thrift.reader import StructIndex
 
@@ -62,19 +62,19 @@ class NotedFile:
 
 def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
     """Record ``files``, by name, in the footer of their summary."""
-    places: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
-    noted = []
+    positions: dict[tuple[tuple[str, str | None], ...] | None, int] = {}
+    records = []
     for name, file in files.items():
         pairs = None if file.pairs is None else tuple((pair.key, pair.value) for pair in file.pairs)
-        place = places.setdefault(pairs, len(places))
-        noted.append((name, file.size, file.mtime_ns, place, file.footer_bytes, file.footer_crc))
-    payload = json.dumps({"version": 2, "files": noted, "pairs": [*places]}, separators=(",", ":")).encode()
+        position = positions.setdefault(pairs, len(positions))
+        records.append((name, file.size, file.mtime_ns, position, file.footer_bytes, file.footer_crc))
+    payload = json.dumps({"version": 2, "files": records, "pairs": [*positions]}, separators=(",", ":")).encode()
     if len(payload) <= _MOST_BYTES:
         add_entries(metadata, {SUMMARY_NOTE: payload})
 
 
-def noted(metadata: FileMetaData) -> dict[str, NotedFile] | None:
-    """Return the recorded files of a summary by name; None if there is no valid record."""
+def read_record(metadata: FileMetaData) -> dict[str, NotedFile] | None:
+    """Return the recorded files of a summary by name; None without a valid record."""
     try:
         payload = entry(metadata, SUMMARY_NOTE)
         if payload is None:
@@ -84,7 +84,9 @@ def noted(metadata: FileMetaData) -> dict[str, NotedFile] | None:
             return None
         lists = [None if pairs is None else [_pair(*pair) for pair in pairs] for pairs in tree["pairs"]]
         files = {
-            _text(name): NotedFile(_integer(size), _integer(mtime), lists[_place(at)], _integer(length), _integer(crc))
+            _text(name): NotedFile(
+                _integer(size), _integer(mtime), lists[_position(at)], _integer(length), _integer(crc)
+            )
             for name, size, mtime, at, length, crc in tree["files"]
         }
     except (ParquetError, ValueError, TypeError, KeyError, IndexError, RecursionError):
@@ -108,7 +110,7 @@ def _integer(value: Any) -> int:
     return value
 
 
-def _place(value: Any) -> int:
+def _position(value: Any) -> int:
     if _integer(value) < 0:
         raise TypeError("not a position in the list")
     return int(value)
@@ -143,7 +145,7 @@ class Summary:
         self.groups: dict[str, list[int]] = {}
         for position, name in enumerate(found[0]):
             self.groups.setdefault(name.decode("utf-8", "surrogateescape"), []).append(position)
-        if not all(map(is_plain, self.groups)):
+        if not all(map(is_plain_path, self.groups)):
             raise NotByFileError("it names files that do not lie below its folder")
 
     def __reduce__(self) -> tuple[type[Summary], tuple[str, Limits]]:
@@ -155,9 +157,9 @@ class Summary:
         return self._footer.metadata
 
     @cached_property
-    def noted(self) -> dict[str, NotedFile] | None:
-        """The recorded files; None if there are none, or if they contradict the summary's files or rows."""
-        found = noted(self.metadata)
+    def records(self) -> dict[str, NotedFile] | None:
+        """The recorded files; None without a record, or if they contradict the summary's files or rows."""
+        found = read_record(self.metadata)
         is_whole = found is not None and self.groups.keys() <= found.keys()
         return found if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
@@ -178,8 +180,8 @@ class Summary:
                 message = f"a row group of {escape_text(name)} is there twice"
         return None if message is None else CorruptFileError(message, path=self.path)
 
-    def trusted(self, name: str, place: str) -> SummarisedSource:
-        """Return the file ``name`` at ``place`` with its metadata from the summary.
+    def trusted(self, name: str, location: str) -> SummarisedSource:
+        """Return the file ``name`` at ``location`` with its metadata from the summary.
 
         The file must have the recorded size, and the recorded modification time or footer CRC. Without a record, the
         footer of a file that changed when the summary was written or later must be equivalent. Raises
@@ -187,36 +189,40 @@ class Summary:
         """
         resolver = FileResolver(self.path, "folder")
         try:
-            found = os.stat(place)
+            found = os.stat(location)
         except (OSError, ValueError) as error:
             raise CorruptFileError(
                 f"the column chunk's file {name!r} cannot be opened: {error}", path=self.path
             ) from None
         if not stat.S_ISREG(found.st_mode):
             raise CorruptFileError(f"the column chunk's file {name!r} is not a regular file", path=self.path)
-        stamp, file = (found.st_size, found.st_mtime_ns), (self.noted or {}).get(name)
+        stamp, file = (found.st_size, found.st_mtime_ns), (self.records or {}).get(name)
         if file is not None and file.size != found.st_size:
-            raise self._changed(f"it has {found.st_size} bytes where {escape_text(self.path)} notes {file.size}", place)
-        is_sure = found.st_mtime_ns < self._mtime_ns if file is None else file.stamp == stamp and self._tells(file)
-        source = self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
+            message = f"it has {found.st_size} bytes where {escape_text(self.path)} records {file.size}"
+            raise self._changed(message, location)
+        if file is None:
+            is_sure = found.st_mtime_ns < self._mtime_ns
+        else:
+            is_sure = file.stamp == stamp and self._shows_changes(file)
+        source = self._source(name, location, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
         if not is_sure:  # a copy, or rewritten
             source.check()
         return source
 
-    def unchanged(self, name: str, place: str) -> SummarisedSource | None:
-        """Return the file ``name`` at ``place``; None if it differs from the record in the summary."""
-        file = (self.noted or {}).get(name)
+    def unchanged(self, name: str, location: str) -> SummarisedSource | None:
+        """Return the file ``name`` at ``location``; None if it differs from the record in the summary."""
+        file = (self.records or {}).get(name)
         try:
-            found = os.stat(place)
+            found = os.stat(location)
         except (OSError, ValueError):
             return None
         if file is None or (found.st_size, found.st_mtime_ns) != file.stamp or not stat.S_ISREG(found.st_mode):
             return None
-        if not self._tells(file):
+        if not self._shows_changes(file):
             return None
-        return self._source(name, place, file.stamp, file.pairs, lambda: PathSource(place))
+        return self._source(name, location, file.stamp, file.pairs, lambda: PathSource(location))
 
-    def _tells(self, file: NotedFile) -> bool:
+    def _shows_changes(self, file: NotedFile) -> bool:
         """Whether a change of ``file`` after it was recorded would change its modification time.
 
         Not if times are in full seconds and the summary is hardly younger.
@@ -224,7 +230,7 @@ class Summary:
         return file.mtime_ns % _SECOND != 0 or self._mtime_ns - file.mtime_ns > 2 * _SECOND
 
     def _source(
-        self, name: str, place: str, stamp: Stamp, pairs: Sequence[KeyValue] | None, open: Callable[[], PathSource]
+        self, name: str, location: str, stamp: Stamp, pairs: Sequence[KeyValue] | None, open: Callable[[], PathSource]
     ) -> SummarisedSource:
         positions, whole = self.groups.get(name, []), self.metadata
         counts = [self._rows[position] for position in positions]
@@ -234,12 +240,12 @@ class Summary:
             version=whole.version, schema=whole.schema, num_rows=rows, row_groups=groups,
             key_value_metadata=pairs, created_by=whole.created_by, column_orders=whole.column_orders,
         )
-        file = (self.noted or {}).get(name)
+        file = (self.records or {}).get(name)
         footer = Footer(metadata, stamp[0], 0, EMPTY, known_crc=None if file is None else file.footer_crc)
-        return SummarisedSource(place, name, stamp, footer, open, partial(self._check, place, file, positions))
+        return SummarisedSource(location, name, stamp, footer, open, partial(self._check, location, file, positions))
 
-    def _check(self, place: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
-        """The CRC of the file's footer, which must be the recorded one, or that of an equivalent footer."""
+    def _check(self, location: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
+        """The CRC of the file's footer, which must be the recorded one, or of an equivalent footer."""
         if file is not None:
             try:
                 start = source.size - TRAILER_BYTES - file.footer_bytes
@@ -247,16 +253,16 @@ class Summary:
             except CorruptFileError:
                 found = -1
             if found != file.footer_crc:
-                raise self._changed(f"its footer is another one than {escape_text(self.path)} notes", place)
+                raise self._changed(f"its footer is another one than {escape_text(self.path)} notes", location)
             return found
         own = read_footer(source, self._limits)
-        if own.decryptor is not None or _tell_apart(_RowGroups(self._all, positions), own.metadata.row_groups):
-            raise self._changed(f"its footer says otherwise than {escape_text(self.path)}", place)
+        if own.decryptor is not None or _differ(_RowGroups(self._all, positions), own.metadata.row_groups):
+            raise self._changed(f"its footer says otherwise than {escape_text(self.path)}", location)
         return crc32(own.raw.data)
 
-    def _changed(self, what: str, place: str) -> ChangedFileError:
+    def _changed(self, subject: str, location: str) -> ChangedFileError:
         advice = "pqext.write_summary updates the summary, and a scan of the folder needs none"
-        return ChangedFileError(f"{what}: {advice}", path=place)
+        return ChangedFileError(f"{subject}: {advice}", path=location)
 
 
 _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
@@ -264,14 +270,14 @@ _ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data
 _BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
 
 
-def _tell_apart(told: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
+def _differ(listed: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
     """Whether a summary and a file list different row groups, or the summary bounds values differently."""
-    if len(told) != len(own):
+    if len(listed) != len(own):
         return True
-    pairs = zip(sorted(told, key=_start), sorted(own, key=_start), strict=True)
+    pairs = zip(sorted(listed, key=_start), sorted(own, key=_start), strict=True)
     return any(
-        one.num_rows != other.num_rows or len(one.columns) != len(other.columns)
-        or any(map(_are_different, one.columns, other.columns)) for one, other in pairs
+        left.num_rows != right.num_rows or len(left.columns) != len(right.columns)
+        or any(map(_are_different, left.columns, right.columns)) for left, right in pairs
     )
 
 
@@ -280,21 +286,21 @@ def _start(group: RowGroup) -> int:
     return -1 if first is None else first.data_page_offset
 
 
-def _are_different(one: ColumnChunk, other: ColumnChunk) -> bool:
-    first, second = one.meta_data, other.meta_data
+def _are_different(left: ColumnChunk, right: ColumnChunk) -> bool:
+    first, second = left.meta_data, right.meta_data
     if first is None or second is None or any(getattr(first, name) != getattr(second, name) for name in _ALIKE):
         return True
     pairs: tuple[tuple[object, object, tuple[str, ...]], ...] = (
-        (one, other, ("offset_index_offset", "column_index_offset")),
+        (left, right, ("offset_index_offset", "column_index_offset")),
         (first, second, ("bloom_filter_offset", "geospatial_statistics")),
         (first.statistics, second.statistics, _BOUNDS),
     )
-    return any(_says_more(told, own, name) for told, own, names in pairs for name in names)
+    return any(_says_more(listed, own, name) for listed, own, names in pairs for name in names)
 
 
-def _says_more(told: object, own: object, name: str) -> bool:
+def _says_more(listed: object, own: object, name: str) -> bool:
     """Whether a summary has a field value that the file lacks. It may omit optional ones."""
-    value = getattr(told, name, None)
+    value = getattr(listed, name, None)
     return value is not None and value != getattr(own, name, None)
 
 
@@ -302,20 +308,20 @@ class SummarisedSource(FootedSource):
     """A file whose footer comes from a summary; it is opened on the first read, if it is unchanged."""
 
     merge_gap = PathSource.merge_gap
-    gathered_bytes = PathSource.gathered_bytes
+    batched_bytes = PathSource.batched_bytes
     tail_bytes = 0
     is_opened = False
 
     def __init__(
         self, path: str, name: str, stamp: Stamp, footer: Footer, open: Callable[[], PathSource],
-        checked: Callable[[PathSource], int],
+        verify: Callable[[PathSource], int],
     ) -> None:
         super().__init__(path, stamp[0])
-        self.known_as = name
+        self.summary_name = name
         self.footer = footer
         self._stamp = stamp
         self._open = open
-        self._checked = checked
+        self._verify = verify
         self._file: PathSource | None = None
 
     def check(self) -> None:
@@ -326,8 +332,8 @@ class SummarisedSource(FootedSource):
             file = self._open()
             try:
                 if file.stamp != self._stamp:
-                    raise changed(self.path, self._stamp, file.stamp)
-                crc = self._checked(file)
+                    raise changed_file_error(self.path, self._stamp, file.stamp)
+                crc = self._verify(file)
             except BaseException:
                 file.close()
                 raise
@@ -361,7 +367,7 @@ def footer_crc(file: ParquetFile) -> int:
 
 
 class _RowGroups(Sequence[RowGroup]):
-    """Row groups of one file among those of all files, built on access."""
+    """Row groups of one file in the list of all row groups, built on access."""
 
     __slots__ = ("_all", "_positions", "rows")
 
@@ -373,9 +379,9 @@ class _RowGroups(Sequence[RowGroup]):
     def __len__(self) -> int:
         return len(self._positions)
 
-    def place(self, position: int) -> tuple[StructIndex, int] | None:
+    def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
         """Return the list and position of a row group, if none was decoded."""
-        return self._all.place(self._positions[position]) if isinstance(self._all, LazyStructs) else None
+        return self._all.indexed_position(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload
     def __getitem__(self, position: int) -> RowGroup: ...

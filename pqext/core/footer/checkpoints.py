@@ -1,4 +1,4 @@
-"""Checkpoints: footers inside a file being written, with which its rows can be read if the writer crashes.
+"""Checkpoints: footers inside a file being written, so that its rows can be read if the writer crashes.
 
 A checkpoint is a frame (:mod:`pqext.core.format.extension.framed`) between row groups, whose payload is the compressed
 footer of all row groups so far, and a tail:
@@ -42,9 +42,9 @@ from pqext.core.format.compression import compress, decompress
 from pqext.core.format.extension.framed import FRAME_BYTES, frame, unframe
 from pqext.core.format.metadata import CompressionCodec, FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode, encode
-from pqext.core.io.local_writers import with_unfinished
+from pqext.core.io.local_writers import mention_unfinished
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 from pqext.core.kernels.thrift.footer_lists import count_rows
 from pqext.core.kernels.thrift.reader import scan_fields
 from pqext.core.options.footer import Checkpoint
@@ -141,24 +141,24 @@ def find_checkpoints(source: Source, limits: Limits) -> Iterator[SavedFooter]:
         left -= at
         while left > 0 and (at := data.rfind(CHECKPOINT.bytes, 0, at)) >= 0:
             at += 15  # the next frame ends before the last byte of this one
-            place, length = start + at + 1, 0
-            while place:  # follow the chain as long as it is valid
-                found, before, length = _ending_at(source, place, limits)
+            position, length = start + at + 1, 0
+            while position:  # follow the chain as long as it is valid
+                found, before, length = _ending_at(source, position, limits)
                 left -= length
                 if found is not None:
                     yield found
                 if before is None or left <= 0:
                     break
-                place = before
-                stop = min(stop, place)
-            if place <= start:
+                position = before
+                stop = min(stop, position)
+            if position <= start:
                 break
-            at = min(at, place - start)
+            at = min(at, position - start)
         stop = min(stop, start)
 
 
 def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | None, int | None, int]:
-    """The checkpoint whose frame ends at ``end``, the end of the preceding one (0: there is none; None: unknown),
+    """The checkpoint whose frame ends at ``end``, the end of the preceding one (0 for the first; None: unknown),
     and the number of bytes read."""
     least = FRAME_BYTES + _TAIL.size
     if end < least:
@@ -169,8 +169,8 @@ def _ending_at(source: Source, end: int, limits: Limits) -> tuple[SavedFooter | 
     start = end - length
     about = last[: _TAIL.size]
     version, raw_length, offset, before, before_length, crc = _TAIL.unpack(about)
-    told = crc32(about[:-4]) == crc and version == _VERSION and offset == start and size > _TAIL.size
-    if not told or crc32(last[-24:-20]) != int.from_bytes(last[-20:-16], "little"):
+    is_valid = crc32(about[:-4]) == crc and version == _VERSION and offset == start and size > _TAIL.size
+    if not is_valid or crc32(last[-24:-20]) != int.from_bytes(last[-20:-16], "little"):
         return None, None, least
     chained = before + before_length if before_length else 0
     earlier = chained if chained <= start and before >= 0 else None
@@ -197,22 +197,22 @@ def _before_torn_checkpoint(source: Source, limits: Limits) -> SavedFooter | Non
             continue
         is_flat = data[at : at + 4] == FLAT_MAGIC
         length = int.from_bytes(data[at - 8 : at - 4] if is_flat else data[at - 4 : at], "little")
-        place = start + at - length - (TAIL_BYTES - 4 if is_flat else 4)
-        if place < len(MAGIC) or length > limits.footer_bytes:
+        position = start + at - length - (TAIL_BYTES - 4 if is_flat else 4)
+        if position < len(MAGIC) or length > limits.footer_bytes:
             continue
         left -= length
         try:
             if is_flat:
                 found = read_alone(source, limits, start + at + 4)
-                metadata, raw, stop = found.whole, found.raw, length
+                metadata, raw, stop = found.complete, found.raw, length
             else:
-                raw = source.read(place, length)
-                metadata, stop = decode(FileMetaData, raw, limits=limits, base=place, path=source.path)
+                raw = source.read(position, length)
+                metadata, stop = decode(FileMetaData, raw, limits=limits, base=position, path=source.path)
             ask_schema(from_elements(metadata.schema, limits, source.path))
         except ParquetError:
             continue
-        if stop == length and told_end(metadata) <= place and not is_of_a_value(source, metadata, place):
-            return SavedFooter(place, length, metadata, raw)
+        if stop == length and structures_end(metadata) <= position and not is_of_a_value(source, metadata, position):
+            return SavedFooter(position, length, metadata, raw)
     return None
 
 
@@ -222,30 +222,30 @@ def ask_schema(schema: Schema) -> None:
         _ = leaf.leaf_type
 
 
-def follows_its_data(source: Source, metadata: FileMetaData, place: int) -> bool:
-    """Whether the footer at ``place`` directly follows the structures it refers to, or its own checkpoint does.
+def follows_its_data(source: Source, metadata: FileMetaData, position: int) -> bool:
+    """Whether the footer at ``position`` directly follows the structures it refers to, or its own checkpoint does.
 
     Otherwise bytes are missing before it, or were inserted, or its writer leaves a gap.
     """
-    end = told_end(metadata)
-    if place - end < FRAME_BYTES:
-        return place == end
-    last = source.read(place - FRAME_BYTES, FRAME_BYTES).tobytes()
-    return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == place - end
+    end = structures_end(metadata)
+    if position - end < FRAME_BYTES:
+        return position == end
+    last = source.read(position - FRAME_BYTES, FRAME_BYTES).tobytes()
+    return last[12:] == CHECKPOINT.bytes and int.from_bytes(last[4:8], "little") + FRAME_BYTES == position - end
 
 
-def is_of_a_value(source: Source, metadata: FileMetaData, place: int) -> bool:
-    """Whether the footer at ``place`` belongs to a Parquet file that is stored as a value.
+def is_of_a_value(source: Source, metadata: FileMetaData, position: int) -> bool:
+    """Whether the footer at ``position`` belongs to a Parquet file that is stored as a value.
 
     Such a file begins with its magic number, at the distance before the footer that its last structure implies, apart
     from gaps that some writers leave.
     """
-    begun = place - told_end(metadata)
+    begun = position - structures_end(metadata)
     first = max(begun - _BETWEEN, 1)
     return begun > 0 and MAGIC in source.read(first, begun + len(MAGIC) - first).tobytes()
 
 
-def told_end(metadata: FileMetaData) -> int:
+def structures_end(metadata: FileMetaData) -> int:
     """Return the end of the last structure that a footer refers to; an ordinary footer begins there."""
     end = len(MAGIC)
     for group in map(partial(peeked, metadata.row_groups), range(len(metadata.row_groups))):
@@ -266,7 +266,7 @@ def open_to_read(source: Any, filesystem: Any, storage_options: Any, options: Re
     try:
         return open_source(source, filesystem, storage_options)
     except FileNotFoundError as error:
-        raise (with_unfinished(error, source) if options.recover else error) from None
+        raise (mention_unfinished(error, source) if options.recover else error) from None
 
 
 def footer_or_checkpoint(

@@ -14,15 +14,15 @@ from pqext.core.kernels.thrift.reader import StructIndex
 from pqext.core.schema import statistics
 from pqext.core.schema.nodes import SchemaNode
 
-Place = tuple[StructIndex, int]
+Location = tuple[StructIndex, int]
 """A list of row groups in a footer, and a position in it."""
 
 
 def bounds_at(
-    place: Place, leaves: int, leaf: SchemaNode, orders: Sequence[ColumnOrder] | None
+    location: Location, leaves: int, leaf: SchemaNode, orders: Sequence[ColumnOrder] | None
 ) -> tuple[int, Bounds] | None:
     """Return the rows of a row group of ``leaves`` leaves and the bounds of one; None if anything is unusual."""
-    found = read_statistics(*place, leaves, leaf.stored_place, Statistics.plan)
+    found = read_statistics(*location, leaves, leaf.stored_place, Statistics.plan)
     if found is None:
         return None
     rows, values, stored = found
@@ -30,9 +30,9 @@ def bounds_at(
     return rows, proven(leaf, stored, values, rows, orders[at] if orders and at < len(orders) else None)
 
 
-def bytes_at(place: Place, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
+def bytes_at(location: Location, leaf_count: int, leaves: Collection[SchemaNode]) -> int | None:
     """Return the size of the pages of ``leaves`` in total; None if anything is unusual."""
-    return chunk_bytes(*place, leaf_count, [leaf.stored_place for leaf in leaves])
+    return chunk_bytes(*location, leaf_count, [leaf.stored_place for leaf in leaves])
 
 
 def proven(

@@ -1,4 +1,4 @@
-"""Detect column chunks that overlap, for which the footer has a wrong offset or size (File Layout)."""
+"""Detect overlapping column chunks: the footer has a wrong offset or size of one of them (File Layout)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Laid(NamedTuple):
     sections: frozenset[int] = frozenset()
 
 
-class ChunkPlaces:
+class ChunkRanges:
     """The byte ranges of the chunks of a file with its footer at ``end``, except encrypted and external chunks.
 
     Row groups whose chunks all have the same ranges are one row group listed several times; they do not overlap.
@@ -46,11 +46,11 @@ class ChunkPlaces:
 
     def shared(self) -> Iterator[tuple[Place, Place]]:
         """Iterate over pairs of overlapping chunks, the suspect first: misplaced, or else too long."""
-        told = set()
+        reported = set()
         for pair in self._sharing.items():
             first, second = sorted(pair, key=lambda place: (self._joins(*place), self._extent(*place)))
-            if (first, second) not in told:
-                told.add((first, second))
+            if (first, second) not in reported:
+                reported.add((first, second))
                 yield first, second
 
     def repeated_groups(self) -> dict[int, list[int]]:

@@ -12,7 +12,7 @@ from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.footer.thrift_footer import MAGIC, TRAILER_BYTES
 from pqext.core.format.extension.framed import FRAME_BYTES, checked_payload, payload_size
-from pqext.core.io.sources.source_factory import open_source
+from pqext.core.io.sources.locations import open_source
 
 
 def find_framed(source: Any, uuid: UUID, limits: Limits = DEFAULT_LIMITS) -> bytes | None:

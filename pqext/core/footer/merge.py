@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.text import escape_text
-from pqext.core.format.created_by import bounds_bytes_rightly, counts_dictionary_header, created_by
+from pqext.core.format.created_by import counts_dictionary_header, created_by, has_valid_byte_array_bounds
 from pqext.core.format.metadata import (
     ColumnChunk,
     ColumnOrder,
@@ -26,8 +26,8 @@ from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.types.legacy_calendar import KEYS, LegacyCalendar
 
 Merge = Literal["merge", "first", "equal"]
-"""How key-value metadata is merged: all pairs, with the value of the first file that has the key; the pairs of the
-first file; or equal pairs only."""
+"""Merge of key-value metadata: all pairs, with the value of the first file that has the key; the pairs of the first
+file; or equal pairs only."""
 
 
 class FooterMerge:
@@ -80,7 +80,7 @@ class FooterMerge:
             self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
         self._noted.append(pairs[KEY].value if KEY in pairs else None)
         self._writers.append(metadata.created_by)
-        if metadata.created_by is not None and not bounds_bytes_rightly(metadata.created_by):
+        if metadata.created_by is not None and not has_valid_byte_array_bounds(metadata.created_by):
             chunks = (chunk.meta_data for group in metadata.row_groups for chunk in group.columns)
             if any(about is not None and Encoding.DELTA_BYTE_ARRAY in about.encodings for about in chunks):
                 self._in_sequence.add(metadata.created_by)
@@ -94,7 +94,7 @@ class FooterMerge:
         """
         found = self._foreign_orders(metadata)
         doubted = set()
-        if not bounds_bytes_rightly(metadata.created_by):
+        if not has_valid_byte_array_bounds(metadata.created_by):
             types = [element.type for element in metadata.schema[1:] if not element.num_children]
             doubted = {at for at, type in enumerate(types) if type in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)}
         for group in columns:
@@ -195,9 +195,9 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     mine, theirs = first.schema, other.schema
     if _shape(mine) == _shape(theirs) and mine[1:] == theirs[1:]:
         return None
-    told = difference(from_elements(mine), from_elements(theirs), "the first one")
-    if told is not None:
-        return told
+    message = difference(from_elements(mine), from_elements(theirs), "the first one")
+    if message is not None:
+        return message
     unlike = next((one for one, same in zip(mine[1:], theirs[1:], strict=False) if one != same), mine[0])
     return f"column {escape_text(str(unlike.name))!r} is described by other fields of the schema"
 

@@ -26,7 +26,7 @@ from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER_BYTE
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import LazyStructs, decode
 from pqext.core.io.source import Source
-from pqext.core.io.sources.cache import CACHE, when_cleared
+from pqext.core.io.sources.cache import CACHE, on_clear
 from pqext.core.kernels.thrift.footer_lists import equal_bytes
 from pqext.core.options.encryption import FileDecryption
 
@@ -82,7 +82,7 @@ def _copy(metadata: FileMetaData) -> FileMetaData:
     return made
 
 
-when_cleared(_kept.clear)
+on_clear(_kept.clear)
 
 
 def read_footer(
@@ -91,7 +91,7 @@ def read_footer(
 ) -> Footer:
     """Read and index the footer of ``source``; row groups and columns are decoded on access.
 
-    A long footer with a jump table is read with ``by_table``, as far as it is accessed; it then hides the table.
+    A long footer with a jump table is read lazily with ``by_table``; it then hides the table.
 
     Raises ``CorruptFileError`` if the file is not a complete Parquet file, ``EncryptionError`` for an encrypted footer
     that ``decryption`` cannot decrypt, and ``LimitError`` beyond ``limits``.
@@ -101,20 +101,20 @@ def read_footer(
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
         head = bytes(source.read(0, len(MAGIC))) if size >= len(MAGIC) else b""
-        told = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
-        raise CorruptFileError(f"not a Parquet file: it has {size} bytes{told}", path=source.path)
+        file_type = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
+        raise CorruptFileError(f"not a Parquet file: it has {size} bytes{file_type}", path=source.path)
     tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
     if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
         tail_bytes = size
     if tail_bytes == size:
-        tail = source.read(0, size, keep=True)
+        tail = source.read(0, size, is_metadata=True)
         head = tail[: len(MAGIC)].tobytes()
     elif source.is_remote:  # its first bytes are not worth a request
-        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+        tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
         head = tail[-len(MAGIC) :].tobytes()
     else:
-        head = source.read(0, len(MAGIC), keep=True).tobytes()
-        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+        head = source.read(0, len(MAGIC), is_metadata=True).tobytes()
+        tail = source.read(size - tail_bytes, tail_bytes, is_metadata=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if trailer[4:] == FLAT_MAGIC and (head == MAGIC or (source.is_remote and tail_bytes < size)):
         return _of_plaintext(read_alone(source, limits), decryption, source.path)
@@ -135,7 +135,7 @@ def read_footer(
             path=source.path,
             offset=size - TRAILER_BYTES,
         )
-    source.learn(offset)
+    source.add_metadata(offset)
     is_plain = trailer[4:] == MAGIC and decryption is None
     if by_table is not None and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
         found = by_table(source, offset, length, limits, tail)
@@ -144,7 +144,7 @@ def read_footer(
     if length + TRAILER_BYTES <= tail_bytes:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
     else:
-        raw = source.read(offset, length, keep=True)
+        raw = source.read(offset, length, is_metadata=True)
     if trailer[4:] == ENCRYPTED_MAGIC:
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
@@ -181,8 +181,8 @@ def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> No
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail not in (MAGIC, FLAT_MAGIC):
-        told = "" if headless else looks_like(head)
-        advice = f"it is not a Parquet file{told}"
+        file_type = "" if headless else looks_like(head)
+        advice = f"it is not a Parquet file{file_type}"
         if head == MAGIC:
             advice = "it is truncated or still being written; `pqext recover` makes a whole file of what is left"
         raise CorruptFileError(
@@ -203,9 +203,9 @@ def looks_like(head: bytes) -> str:
     >>> looks_like(b'{"a"')
     '; it looks like JSON: pqext convert makes Parquet of it'
     """
-    for mark, told in _MARKS:
+    for mark, file_type in _MARKS:
         if head.startswith(mark):
-            return f"; it looks like {told}"
+            return f"; it looks like {file_type}"
     if head.lstrip()[:1] in (b"{", b"["):
         return f"; it looks like JSON: {_CONVERT}"
     if len(head) == 4 and all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in head):

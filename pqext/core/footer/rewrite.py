@@ -6,7 +6,8 @@ Spec: "File format" (the metadata is apart from the data) and "Extensibility".
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pqext.core.base.errors import CorruptFileError, ParquetError, UnsupportedError, warn
@@ -18,11 +19,11 @@ from pqext.core.format.extension.paths import listed, structures_at
 from pqext.core.format.extension.structure import set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode, encode
-from pqext.core.io.local_writers import kept_from_others
+from pqext.core.io.local_writers import exclude_appends
 from pqext.core.io.sink import Sink
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
-from pqext.core.options.footer import FooterForm, check_form
+from pqext.core.io.sources.locations import open_source
+from pqext.core.options.footer import FooterFormat, check_format
 from pqext.core.schema.lazy_tree import from_elements
 
 COPIED_BYTES = 8 << 20
@@ -31,7 +32,7 @@ COPIED_BYTES = 8 << 20
 
 def rewrite_footer(
     source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None = None, dest: Any = None, *,
-    footer: FooterForm = "thrift", limits: Limits = DEFAULT_LIMITS,
+    footer: FooterFormat = "thrift", limits: Limits = DEFAULT_LIMITS,
 ) -> None:
     """Replace the footer of a file; all bytes before it stay unchanged.
 
@@ -45,51 +46,58 @@ def rewrite_footer(
     ``CorruptFileError`` if those of the file do, ``UnsupportedError`` for files with any encryption, which would
     require the key, and ``BlockingIOError`` if a writer is appending to ``source``, which is to be replaced.
     """
-    check_form(footer)
+    check_format(footer)
     if dest is None and not isinstance(source, (str, os.PathLike)):
         raise TypeError("dest is required; only a file given by its path can be rewritten in place")
     target = source if dest is None else dest
-    with kept_from_others(source, target):
-        told = _rewritten(source, change, target, footer, limits)
-    if told is not None:
-        warn(told, UserWarning)
+    with exclude_appends(source, target):
+        warning = _rewritten(source, change, target, footer, limits)
+    if warning is not None:
+        warn(warning, UserWarning)
 
 
 def _rewritten(
-    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterForm,
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None] | None, target: Any, footer: FooterFormat,
     limits: Limits,
 ) -> str | None:
     """Write the result to ``target``; returns a warning about the second footer, if any."""
-    opened = open_source(source)
-    try:
+    with open_input(source) as opened:
         found = plain_footer(opened, limits)
         changed = None if change is None else change(found.metadata)
         try:
-            serialised = _checked(found.metadata if changed is None else changed, limits)
+            serialised = _serialise(found.metadata if changed is None else changed, limits)
         except ValueError:
             _refuse_contradictions(opened, limits)  # in the original footer
             raise
-        ending, told = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
+        ending, warning = tail(decode(FileMetaData, serialised, limits=limits)[0], footer)
         with Sink(target) as sink:
             copy_bytes(opened, 0, found.offset, sink)
             sink.write(ending)
             if opened is not source:
                 opened.close()  # Windows cannot replace an open file
+    return warning
+
+
+@contextmanager
+def open_input(source: Any) -> Iterator[Source]:
+    """Open ``source`` until the context exits, unless it is an open source; errors name its path."""
+    opened = open_source(source)
+    try:
+        yield opened
     except ParquetError as error:
         error.locate(path=opened.path)
         raise
     finally:
         if opened is not source:
             opened.close()
-    return told
 
 
 def _refuse_contradictions(source: Source, limits: Limits) -> None:
     try:
-        _checked(plain_footer(source, limits).metadata, limits)
+        _serialise(plain_footer(source, limits).metadata, limits)
     except ValueError as error:
-        told = f"the footer contradicts itself: {error}; `pqext verify` tells more of it"
-        raise CorruptFileError(told, path=source.path) from None
+        message = f"the footer contradicts itself: {error}; `pqext verify` reports details"
+        raise CorruptFileError(message, path=source.path) from None
 
 
 def drop_extensions(metadata: FileMetaData) -> None:
@@ -109,7 +117,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
             "files with encrypted parts cannot be joined or get another footer; read and write them instead",
             feature="rewriting encrypted files", path=source.path,
         )
-    return Footer(without_copies(footer.whole), footer.offset, footer.length, footer.raw)
+    return Footer(without_copies(footer.complete), footer.offset, footer.length, footer.raw)
 
 
 def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
@@ -120,7 +128,7 @@ def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
         start += length
 
 
-def _checked(metadata: FileMetaData, limits: Limits) -> bytes:
+def _serialise(metadata: FileMetaData, limits: Limits) -> bytes:
     """The serialised metadata, after checking that it can be read."""
     if not isinstance(metadata, FileMetaData):
         raise TypeError(f"change must return FileMetaData or None, not {type(metadata).__name__}")

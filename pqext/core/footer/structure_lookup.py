@@ -9,12 +9,13 @@ from typing import Any, Protocol, TypeVar
 from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
+from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format.metadata import ColumnChunk, FileMetaData
 from pqext.core.format.thrift import LazyStructs, Struct, decode, field
 from pqext.core.kernels.thrift.reader import StructIndex
 
 WINDOW = 64
-"""Row groups in which a column is looked up together."""
+"""Number of row groups whose chunks of a column are loaded together."""
 _T = TypeVar("_T", bound=Struct)
 _L = TypeVar("_L", bound=Struct)
 
@@ -22,10 +23,29 @@ _L = TypeVar("_L", bound=Struct)
 class Structures(Protocol):
     """A footer whose structures are looked up one by one, or all together."""
 
-    def whole(self) -> FileMetaData:
+    def complete(self) -> FileMetaData:
         """Return the complete footer."""
-    def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, or of ``instead`` on the complete footer if that is better."""
+    def raw(self) -> Any:
+        """Return the Thrift bytes of the complete footer."""
+    def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
+        """Return the result of ``find``, or of ``fallback`` on the complete footer if that is better."""
+
+
+class LookupFooter(Footer):
+    """A footer that is read lazily through ``lookup``."""
+
+    __slots__ = ("lookup",)
+    lookup: Structures
+
+    @property
+    def raw(self) -> Any:
+        """All bytes of the footer, which are read or built now."""
+        return self.lookup.raw()
+
+    @property
+    def complete(self) -> FileMetaData:
+        """The complete metadata, with its extensions."""
+        return self.lookup.complete()
 
 
 class _Chunks(Struct):
@@ -76,53 +96,53 @@ class ColumnWindows:
             return None  # raised when the chunk itself is read
         return (chunks._index, at) if isinstance(chunks, LazyStructs) else None
 
-    def _listed(self, count: int, parts: Sequence[bytes]) -> Sequence[ColumnChunk]:
+    def _build_chunks(self, count: int, parts: Sequence[bytes]) -> Sequence[ColumnChunk]:
         """``count`` serialised column chunks, checked for completeness."""
-        return listed(_Chunks, count, parts, self.limits, self.path).items
+        return build_list(_Chunks, count, parts, self.limits, self.path).items
 
 
-def listed(kind: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
+def build_list(struct_type: type[_L], count: int, parts: Sequence[bytes], limits: Limits, path: str | None) -> _L:
     """Build a structure with only a list of ``count`` serialised structures, checked for completeness."""
     data = b"".join((b"\x19\xfc", uleb(count), *parts, b"\x00"))
-    found, end = decode(kind, data, limits=limits, path=path)
+    found, end = decode(struct_type, data, limits=limits, path=path)
     if end != len(data):
         raise CorruptFileError("the footer's structures are not at the expected offsets")
     return found
 
 
 class IndexedStructs(LazyStructs[_T]):
-    """A list of structures that ``find`` looks up one by one; ``instead`` is the list in the complete footer.
+    """A list of structures that ``find`` looks up one by one; ``fallback`` is the list in the complete footer.
 
     ``rows`` is the number of rows of all row groups, if it is known.
     """
 
-    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "_rows", "lookup")
+    __slots__ = ("_count", "_fallback", "_find", "_kept", "_near", "_rows", "lookup")
 
     def __init__(
         self,
         lookup: Structures,
         count: int,
         find: Callable[[int], _T] | None,
-        instead: Callable[[FileMetaData], Sequence[_T]],
+        fallback: Callable[[FileMetaData], Sequence[_T]],
         near: Callable[[int], tuple[StructIndex, int] | None] | None = None, rows: int | None = None,
     ) -> None:
         self._decoded = {}
         self._rows = rows
-        self._count, self._find, self._instead = count, find, instead
+        self._count, self._find, self._fallback = count, find, fallback
         self.lookup, self._near = lookup, near
         self._kept: Sequence[_T] | None = None
 
     @property
-    def _whole(self) -> Sequence[_T]:
+    def _complete(self) -> Sequence[_T]:
         if self._kept is None:
-            self._kept = self._instead(self.lookup.whole())
+            self._kept = self._fallback(self.lookup.complete())
             if len(self._kept) != self._count:
                 raise CorruptFileError(f"a list of {len(self._kept)} structures has {self._count} in the jump table")
         return self._kept
 
     @property
     def _index(self) -> StructIndex:  # type: ignore[override]
-        found = self._whole
+        found = self._complete
         assert isinstance(found, LazyStructs)
         return found._index
 
@@ -134,8 +154,8 @@ class IndexedStructs(LazyStructs[_T]):
             raise IndexError(f"no element {position} in a list of {self._count}")
         position %= self._count
         if self._find is None:
-            return peeked(self._whole, position)
-        return self.lookup.asked(partial(self._find, position), lambda _: peeked(self._whole, position))
+            return peeked(self._complete, position)
+        return self.lookup.resolve(partial(self._find, position), lambda _: peeked(self._complete, position))
 
     def __getitem__(self, position: Any) -> Any:
         if isinstance(position, slice):
@@ -170,7 +190,7 @@ class IndexedStructs(LazyStructs[_T]):
         """Return a list that contains the element, and its position there, if it was not decoded."""
         return None if self._near is None or position in self._decoded else self._near(position)
 
-    def place(self, position: int) -> tuple[StructIndex, int] | None:
+    def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
         """Return the list and position of an element, as ``untouched`` does."""
         found = self.untouched
         return None if found is None else (found, position)

@@ -14,7 +14,7 @@ from pqext.core.encryption.reading import FileDecryptor
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 from pqext.core.schema.nodes import Schema
 
@@ -41,12 +41,12 @@ class Footer:
     """CRC-32 of these bytes if they were not read."""
 
     @property
-    def form(self) -> FooterForm:
+    def format(self) -> FooterFormat:
         """The footer format: ``"flatbuffers"`` if it is not a Thrift footer."""
         return "thrift"
 
     @property
-    def whole(self) -> FileMetaData:
+    def complete(self) -> FileMetaData:
         """The complete metadata."""
         return self.metadata
 

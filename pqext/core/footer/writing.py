@@ -11,24 +11,24 @@ from pqext.core.format.extension.structure import extensions, set_extension
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import encode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 
 _MADE_FROM_IT = {JUMP_TABLE.bytes: "thrift+index", FLATBUFFERS.bytes: "thrift+flatbuffers"}
 """Extensions of the footer that are derived from its other fields."""
 
 
-def tail(metadata: FileMetaData, form: FooterForm) -> tuple[bytes, str | None]:
+def tail(metadata: FileMetaData, footer_format: FooterFormat) -> tuple[bytes, str | None]:
     """Return the bytes that end a file, and a warning to issue afterwards about an omitted second footer.
 
     Raises ``ValueError`` for metadata that the format cannot represent.
     """
     plain = without_copies(metadata)
-    if form == "flatbuffers":
+    if footer_format == "flatbuffers":
         return alone(tables_of(encode(plain))), None
-    if form == "thrift":
+    if footer_format == "thrift":
         return serialise_footer(plain), None
-    serialised, told = with_jump_table(plain) if form == "thrift+index" else with_flat_footer(plain)
-    return serialise_footer(serialised), told
+    serialised, warning = with_jump_table(plain) if footer_format == "thrift+index" else with_flat_footer(plain)
+    return serialise_footer(serialised), warning
 
 
 def without_copies(metadata: FileMetaData) -> FileMetaData:
@@ -41,7 +41,7 @@ def without_copies(metadata: FileMetaData) -> FileMetaData:
     return plain
 
 
-def form_of(source: Source) -> FooterForm:
+def form_of(source: Source) -> FooterFormat:
     """Return the format of a file's footer, according to its last bytes, without validation."""
     last = source.read(max(source.size - 25, 0), min(25, source.size)).tobytes()
     if last[-4:] == b"PAR3":

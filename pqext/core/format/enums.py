@@ -1,4 +1,4 @@
-"""The enumerations of the Parquet metadata. Values that a file has beyond them are read as plain integers."""
+"""Enumerations of the Parquet metadata. Unknown values in a file are read as plain integers."""
 
 from enum import IntEnum
 
@@ -17,7 +17,7 @@ class Type(IntEnum):
 
 
 class FieldRepetitionType(IntEnum):
-    """How often a field occurs in its parent."""
+    """Number of times a field occurs in its parent."""
 
     REQUIRED = 0
     OPTIONAL = 1
@@ -25,7 +25,7 @@ class FieldRepetitionType(IntEnum):
 
 
 class ConvertedType(IntEnum):
-    """The annotations of old files, which LogicalType replaces."""
+    """Annotations of old files, superseded by LogicalType."""
 
     UTF8 = 0
     MAP = 1
@@ -52,7 +52,7 @@ class ConvertedType(IntEnum):
 
 
 class Encoding(IntEnum):
-    """How the values or levels of a page are encoded; BIT_PACKED and PLAIN_DICTIONARY are deprecated."""
+    """Encoding of the values or levels of a page; BIT_PACKED and PLAIN_DICTIONARY are deprecated."""
 
     PLAIN = 0
     PLAIN_DICTIONARY = 2
@@ -71,7 +71,7 @@ DICTIONARY_ENCODINGS = frozenset((Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIO
 
 
 class CompressionCodec(IntEnum):
-    """LZ4 is deprecated for LZ4_RAW, which has no framing of its own."""
+    """Compression codec; LZ4 is deprecated in favour of LZ4_RAW, which has no framing of its own."""
 
     UNCOMPRESSED = 0
     SNAPPY = 1
@@ -84,7 +84,7 @@ class CompressionCodec(IntEnum):
 
 
 class PageType(IntEnum):
-    """What a page header announces."""
+    """Type of a page."""
 
     DATA_PAGE = 0
     INDEX_PAGE = 1
@@ -101,7 +101,7 @@ class BoundaryOrder(IntEnum):
 
 
 class EdgeInterpolationAlgorithm(IntEnum):
-    """How a GEOGRAPHY's edges run between their ends."""
+    """Path of a GEOGRAPHY's edges between their ends."""
 
     SPHERICAL = 0
     VINCENTY = 1

@@ -204,7 +204,7 @@ class AesGcmCtrV1(Struct):
 
 
 class EncryptionAlgorithm(Union):
-    """How modules are encrypted."""
+    """Algorithm that encrypts modules."""
 
     AES_GCM_V1: AesGcmV1 | None = field(1, AesGcmV1, default=None)
     AES_GCM_CTR_V1: AesGcmCtrV1 | None = field(2, AesGcmCtrV1, default=None)
@@ -248,7 +248,7 @@ class SortingColumn(Struct):
 
 
 class PageEncodingStats(Struct):
-    """How many pages of one type have one encoding."""
+    """Number of pages by page type and encoding."""
 
     page_type: PageType | int = field(1, PageType)
     encoding: Encoding | int = field(2, Encoding)
@@ -256,7 +256,7 @@ class PageEncodingStats(Struct):
 
 
 class ColumnMetaData(Struct):
-    """All about a column chunk but its place among its row group; offsets count from the file's start."""
+    """Metadata of a column chunk, independent of its row group; offsets count from the start of the file."""
 
     type: Type | int = field(1, Type)
     encodings: Sequence[Encoding | int] = field(2, [Encoding])
@@ -292,7 +292,7 @@ class ColumnChunk(Struct):
 
 
 class RowGroup(Struct):
-    """Its chunks stand in the order of the schema's leaves; ``columns`` is lazy when read."""
+    """The chunks are in the order of the schema's leaves; ``columns`` is lazy when read."""
 
     columns: Sequence[ColumnChunk] = field(1, [ColumnChunk], lazy=True)
     total_byte_size: int = field(2, "i64")
@@ -380,7 +380,7 @@ class PageHeader(Struct):
 
 
 class PageLocation(Struct):
-    """``offset`` is that of the page header, ``compressed_page_size`` includes it."""
+    """``offset`` is the offset of the page header; ``compressed_page_size`` includes the header."""
 
     offset: int = field(1, "i64")
     compressed_page_size: int = field(2, "i32")
@@ -395,7 +395,8 @@ class OffsetIndex(Struct):
 
 
 class ColumnIndex(Struct):
-    """Bounds of the pages of a chunk; those of a null page are empty."""
+    """Bounds of the pages of a chunk; null pages have empty bounds."""
+
 
     null_pages: Sequence[bool] = field(1, ["bool"])
     min_values: Sequence[bytes] = field(2, ["binary"])

@@ -1,10 +1,10 @@
-"""What is asked of one column, and the bounds that can refuse it.
+"""Predicates on one column, and bounds that can exclude them.
 
-The packages above core reduce their expressions to these few questions. :func:`may_match` answers one of them for the
-values of a row group, a page, a part of a VARIANT or a computed operand, :func:`may_relate` compares two operands.
-The answer is sound: ``False`` only when no value within the bounds satisfies the question. Whatever is not known is
-answered ``True``. :mod:`pqext.core.indexes.number_bounds` and :mod:`pqext.skipping.indexes.ranges` give the same
-answers for arrays of bounds.
+The packages above core reduce their expressions to these predicates. :func:`may_match` evaluates one for the values of
+a row group, a page, a part of a VARIANT or a computed operand; :func:`may_relate` compares two operands. The result is
+sound: False only if no value within the bounds satisfies the predicate. Unknown bounds yield True.
+:mod:`pqext.core.indexes.page_index` and :mod:`pqext.skipping.indexes.ranges` evaluate arrays of bounds by the same
+rules.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 Value = bool | int | float | Decimal | bytes
-"""A value in comparison form: integers, floats and decimals as numbers; strings and binary as bytes;
-dates as days and times and timestamps as nanoseconds since midnight or the Unix epoch, as integers."""
+"""A value in comparison form: integers, floats and decimals as numbers; strings and binary as bytes; dates as days, and
+times and timestamps as nanoseconds since midnight or the Unix epoch, as integers."""
 
 COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -33,7 +33,7 @@ COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Is the value ``operator`` ``value``? Never true on null."""
+    """The value compares to ``value`` by ``operator``. Never true for null."""
 
     operator: Operator
     value: Value
@@ -41,21 +41,21 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """Is the value one of ``values``? Never true on null. A long list is searched where they are said to ascend."""
+    """The value is in ``values``. Never true for null. A long list is searched by bisection if it is ascending."""
 
     values: tuple[Value, ...]
     ascending: bool = False
-    """Does each value follow the one before it, NaN all others?"""
+    """Whether the values are strictly ascending, with NaN last."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Is the value null?"""
+    """The value is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
-    """Is there a value?"""
+    """The value is not null."""
 
 
 Predicate = Comparison | IsIn | IsNull | IsNotNull
@@ -63,10 +63,10 @@ Predicate = Comparison | IsIn | IsNull | IsNotNull
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of the values of one leaf in a row group or page; ``None`` is unknown.
+    """Known facts about the values of one leaf in a row group or page; None is unknown.
 
-    ``minimum`` and ``maximum`` bound every value that is neither null nor NaN, inclusively; they need
-    not occur. ``num_values`` counts nulls too. ``has_nan`` is False only when that is known.
+    ``minimum`` and ``maximum`` are inclusive bounds of all values except nulls and NaN; they need not occur.
+    ``num_values`` includes nulls. ``has_nan`` is False only if NaN is known to be absent.
     """
 
     minimum: Value | None = None
@@ -82,7 +82,7 @@ class Bounds:
 
 
 def may_match(predicate: Predicate, bounds: Bounds) -> bool:
-    """Can a value within ``bounds`` satisfy ``predicate``? ``False`` is a proof, ``True`` is not."""
+    """Whether a value within ``bounds`` can satisfy ``predicate``. False is a proof, True is not."""
     if isinstance(predicate, IsNull):
         return bounds.null_count != 0
     if bounds.all_null:
@@ -95,7 +95,7 @@ def may_match(predicate: Predicate, bounds: Bounds) -> bool:
 
 
 def _may_be_in(predicate: IsIn, bounds: Bounds) -> bool:
-    """May one of the values lie within the bounds?"""
+    """Whether a value of the list can lie within the bounds."""
     low, high = bounds.minimum, bounds.maximum
     values: tuple[Any, ...] = predicate.values
     if not predicate.ascending or low is None or high is None or not values or values[-1] != values[-1]:
@@ -104,11 +104,11 @@ def _may_be_in(predicate: IsIn, bounds: Bounds) -> bool:
         at = bisect_left(values, low)
         return at < len(values) and COMPARE["<="](values[at], high)
     except TypeError:
-        return True  # as below: values of different kinds do not compare
+        return True  # values of different types do not compare
 
 
 def within(predicate: Predicate, bounds: Bounds) -> Predicate:
-    """``predicate``, of a list only with the values that lie within the bounds: no other is worth a look elsewhere."""
+    """Return ``predicate``, with only those values of a list that lie within the bounds."""
     if not isinstance(predicate, IsIn) or not predicate.ascending:
         return predicate
     low, high = bounds.minimum, bounds.maximum
@@ -121,13 +121,13 @@ def within(predicate: Predicate, bounds: Bounds) -> Predicate:
         return predicate
 
 
-def asks_for_values(predicate: Predicate) -> bool:
-    """Is it equality with values, of which a Bloom filter tells?"""
+def is_equality(predicate: Predicate) -> bool:
+    """Whether the predicate tests equality with values, which a Bloom filter can exclude."""
     return isinstance(predicate, IsIn) or (isinstance(predicate, Comparison) and predicate.operator == "==")
 
 
 def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:
-    """Can a value in a Bloom filter satisfy ``predicate``? Only equality can be asked of ``might_contain``."""
+    """Whether a value in a Bloom filter can satisfy ``predicate``. Only equality can be tested by ``might_contain``."""
     if isinstance(predicate, Comparison) and predicate.operator == "==":
         return might_contain(predicate.value)
     if isinstance(predicate, IsIn):
@@ -138,23 +138,22 @@ def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) ->
 def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
     value = predicate.value
     if isinstance(value, float) and value != value:
-        # It equals itself and is greater than every number.
+        # NaN equals itself and is greater than every number.
         return bounds.has_nan is not False if predicate.operator in ("==", ">=") else predicate.operator != ">"
     return _may(bounds, predicate.operator, value, value, False)
 
 
 def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
-    """Can values within both bounds be so related? ``False`` is a proof."""
+    """Whether values within both bounds can be related by the operator. False is a proof."""
     if left.all_null or right.all_null:
         return False
     return _may(left, operator, right.minimum, right.maximum, right.has_nan is not False)
 
 
 def _may(left: Bounds, operator: Operator, low: Any, high: Any, is_nan: bool) -> bool:
-    """Can a value within ``left`` be so related to one from ``low`` to ``high``, or to NaN if ``is_nan``?
+    """Whether a value within ``left`` can be related to one from ``low`` to ``high``, or to NaN if ``is_nan``.
 
-    NaN equals itself and is greater than every number; some engines order it so. An end that is not known is as far
-    away as may be.
+    NaN equals itself and is greater than every number, as in some engines. An unknown bound is infinite.
     """
     least: Any = left.minimum
     most: Any = left.maximum
@@ -176,4 +175,4 @@ def _may(left: Bounds, operator: Operator, low: Any, high: Any, is_nan: bool) ->
             case ">=":
                 return left.has_nan is not False or most is None or low is None or most >= low
     except TypeError:
-        return True  # values of different kinds do not compare: the reader decides row by row
+        return True  # values of different types do not compare: the reader evaluates each row

@@ -6,8 +6,8 @@ A structure is a class whose body declares its fields; a field without a default
         key: str = field(1, "string")
         value: str | None = field(2, "string", default=None)
 
-:func:`encode` and :func:`decode` are kernels driven by these tables; tests hold both against the ``thrift`` package.
-What a structure does not declare is kept in ``unknown`` and written back as it came.
+:func:`encode` and :func:`decode` are kernels driven by these tables; tests compare both with the ``thrift`` package.
+Undeclared fields are retained in ``unknown`` and written back unchanged.
 Spec: "Metadata" (all structures are serialised with the compact protocol).
 """
 
@@ -24,13 +24,13 @@ __all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownF
 
 Scalar = Literal["bool", "i8", "i16", "i32", "i64", "double", "binary", "string"]
 UnknownField = tuple[int, int, bytes]
-"""Field id, wire type of the compact protocol, and the value's bytes as they stand in the file."""
+"""Field id, wire type of the compact protocol, and the serialised value."""
 
 T = TypeVar("T", bound="Struct")
 
 
 class Field(NamedTuple):
-    """One declared field: ``type`` is a scalar's name, an enum or a structure; of the elements if ``is_list``."""
+    """A declared field: ``type`` is a scalar's name, an enum or a structure; that of the elements if ``is_list``."""
 
     id: int
     name: str
@@ -53,25 +53,27 @@ _REQUIRED: Any = object()
 def field(id: int, type: Scalar | type | list[Any], *, default: Any = _REQUIRED, lazy: bool = False) -> Any:
     """Declare a field: ``type`` is a scalar's name, an ``IntEnum``, a ``Struct``, or a list of one of them.
 
-    Without ``default=None`` the field is required. A ``lazy`` list of structures is indexed when it is
-    read and decoded an element at a time.
+    Without ``default=None`` the field is required. A ``lazy`` list of structures is indexed when it is read, and its
+    elements are decoded on access.
     """
     if not 1 <= id <= 32766:
-        raise TypeError(f"field ids run from 1 to 32766, and {id} is none")
+        raise TypeError(f"field ids range from 1 to 32766, got {id}")
     return _Declaration(id, type, default is _REQUIRED, lazy)
 
 
 def _initialiser(name: str, fields: list[Field], *, is_union: bool) -> Callable[..., None]:
-    """A keyword constructor for one class, written out so that it costs no loop: a page header is made a page."""
-    names = [one.name for one in fields]
-    lines = [f"def __init__(self, *, {''.join(f'{one}=None, ' for one in names)}unknown=()):"]
+    """Generate a keyword constructor without loops, because a page header is created for every page."""
+    names = [field.name for field in fields]
+    lines = [f"def __init__(self, *, {''.join(f'{attribute}=None, ' for attribute in names)}unknown=()):"]
     lines += [
-        f"    if {one.name} is None: raise TypeError('{name}.{one.name} is required')" for one in fields if one.required
+        f"    if {field.name} is None: raise TypeError('{name}.{field.name} is required')"
+        for field in fields
+        if field.required
     ]
     if is_union and len(names) > 1:
-        lines.append(f"    if {' + '.join(f'({one} is not None)' for one in names)} > 1:")
+        lines.append(f"    if {' + '.join(f'({attribute} is not None)' for attribute in names)} > 1:")
         lines.append(f"        raise TypeError('{name} takes one member')")
-    lines += [f"    self.{one} = {one}" for one in [*names, "unknown"]]
+    lines += [f"    self.{attribute} = {attribute}" for attribute in [*names, "unknown"]]
     scope: dict[str, Any] = {}
     exec("\n".join(lines), scope)
     return cast("Callable[..., None]", scope["__init__"])
@@ -79,7 +81,7 @@ def _initialiser(name: str, fields: list[Field], *, is_union: bool) -> Callable[
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class StructMeta(type):
-    """Turns the declarations of a class body into slots and into the tables of both directions."""
+    """Turn the declarations of a class body into slots and into the tables of encoder and decoder."""
 
     fields: tuple[Field, ...]
     plan: Plan
@@ -93,7 +95,7 @@ class StructMeta(type):
                 element = declared.type[0] if is_list else declared.type
                 fields.append(Field(declared.id, attribute, element, is_list, declared.required, declared.lazy))
         fields.sort()
-        namespace.setdefault("__slots__", tuple(one.name for one in fields))
+        namespace.setdefault("__slots__", tuple(field.name for field in fields))
         is_union = any(getattr(base, "is_union", False) for base in bases)
         if fields or not any(getattr(base, "fields", ()) for base in bases):
             namespace["__init__"] = _initialiser(name, fields, is_union=is_union)
@@ -104,9 +106,9 @@ class StructMeta(type):
 
 
 class LazyStructs(Sequence[T]):
-    """A list of structures of which only the places in the buffer are known until an element is asked for.
+    """A list of structures that are decoded on access; until then only their positions in the buffer are known.
 
-    A decoded element is kept, so changes made to it are written; the others are written as they were read.
+    A decoded element is cached, so that changes to it are written; other elements are written unchanged.
     """
 
     __slots__ = ("_decoded", "_index")
@@ -127,15 +129,15 @@ class LazyStructs(Sequence[T]):
             return [self[i] for i in range(*position.indices(len(self)))]
         if position < 0:
             position += len(self)
-        found = self._decoded.get(position)
-        if found is None:
-            found = self._decoded[position] = self._index.decode(position)
-        return found
+        element = self._decoded.get(position)
+        if element is None:
+            element = self._decoded[position] = self._index.decode(position)
+        return element
 
     def peek(self, position: int) -> T:
-        """An element that is not kept, for those who look at many; one that was asked for before is that one."""
-        found = self._decoded.get(position)
-        return self._index.decode(position) if found is None else found
+        """Return an element without caching it, for scans over many; a cached element is returned itself."""
+        element = self._decoded.get(position)
+        return self._index.decode(position) if element is None else element
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (LazyStructs, list, tuple)):
@@ -152,15 +154,15 @@ class LazyStructs(Sequence[T]):
 
     @property
     def untouched(self) -> StructIndex | None:
-        """The places of the elements, so long as none was decoded: a decoded one may have been changed."""
+        """The index of the elements as long as none was decoded; a decoded element may have been changed."""
         return None if self._decoded else self._index
 
-    def place(self, position: int) -> tuple[StructIndex, int] | None:
-        """Where an element lies, so long as none was decoded."""
+    def indexed_position(self, position: int) -> tuple[StructIndex, int] | None:
+        """Return index and position of an element as long as none was decoded."""
         return None if self._decoded else (self._index, position)
 
     def where(self, test: Callable[[bytes], bool]) -> Iterator[int]:
-        """The positions of the elements of which the serialised bytes pass, and of all that were decoded."""
+        """Yield the positions of elements whose serialised bytes pass the test, and of all decoded elements."""
         if not test(self._index.raw(0, len(self))):
             yield from sorted(self._decoded)
             return
@@ -169,7 +171,7 @@ class LazyStructs(Sequence[T]):
                 yield position
 
     def encoded(self) -> Iterator[bytes]:
-        """The serialised elements in order, those not decoded in runs."""
+        """Yield the serialised elements in order; consecutive undecoded elements together."""
         done = 0
         for position in sorted(self._decoded):
             yield self._index.raw(done, position)
@@ -179,7 +181,7 @@ class LazyStructs(Sequence[T]):
 
 
 class Struct(metaclass=StructMeta):
-    """Base of all structures: keyword constructor, equality by fields, and ``None`` for what is not set."""
+    """Base of all structures: keyword constructor, equality by fields, and None for unset fields."""
 
     __slots__ = ("unknown",)
     fields: ClassVar[tuple[Field, ...]]
@@ -199,28 +201,28 @@ class Struct(metaclass=StructMeta):
 
     def __repr__(self) -> str:
         names = [declared.name for declared in self.fields] + ["unknown"]
-        shown = [(name, getattr(self, name)) for name in names]
-        inside = ", ".join(f"{name}={_told(value)}" for name, value in shown if value is not None and value != ())
+        values = [(name, getattr(self, name)) for name in names]
+        inside = ", ".join(f"{name}={_abridge(value)}" for name, value in values if value is not None and value != ())
         return f"{type(self).__name__}({inside})"
 
 
-def _told(value: Any) -> str:
-    """A value, or the beginning of a long text, which a whole Arrow schema may be."""
-    if isinstance(value, str | bytes) and len(value) > _SHOWN:
-        return f"{value[:_SHOWN]!r}... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})"
+def _abridge(value: Any) -> str:
+    """Return the repr of a value; long text, such as an Arrow schema, is truncated."""
+    if isinstance(value, str | bytes) and len(value) > _MAX_REPR:
+        return f"{value[:_MAX_REPR]!r}... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})"
     return repr(value)
 
 
-_SHOWN = 80
+_MAX_REPR = 80
 
 
 class Union(Struct):
-    """A structure of which one field is set; ``member`` names it, or is None when this version does not know it."""
+    """A structure with exactly one field set; ``member`` is its name, or None if the field is unknown."""
 
     __slots__ = ()
     is_union = True
 
     @property
     def member(self) -> str | None:
-        """The name of the member that is set."""
+        """Name of the member that is set."""
         return only_member(self)

@@ -80,9 +80,9 @@ class SplitBlockFilter:
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
         """Whether values with these XXH64 may have been inserted, 1 or 0 per hash; 0 is a proof."""
-        found = np.empty(len(hashes), np.uint8)
-        xxh64.contains_hashes(hashes, self._words, found)
-        return found
+        flags = np.empty(len(hashes), np.uint8)
+        xxh64.contains_hashes(hashes, self._words, flags)
+        return flags
 
     def might_contain(self, value: Value) -> bool:
         """Whether the chunk may contain ``value``, in its comparison representation; False is a proof.
@@ -106,7 +106,7 @@ class _UnclearError(Exception):
 
 
 def plain_forms(leaf: LeafType, value: Value) -> list[bytes] | None:
-    """Return every PLAIN representation in which a column of ``leaf`` may store ``value``.
+    """Return every PLAIN representation of ``value`` in a column of ``leaf``.
 
     Empty if the column cannot contain it, None if the representations are unknown: several byte strings are equal as
     BYTE_ARRAY decimal, INT96 timestamp, interval or geometry.
@@ -216,7 +216,7 @@ def false_positives(bits: float) -> float:
 
 @lru_cache
 def _bits_for(fpp: float) -> float:
-    """Bits per inserted value for which :func:`false_positives` is ``fpp``."""
+    """Bits per inserted value that keep :func:`false_positives` at ``fpp``."""
     low, high = 0.5, 4096.0
     for _ in range(40):
         middle = math.sqrt(low * high)
@@ -298,13 +298,13 @@ def read(
     if decryptor is not None:
         return _read_encrypted(source, offset, leaf, limits, decryptor)
     room = source.size - offset
-    window = source.read(offset, min(room, HEADER_BYTES if length is None else length), keep=True)
+    window = source.read(offset, min(room, HEADER_BYTES if length is None else length), is_metadata=True)
     try:
         header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
     except CorruptFileError:
         if length is not None or room <= HEADER_BYTES:
             raise
-        window = source.read(offset, min(room, limits.page_header_bytes), keep=True)
+        window = source.read(offset, min(room, limits.page_header_bytes), is_metadata=True)
         header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
     if not _is_known(header):
         return None
@@ -312,7 +312,7 @@ def read(
     if length is not None and start + size != length:
         raise CorruptFileError(f"a Bloom filter of {start + size} bytes is said to have {length}", offset=offset)
     whole = start + size <= len(window)
-    bitset = window[start : start + size] if whole else source.read(offset + start, size, keep=True)
+    bitset = window[start : start + size] if whole else source.read(offset + start, size, is_metadata=True)
     return SplitBlockFilter(leaf, _words(bitset))
 
 
@@ -356,14 +356,14 @@ def _checked_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int
     return size
 
 
-KeptFilters = LRU[_Key, SplitBlockFilter | None]
+FilterCache = LRU[_Key, SplitBlockFilter | None]
 
 
-def kept_filters(size: int = KEPT_BYTES) -> KeptFilters:
+def filter_cache(size: int = KEPT_BYTES) -> FilterCache:
     """Create a cache of filters by row group and leaf: recent ones of at most ``size`` bytes, or one."""
     return LRU(size, keeps_last=True)
 
 
-def filter_bytes(found: SplitBlockFilter | None) -> int:
+def filter_bytes(bloom: SplitBlockFilter | None) -> int:
     """Return the bytes of a filter; 0 for a leaf without one."""
-    return 0 if found is None else found.num_bytes
+    return 0 if bloom is None else bloom.num_bytes

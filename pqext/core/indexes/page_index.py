@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
-from pqext.core.format.predicate import COMPARE, Bounds, Predicate, Value, may_match
-from pqext.core.indexes.number_bounds import NumberBounds
+from pqext.core.format.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, Value, may_match
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 from pqext.core.kernels.thrift import page_index as page_index_kernel
 from pqext.core.kernels.thrift.page_index import read_page_locations
@@ -40,13 +39,15 @@ if TYPE_CHECKING:
     from pqext.core.schema.nodes import SchemaNode
 
 _Counts = NDArray[np.int64]
+_EXACT = 1 << 53
+"""Integers up to this are doubles too."""
 
 
 def column_index(
-    order: BoundOrder, pages: PageExtremes, cuts: PageBoundaries, definition: _Counts | None,
+    order: BoundOrder, pages: PageExtremes, boundaries: PageBoundaries, definition: _Counts | None,
     repetition: _Counts | None, bound_bytes: int,
 ) -> bytes | None:
-    """Return the serialised index of the pages of ``cuts``, with histograms of their levels if there are any.
+    """Return the serialised index of the pages of ``boundaries``, with histograms of their levels if there are any.
 
     None if the structure's mandatory bounds do not exist: the order is undefined, or a page contains only NaN and its
     order defines no bounds for that.
@@ -55,9 +56,9 @@ def column_index(
         return None
     minima, maxima = list(pages.minima), list(pages.maxima)
     if None in minima or None in maxima:
-        for page in range(cuts.count):
+        for page in range(boundaries.count):
             if minima[page] is None or maxima[page] is None:
-                if cuts.page(page)[2]:
+                if boundaries.page(page)[2]:
                     return None
                 minima[page] = maxima[page] = b""
     lows, highs = cast("list[bytes]", minima), cast("list[bytes]", maxima)
@@ -66,15 +67,15 @@ def column_index(
         highs = [
             high if len(high) <= bound_bytes else raise_cut(order.leaf, high, bound_bytes)[0] for high in highs
         ]
-    boundary = BoundaryOrder.ASCENDING if cuts.count < 2 else _boundary_order(order, lows, highs, cuts)
-    return page_index_kernel.column_index(cuts, lows, highs, boundary, definition, repetition, pages.nan_counts)
+    boundary = BoundaryOrder.ASCENDING if boundaries.count < 2 else _boundary_order(order, lows, highs, boundaries)
+    return page_index_kernel.column_index(boundaries, lows, highs, boundary, definition, repetition, pages.nan_counts)
 
 
 def _boundary_order(
-    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], cuts: PageBoundaries
+    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], boundaries: PageBoundaries
 ) -> BoundaryOrder:
     """The order of the bounds of the pages that are not null."""
-    starts = cuts.starts("values")
+    starts = boundaries.starts("values")
     filled = np.flatnonzero(np.diff(starts)).tolist()
     keys = [order.keys([side[page] for page in filled]) for side in (minima, maxima)]
     for direction, follows in ((BoundaryOrder.ASCENDING, le), (BoundaryOrder.DESCENDING, ge)):
@@ -150,7 +151,7 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
 
 
 @dataclass(frozen=True, slots=True)
-class PagePlaces:
+class PageLocations:
     """Offsets, sizes and first rows of pages, headers included: an offset index without an object per page."""
 
     offsets: list[int]
@@ -158,7 +159,7 @@ class PagePlaces:
     starts: list[int]
 
     @classmethod
-    def read(cls, raw: Any, chunk: tuple[int, int], num_rows: int) -> PagePlaces | None:
+    def read(cls, raw: Any, chunk: tuple[int, int], num_rows: int) -> PageLocations | None:
         """Parse a serialised offset index; None if it is unusual or wrong, and must be decoded and checked instead."""
         start, stop = chunk[0], chunk[0] + chunk[1]
         if not 0 <= start <= stop < 1 << 62 or not 0 <= num_rows < 1 << 62:
@@ -167,7 +168,7 @@ class PagePlaces:
         return None if found is None else cls(*found)
 
     @classmethod
-    def of(cls, index: OffsetIndex) -> PagePlaces:
+    def from_index(cls, index: OffsetIndex) -> PageLocations:
         """Convert a checked offset index."""
         pages = index.page_locations
         return cls(
@@ -177,25 +178,103 @@ class PagePlaces:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class NumberBounds:
+    """Bounds of all pages of a numeric column as arrays, for ordinary column indexes.
+
+    Minima and maxima are inclusive; ``may_be_nan`` flags pages that may contain NaN (None: no page does).
+    """
+
+    lows: NDArray[Any]
+    highs: NDArray[Any]
+    may_be_nan: NDArray[np.bool_] | None
+
+    @classmethod
+    def from_index(cls, order: BoundOrder, index: ColumnIndex) -> NumberBounds | None:
+        """Return the bounds in a checked column index; None if a page is null, or a bound unknown or not a number."""
+        stored = order.numbers
+        if stored is None or any(index.null_pages):
+            return None
+        width = stored.itemsize
+        if not all(len(raw) == width for side in (index.min_values, index.max_values) for raw in side):
+            return None
+        lows = np.frombuffer(b"".join(index.min_values), stored)
+        highs = np.frombuffer(b"".join(index.max_values), stored)
+        if not (lows <= highs).all():  # false for NaN
+            return None
+        if order.is_float:  # predicates are evaluated in doubles
+            lows, highs = lows.astype(np.float64), highs.astype(np.float64)
+        unit = order.leaf.nanoseconds
+        if unit != 1:
+            most = np.iinfo(np.int64).max // unit
+            if len(lows) and (int(lows.min()) < -most or int(highs.max()) > most):
+                return None
+            lows, highs = lows.astype(np.int64) * unit, highs.astype(np.int64) * unit
+        may_be_nan = None
+        if order.is_float:
+            counts = index.nan_counts
+            may_be_nan = np.array(counts) != 0 if counts else np.ones(len(lows), np.bool_)
+        return cls(lows, highs, may_be_nan)
+
+    def matching(self, predicate: Predicate) -> list[int] | None:
+        """Return the pages that may contain a value satisfying ``predicate``; None if arrays cannot determine that."""
+        lows, highs = self.lows, self.highs
+        if isinstance(predicate, IsIn):
+            if not predicate.ascending or not self._are_exact(*predicate.values):
+                return None
+            values = np.array(predicate.values, lows.dtype)
+            return np.flatnonzero(np.searchsorted(values, highs, "right") > np.searchsorted(values, lows)).tolist()
+        if not isinstance(predicate, Comparison) or not self._are_exact(predicate.value):
+            return None
+        value: Any = lows.dtype.type(predicate.value)
+        match predicate.operator:
+            case "==":
+                held = (lows <= value) & (value <= highs)
+            case "!=":
+                held = (lows != value) | (highs != value)
+            case "<":
+                held = lows < value
+            case "<=":
+                held = lows <= value
+            case ">":
+                held = highs > value
+            case ">=":
+                held = highs >= value
+        if self.may_be_nan is not None and predicate.operator in ("!=", ">", ">="):
+            held = held | self.may_be_nan  # some engines order NaN above every number
+        return np.flatnonzero(held).tolist()
+
+    def _are_exact(self, *values: Value) -> bool:
+        """Whether the array type represents these numbers exactly."""
+        kinds = set(map(type, values))
+        if self.lows.dtype.kind == "f":
+            return all(
+                kind is float or (kind is int and all(abs(one) <= _EXACT for one in values if type(one) is int))
+                for kind in kinds
+            ) and all(one == one for one in values)
+        limits = np.iinfo(self.lows.dtype)
+        return kinds == {int} and all(limits.min <= one <= limits.max for one in values if type(one) is int)
+
+
 class IndexedPages(Sequence[Bounds]):
     """The pages of one column chunk according to its checked indexes: a sequence of the bounds of each.
 
-    ``num_rows`` is that of the row group, ``starts`` the first row of each page. Without a column index the bounds are
-    unknown.
+    ``num_rows`` counts the rows of the row group, ``starts`` the first row of each page. Without a column index the
+    bounds are unknown.
     """
 
     def __init__(
         self,
         node: SchemaNode,
         order: BoundOrder,
-        offsets: OffsetIndex | PagePlaces,
+        offsets: OffsetIndex | PageLocations,
         columns: ColumnIndex | None,
         num_rows: int,
     ) -> None:
         self._node = node
         self._order = order
         self._columns = columns
-        self._places = offsets if isinstance(offsets, PagePlaces) else PagePlaces.of(offsets)
+        self._places = offsets if isinstance(offsets, PageLocations) else PageLocations.from_index(offsets)
         self.starts = self._places.starts
         self.num_rows = num_rows
 
@@ -254,7 +333,7 @@ class IndexedPages(Sequence[Bounds]):
     @cached_property
     def numbers(self) -> NumberBounds | None:
         """The bounds of all pages as arrays, if they are numbers without further information."""
-        return None if self._columns is None else NumberBounds.of(self._order, self._columns)
+        return None if self._columns is None else NumberBounds.from_index(self._order, self._columns)
 
     def _entries(self, page: int) -> int | None:
         """Number of values of a page, nulls included, if it can be known."""

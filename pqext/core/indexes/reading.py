@@ -17,13 +17,13 @@ from pqext.core.encryption.modules import Module
 from pqext.core.encryption.reading import ChunkDecryptor, MissingKeyError
 from pqext.core.format import metadata as structures
 from pqext.core.format.metadata import ColumnIndex, OffsetIndex
-from pqext.core.format.predicate import Bounds, Predicate, asks_for_values, may_contain
+from pqext.core.format.predicate import Bounds, Predicate, is_equality, may_contain
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.indexes import bloom
-from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter, filter_bytes
+from pqext.core.indexes.bloom import FilterCache, SplitBlockFilter, filter_bytes
 from pqext.core.indexes.page_index import (
     IndexedPages,
-    PagePlaces,
+    PageLocations,
     check_agreement,
     check_column_index,
     check_offset_index,
@@ -41,7 +41,7 @@ _local = threading.local()
 """The ranges being recorded by each thread, and their file."""
 T = TypeVar("T", bound=Struct)
 
-_Kind = type[ColumnIndex] | type[OffsetIndex]
+_IndexType = type[ColumnIndex] | type[OffsetIndex]
 _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: Module.OFFSET_INDEX}
 
 
@@ -50,7 +50,7 @@ class Gathering:
 
     @property
     def wanted(self) -> Wanted | None:
-        """The list in which to record requested indexes, which then count as unknown; None: they are read."""
+        """The list that records requested indexes, which then count as unknown; None: they are read."""
         owner, wanted = getattr(_local, "noting", _NOBODY)
         return wanted if owner is self else None
 
@@ -59,8 +59,8 @@ class Gathering:
         with self.noting() as wanted:
             ask()
         if wanted:
-            read_many(wanted, keep=True)
-            source.learn_of(wanted)
+            read_many(wanted, is_metadata=True)
+            source.add_metadata_ranges(wanted)
 
     @contextmanager
     def noting(self) -> Iterator[Wanted]:
@@ -107,7 +107,7 @@ class IndexReader:
     """Read and cache the indexes of one row group's chunks; thread-safe."""
 
     def __init__(
-        self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: KeptFilters,
+        self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: FilterCache,
         gathering: Gathering, strict: bool,
     ) -> None:
         self._source = source
@@ -117,7 +117,7 @@ class IndexReader:
         self._filters = filters
         self._gathering = gathering
         self._strict = strict
-        self._indexes: dict[tuple[int, _Kind], Any] = {}
+        self._indexes: dict[tuple[int, _IndexType], Any] = {}
         self._raw: dict[int, Any] = {}
         self._pages: dict[int, IndexedPages | None] = {}
         self._places: dict[int, IndexedPages | None] = {}
@@ -141,34 +141,34 @@ class IndexReader:
         return index
 
     def load(
-        self, chunks: Iterable[IndexedChunk], kinds: Sequence[_Kind] = (ColumnIndex, OffsetIndex)
+        self, chunks: Iterable[IndexedChunk], index_types: Sequence[_IndexType] = (ColumnIndex, OffsetIndex)
     ) -> None:
-        """Fetch the indexes of ``chunks`` of the types in ``kinds`` that were not read yet, adjacent ones in one
+        """Fetch the indexes of ``chunks`` of the types in ``index_types`` that were not read yet, adjacent ones in one
         request.
 
         Corrupt indexes raise on access.
         """
-        wanted: list[tuple[IndexedChunk, _Kind, tuple[int, int]]] = []
+        wanted: list[tuple[IndexedChunk, _IndexType, tuple[int, int]]] = []
         for chunk in chunks:
-            for kind in kinds:
+            for index_type in index_types:
                 leaf = chunk.node.leaf_start
-                if (leaf, kind) not in self._indexes and not (kind is OffsetIndex and leaf in self._raw):
+                if (leaf, index_type) not in self._indexes and not (index_type is OffsetIndex and leaf in self._raw):
                     with suppress(CorruptFileError, LimitError):
-                        place = self._place(chunk, kind)
+                        place = self._location(chunk, index_type)
                         if place is not None:
-                            wanted.append((chunk, kind, place))
-        if (noted := self._gathering.wanted) is not None:
-            noted += [(chunk.source(self._source), place) for chunk, _, place in wanted]
+                            wanted.append((chunk, index_type, place))
+        if (ranges := self._gathering.wanted) is not None:
+            ranges += [(chunk.source(self._source), place) for chunk, _, place in wanted]
             return
         places = [(chunk.source(self._source), place) for chunk, _, place in wanted]
-        data = read_many(places, keep=True)
-        self._source.learn_of(places)
-        for (chunk, kind, place), raw in zip(wanted, data, strict=True):
+        data = read_many(places, is_metadata=True)
+        self._source.add_metadata_ranges(places)
+        for (chunk, index_type, place), raw in zip(wanted, data, strict=True):
             with suppress(CorruptFileError, LimitError):
-                if kind is OffsetIndex:
+                if index_type is OffsetIndex:
                     self._raw[chunk.node.leaf_start] = raw  # decoded on access
                 else:
-                    self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
+                    self._indexes[chunk.node.leaf_start, index_type] = self._decode(chunk, index_type, raw, place[0])
 
     def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
         """Return the chunk's pages for pruning: None without an offset index, or, with a warning, if it is corrupt."""
@@ -179,7 +179,7 @@ class IndexReader:
             self.load([chunk])
             return None
         if leaf not in self._pages:
-            self._pages[leaf] = self._known(chunk, (ColumnIndex, OffsetIndex))
+            self._pages[leaf] = self._cached(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
 
     def places(self, chunk: IndexedChunk) -> IndexedPages | None:
@@ -193,14 +193,14 @@ class IndexReader:
             self.load([chunk], (OffsetIndex,))
             return None
         if leaf not in self._places:
-            self._places[leaf] = self._known(chunk, (OffsetIndex,))
+            self._places[leaf] = self._cached(chunk, (OffsetIndex,))
         return self._places[leaf]
 
-    def _known(self, chunk: IndexedChunk, kinds: Sequence[_Kind]) -> IndexedPages | None:
+    def _cached(self, chunk: IndexedChunk, index_types: Sequence[_IndexType]) -> IndexedPages | None:
         try:
-            self.load([chunk], kinds)
-            offsets = self._page_places(chunk) or self.offset_index(chunk)
-            columns = self.column_index(chunk) if ColumnIndex in kinds else None
+            self.load([chunk], index_types)
+            offsets = self._page_locations(chunk) or self.offset_index(chunk)
+            columns = self.column_index(chunk) if ColumnIndex in index_types else None
             if offsets is None:
                 return None
             order = of_column(chunk.node.leaf_type, chunk.order)
@@ -221,14 +221,14 @@ class IndexReader:
             self.pass_over("a page index", error)
             return None
 
-    def _page_places(self, chunk: IndexedChunk) -> PagePlaces | None:
+    def _page_locations(self, chunk: IndexedChunk) -> PageLocations | None:
         """The page locations of a loaded offset index, if the fast parser accepts it."""
         raw = self._raw.get(chunk.node.leaf_start)
         if raw is None:
             return None
         if chunk.decryptor is not None:
             raw = chunk.decryptor.decrypt(Module.OFFSET_INDEX, raw)
-        return PagePlaces.read(raw, chunk.byte_range, self._num_rows)
+        return PageLocations.read(raw, chunk.byte_range, self._num_rows)
 
     def bloom_filter(self, chunk: IndexedChunk) -> SplitBlockFilter | None:
         """Read the chunk's Bloom filter; None if it has none or one of an unknown type."""
@@ -246,10 +246,10 @@ class IndexReader:
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Whether the chunk may satisfy ``predicate`` by its Bloom filter; a corrupt one is ignored with a warning."""
-        if not asks_for_values(predicate) or chunk.node.calendar is not None:  # the filter has stored values
+        if not is_equality(predicate) or chunk.node.calendar is not None:  # the filter has stored values
             return True
-        if (noted := self._gathering.wanted) is not None:
-            self._note_filter(chunk, noted)
+        if (ranges := self._gathering.wanted) is not None:
+            self._note_filter(chunk, ranges)
             return True
         try:
             found = chunk.bloom_filter
@@ -261,11 +261,11 @@ class IndexReader:
         # A filter without a bit set is of no values, or was never filled in.
         return found is None or may_contain(predicate, found.might_contain) or found.is_empty
 
-    def pass_over(self, what: str, error: ParquetError) -> None:
-        """Ignore ``what`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+    def pass_over(self, name: str, error: ParquetError) -> None:
+        """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
         if self._strict:
             raise error
-        warn(f"ignored {what}: {error}", DamagedIndexWarning)
+        warn(f"ignored {name}: {error}", DamagedIndexWarning)
 
     def ignore_pages(self, error: OffsetIndexError) -> None:
         """Ignore the page indexes of the row group from now on, since an offset index proved wrong.
@@ -281,7 +281,7 @@ class IndexReader:
         pages = None if leaf is None else self._pages.get(leaf)
         return pages is not None and pages.has_bounds
 
-    def _note_filter(self, chunk: IndexedChunk, noted: Wanted) -> None:
+    def _note_filter(self, chunk: IndexedChunk, ranges: Wanted) -> None:
         """Record the location of the chunk's filter, if it is known and will be read."""
         with suppress(MissingKeyError, CorruptFileError, LimitError):
             about, source = chunk.metadata, chunk.source(self._source)
@@ -289,22 +289,22 @@ class IndexReader:
             if offset is None or length is None or (self._row_group, chunk.node.leaf_start) in self._filters:
                 return
             if 0 < length <= self._limits.bloom_filter_bytes and 0 <= offset <= source.size - length:
-                noted.append((source, (offset, length)))
+                ranges.append((source, (offset, length)))
 
-    def _index(self, chunk: IndexedChunk, kind: _Kind) -> Any:
-        key = chunk.node.leaf_start, kind
+    def _index(self, chunk: IndexedChunk, index_type: _IndexType) -> Any:
+        key = chunk.node.leaf_start, index_type
         if key not in self._indexes:
-            place = self._place(chunk, kind)
-            raw = self._raw.get(key[0]) if kind is OffsetIndex else None
+            place = self._location(chunk, index_type)
+            raw = self._raw.get(key[0]) if index_type is OffsetIndex else None
             if raw is None and place is not None:
-                raw = chunk.source(self._source).read(*place, keep=True)
-            self._indexes[key] = None if place is None else self._decode(chunk, kind, raw, place[0])
+                raw = chunk.source(self._source).read(*place, is_metadata=True)
+            self._indexes[key] = None if place is None else self._decode(chunk, index_type, raw, place[0])
         return self._indexes[key]
 
-    def _place(self, chunk: IndexedChunk, kind: _Kind) -> tuple[int, int] | None:
+    def _location(self, chunk: IndexedChunk, index_type: _IndexType) -> tuple[int, int] | None:
         """(offset, length) of an index; None if the chunk cannot be read."""
         stored = chunk.structure
-        if kind is ColumnIndex:
+        if index_type is ColumnIndex:
             offset, length = stored.column_index_offset, stored.column_index_length
         else:
             offset, length = stored.offset_index_offset, stored.offset_index_length
@@ -319,12 +319,12 @@ class IndexReader:
                 )
         return offset, length
 
-    def _decode(self, chunk: IndexedChunk, kind: _Kind, raw: Any, offset: int) -> Any:
+    def _decode(self, chunk: IndexedChunk, index_type: _IndexType, raw: Any, offset: int) -> Any:
         with _ErrorsNameChunk(chunk):
             if chunk.decryptor is not None:
-                raw = chunk.decryptor.decrypt(_MODULES[kind], raw)
+                raw = chunk.decryptor.decrypt(_MODULES[index_type], raw)
                 offset = 0
-            index, _ = decode(kind, raw, limits=self._limits, base=offset)
+            index, _ = decode(index_type, raw, limits=self._limits, base=offset)
             return index
 
 
@@ -346,6 +346,6 @@ class _ErrorsNameChunk:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, exc_type: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ParquetError):
             error.locate(column=self._chunk.node.dotted, row_group=self._chunk.row_group)

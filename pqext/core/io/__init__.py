@@ -1,1 +1,1 @@
-"""Byte ranges and files: local paths, object stores, locks, and files that appear when complete."""
+"""Byte ranges and files: local paths, object stores, locks, and atomic writes."""

@@ -1,6 +1,6 @@
-"""Writers of a local file: locks that keep them apart, and unfinished files that a writer leaves when it dies.
+"""Writers of local files: locks that exclude one another, and the temporary files of writers that died.
 
-Systems and file systems without such locks do not keep writers apart.
+Systems and file systems without such locks do not exclude writers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zlib import crc32
 from pqext.core.base.local_paths import scheme_of, with_home
 
 
-def locks() -> ModuleType | None:
-    """What locks files; None where the system has nothing."""
+def lock_module() -> ModuleType | None:
+    """Return the module that locks files; None if the system has no file locks."""
     try:
         import fcntl
     except ImportError:
@@ -27,36 +27,37 @@ def locks() -> ModuleType | None:
 
 
 def lock(file: io.FileIO) -> None:
-    """Keep other writers from the file until it is closed. Raises ``BlockingIOError`` where another one keeps it."""
-    fcntl = locks()
+    """Lock a file against other writers until it is closed. Raises ``BlockingIOError`` if another writer has it."""
+    fcntl = lock_module()
     try:
         if fcntl is not None:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BlockingIOError(errno.EAGAIN, "another writer is appending to this file, or rewrites it") from None
+        raise BlockingIOError(errno.EAGAIN, "another writer is appending to or rewriting this file") from None
     except OSError:
         return  # a file system without locks
 
 
 def unlock(file: io.FileIO) -> None:
-    """Let others write, even while a forked child has the file open too."""
-    fcntl = locks()
+    """Release the lock, even while a forked child has the file open."""
+    fcntl = lock_module()
     with suppress(OSError):
         if fcntl is not None:
             fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
 @contextmanager
-def kept_from_others(source: Any, dest: Any) -> Iterator[None]:
-    """Where ``dest`` is the local file ``source``, nobody appends to it while another file is made of it.
+def exclude_appends(source: Any, dest: Any) -> Iterator[None]:
+    """Lock the local file ``source`` against appends while it is replaced, if ``dest`` is the same file.
 
-    Raises ``BlockingIOError`` with the path where somebody does already.
+    Raises ``BlockingIOError`` with the path if another writer has the file.
     """
-    paths = [path for place in (source, dest) if (path := _local_path(place)) is not None and os.path.isfile(path)]
-    if locks() is None or len(paths) < 2 or not os.path.samefile(*paths):
+    paths = [path for file in (source, dest) if (path := _local_path(file)) is not None and os.path.isfile(path)]
+    if lock_module() is None or len(paths) < 2 or not os.path.samefile(*paths):
         yield
         return
-    mode = "r+" if os.access(paths[0], os.W_OK) else "r"  # some file systems lock only what can be written
+        return
+    mode = "r+" if os.access(paths[0], os.W_OK) else "r"  # some file systems lock only writable files
     with io.FileIO(paths[0], mode) as file:
         try:
             lock(file)
@@ -65,10 +66,10 @@ def kept_from_others(source: Any, dest: Any) -> Iterator[None]:
         yield
 
 
-def _local_path(place: Any) -> str | None:
-    if not isinstance(place, str | os.PathLike):
+def _local_path(file: Any) -> str | None:
+    if not isinstance(file, str | os.PathLike):
         return None
-    path = os.fsdecode(place)
+    path = os.fsdecode(file)
     scheme = scheme_of(path)
     if scheme in ("file", "local"):
         from pqext.core.io.sources.locations import locate
@@ -77,25 +78,26 @@ def _local_path(place: Any) -> str | None:
     return with_home(path) if scheme is None else None
 
 
-def prefix_of(path: str) -> str:
-    """How the names of unfinished files begin that are to be ``path``."""
+def temporary_prefix(path: str) -> str:
+    """Return the prefix of the names of temporary files that are written for ``path``."""
     return f".pqext-{crc32(os.fsencode(os.path.basename(path))):08x}"
 
 
-def unfinished(path: str) -> list[str]:
-    """What writers that died have left next to ``path``, which it was to be; the last changed first."""
+def unfinished_files(path: str) -> list[str]:
+    """Return the temporary files for ``path`` that dead writers have left next to it, most recently changed first."""
     real = os.path.realpath(with_home(path))
     with suppress(OSError):
-        found = [entry for entry in os.scandir(os.path.dirname(real)) if entry.name.startswith(prefix_of(real))]
-        found = [entry for entry in found if entry.name.endswith(".tmp") and entry.is_file()]
-        return [entry.path for entry in sorted(found, key=lambda entry: entry.stat().st_mtime, reverse=True)]
+        prefix = temporary_prefix(real)
+        entries = [entry for entry in os.scandir(os.path.dirname(real)) if entry.name.startswith(prefix)]
+        entries = [entry for entry in entries if entry.name.endswith(".tmp") and entry.is_file()]
+        return [entry.path for entry in sorted(entries, key=lambda entry: entry.stat().st_mtime, reverse=True)]
     return []
 
 
-def with_unfinished(error: FileNotFoundError, source: Any) -> FileNotFoundError:
-    """The error, or one that names what a writer that died has left of the file ``source``."""
-    left = unfinished(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
-    if not left:
+def mention_unfinished(error: FileNotFoundError, source: Any) -> FileNotFoundError:
+    """Return the error with the temporary file of ``source`` that a dead writer has left, if there is one."""
+    files = unfinished_files(os.fsdecode(source)) if isinstance(source, (str, os.PathLike)) else []
+    if not files:
         return error
-    told = f"{error.strerror}, but a writer that died has left {left[0]}: recover that"
-    return FileNotFoundError(error.errno, told, error.filename)
+    message = f"{error.strerror}, but an interrupted writer left {files[0]}: recover that file"
+    return FileNotFoundError(error.errno, message, error.filename)

@@ -1,4 +1,4 @@
-"""Where a file is written: a path or a URL, where it appears only when it is whole, or a binary file object."""
+"""Destinations of files: a path or URL that is written atomically, or a binary file object."""
 
 from __future__ import annotations
 
@@ -13,40 +13,47 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.local_paths import scheme_of, with_home
-from pqext.core.io.local_writers import lock, prefix_of, unlock
-from pqext.core.io.sources.upload import Gathered, Upload
+from pqext.core.io.local_writers import lock, temporary_prefix, unlock
+from pqext.core.io.sources.store import BufferedUpload, Upload
 
 if TYPE_CHECKING:
     from pqext.core.io.sources.store import Location
 
-_PIECES = 512
-"""Pieces given to one call: systems take at least that many, and most of them 1,024."""
-_HELD_BYTES = 1 << 16
-"""Small pieces are gathered until they are so many bytes."""
+_VECTOR_BUFFERS = 512
+"""Buffers per ``writev`` call: systems accept at least that many, and most accept 1,024."""
+_BUFFER_BYTES = 1 << 16
+"""Small writes are buffered up to this size."""
 
 
 _MANY = 8
 _SMALL = 1 << 12
-"""Where pieces have fewer bytes than this on average, they are copied together: a look at each costs more."""
+"""Buffers with a smaller average size are copied together, which is faster than handling each."""
 
 
-def _joined(pieces: Sequence[Any]) -> Sequence[Any]:
-    whole = sum(map(len, pieces))
-    return [b"".join(pieces)] if whole < _SMALL * len(pieces) else pieces
+def _join_small(buffers: Sequence[Any]) -> Sequence[Any]:
+    size = sum(map(len, buffers))
+    return [b"".join(buffers)] if size < _SMALL * len(buffers) else buffers
 
 
 class Sink:
-    """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
+    """Append-only destination of a file. ``commit`` publishes it at ``path``; ``abort`` removes all traces.
 
-    ``filesystem`` and ``storage_options`` are as for :func:`pqext.core.io.sources.locations.locate`.
-    With ``durable`` a local file is on the disk, and its name in the folder, when ``commit`` returns. With ``append``
-    the bytes go behind those of the local file that is there, if there is one; ``abort`` takes them away again, and
-    ``BlockingIOError`` says that another writer is appending to it.
-    ``check`` is called with the path of a local file before anything is made.
-    As a context manager it commits, or aborts when there was an error. A file that is there already keeps its
-    permissions, a link to it stays one. Raises ``OSError`` with the path as it was given where a path cannot be
-    written, or no more of it because the disk is full, ``SourceError`` where a store does not take the file, and
-    ``ValueError`` for the path of a device or pipe.
+    As a context manager it commits, or aborts after an error. A file that is replaced keeps its permissions, and a
+    link to it remains a link.
+
+    Args:
+        dest: Path, URL, filesystem path or binary file object.
+        filesystem: See :func:`pqext.core.io.sources.locations.locate`.
+        storage_options: See :func:`pqext.core.io.sources.locations.locate`.
+        durable: Sync a local file and its folder to disk before ``commit`` returns.
+        append: Append to an existing local file. ``abort`` truncates it to its previous size.
+        check: Called with the path of a local file before anything is created.
+
+    Raises:
+        OSError: With the path as passed, if it cannot be written, also when the disk is full.
+        BlockingIOError: If another writer is appending to the file.
+        SourceError: If a store does not accept the file.
+        ValueError: If the path is a device or pipe.
     """
 
     def __init__(
@@ -54,43 +61,43 @@ class Sink:
         durable: bool = False, append: bool = False, check: Callable[[str], None] | None = None,
     ) -> None:
         self.offset = 0
-        """Bytes of the file so far."""
-        self._dest: _File | _Stream | Upload
+        """Number of bytes written so far."""
+        self._dest: _NewFile | _Stream | Upload
         if hasattr(dest, "write"):
             if append:
-                raise TypeError("only a file named by its path can be appended to: give the path, not a file object")
+                raise TypeError("append needs a path, not a file object")
             if durable:
-                raise ValueError("durable needs a path: of a file object only its owner knows when the disk has it")
+                raise ValueError("durable needs a path: a file object cannot be synced to disk")
             if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
-                raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
+                raise ValueError("the file object is not at its start; a Parquet file must begin at offset 0")
             self._dest = _Stream(dest)
             return
         if append:
-            refuse_append_to_store(dest)
-        place = _place(dest, filesystem, storage_options)
-        if not isinstance(place, str):
+            check_append_target(dest)
+        location = _locate(dest, filesystem, storage_options)
+        if not isinstance(location, str):
             if append:
                 raise ValueError(_NO_APPEND)
-            self._dest = Gathered(place.create(), place.changed)
+            self._dest = BufferedUpload(location.create(), location.invalidate)
             return
-        given = place
-        if not given:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), given)
+        path = location
+        if not path:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if check is not None:
-            check(given)
-        if os.path.isdir(given):
+            check(path)
+        if os.path.isdir(path):
             advice = f"{os.strerror(errno.EISDIR)}: use pqext.write_dataset to write into a folder"
-            raise IsADirectoryError(errno.EISDIR, advice, given)
-        folder = os.path.dirname(given)
+            raise IsADirectoryError(errno.EISDIR, advice, path)
+        folder = os.path.dirname(path)
         if folder and not os.path.isdir(folder):
-            raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder!r} to write into: make it first", given)
-        if os.path.exists(given) and not os.path.isfile(given):
-            raise ValueError(f"{given} is not a regular file, so none can take its place: open it and give the object")
-        if append and os.path.exists(given):
-            self._dest = appended = _Appended(given, durable)
+            raise FileNotFoundError(errno.ENOENT, f"the folder {folder!r} does not exist: create it first", path)
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ValueError(f"{path} is not a regular file and cannot be replaced: open it and pass the file object")
+        if append and os.path.exists(path):
+            self._dest = appended = _AppendedFile(path, durable)
             self.offset = appended.size
             return
-        self._dest = _File(given, durable, is_new=append)
+        self._dest = _NewFile(path, durable, is_new=append)
 
     @property
     def path(self) -> str | None:
@@ -101,54 +108,54 @@ class Sink:
         """Append ``data``."""
         self.write_all([data])
 
-    def write_all(self, pieces: Sequence[Any]) -> None:
-        """Append all ``pieces``, many of them with one call to the system where the file is ours."""
-        if len(pieces) > _MANY:
-            pieces = _joined(pieces)
-        views = [memoryview(piece).cast("B") for piece in pieces]
+    def write_all(self, buffers: Sequence[Any]) -> None:
+        """Append all ``buffers``, with few system calls for local files."""
+        if len(buffers) > _MANY:
+            buffers = _join_small(buffers)
+        views = [memoryview(buffer).cast("B") for buffer in buffers]
         self.offset += sum(map(len, views))
         self._dest.write(views)
 
     def flush(self) -> None:
-        """Give all bytes so far to the system, and to the disk where the file is to be durable."""
-        if isinstance(self._dest, _File | _Stream):
+        """Pass all bytes to the system, and to the disk if the file is durable."""
+        if isinstance(self._dest, _NewFile | _Stream):
             self._dest.flush()
 
-    def keep(self) -> None:
-        """From now on only ``abort`` removes the unfinished file: neither forgetting it nor the end of the process."""
-        if isinstance(self._dest, _File) and not isinstance(self._dest, _Appended):
-            self._dest.keep()
+    def retain(self) -> None:
+        """Let only ``abort`` remove the unfinished file, not garbage collection or the end of the process."""
+        if isinstance(self._dest, _NewFile) and not isinstance(self._dest, _AppendedFile):
+            self._dest.retain()
 
-    def leave(self) -> str | None:
-        """Give up, but leave the unfinished file where it is; returns its path, or None where it has none."""
-        if isinstance(self._dest, _File) and not isinstance(self._dest, _Appended):
-            return self._dest.leave()
+    def abandon(self) -> str | None:
+        """Stop writing but leave the unfinished file; return its path, or None if there is no such file."""
+        if isinstance(self._dest, _NewFile) and not isinstance(self._dest, _AppendedFile):
+            return self._dest.abandon()
         self.abort()
         return None
 
     @property
-    def is_kept(self) -> bool:
-        """Does only ``abort`` remove the unfinished file?"""
-        return isinstance(self._dest, _File) and self._dest.is_kept
+    def is_retained(self) -> bool:
+        """Whether only ``abort`` removes the unfinished file."""
+        return isinstance(self._dest, _NewFile) and self._dest.is_retained
 
     def commit(self) -> None:
-        """Finish: the file is whole. When that fails, nothing is left behind but a file that is kept."""
+        """Publish the complete file. If that fails, remove the unfinished file unless it is retained."""
         try:
             self._dest.commit()
         except BaseException:
-            if not self.is_kept:
+            if not self.is_retained:
                 self.abort()
             raise
 
     def abort(self) -> None:
-        """Give up: a path keeps whatever it had before. Raises nothing, so that errors stay what they are."""
+        """Discard the written bytes; the path keeps its previous file. Never raises, so that errors are not masked."""
         self._dest.abort()
 
     def __enter__(self) -> Sink:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
             self.commit()
@@ -157,53 +164,53 @@ class Sink:
 
 
 def is_in_store(dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> bool:
-    """Does nothing appear at ``dest``, not even under another name, before the file is whole?"""
-    return not hasattr(dest, "write") and not isinstance(_place(dest, filesystem, storage_options), str)
+    """Whether ``dest`` is in a store, where nothing appears under any name before the file is complete."""
+    return not hasattr(dest, "write") and not isinstance(_locate(dest, filesystem, storage_options), str)
 
 
-def refuse_append_to_store(dest: Any) -> None:
-    """Raise ``ValueError`` for the URL of a store, whose files cannot be appended to; nothing is asked of the store."""
+def check_append_target(dest: Any) -> None:
+    """Raise ``ValueError`` for a URL of a store, whose files cannot be appended to, without querying the store."""
     scheme = scheme_of(os.fsdecode(dest)) if isinstance(dest, str | os.PathLike) else None
     if scheme not in (None, "file", "local"):
         raise ValueError(_NO_APPEND)
 
 
 _NO_APPEND = (
-    "append is for local files, since stores replace files as a whole: write the rows to another file in the same "
+    "append needs a local file, since stores replace complete files: write the rows to another file in the same "
     "folder, which pqext.scan reads together with the first"
 )
 
 
-def _place(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> str | Location:
-    """A path of the local file system, or a place in a store."""
+def _locate(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> str | Location:
+    """Return the local path, or the location in a store."""
     is_path = isinstance(dest, str | os.PathLike)
     if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(dest)) is None:
         return with_home(path)
     from pqext.core.io.sources.locations import Location, locate
 
-    found = locate(dest, filesystem, storage_options)
-    return found if isinstance(found, Location) else os.fsdecode(found)
+    location = locate(dest, filesystem, storage_options)
+    return location if isinstance(location, Location) else os.fsdecode(location)
 
 
 class _Stream:
-    """A user's file object, which is theirs to close or to remove."""
+    """A file object of the caller, who closes or removes it."""
 
     path = None
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
-    def write(self, pieces: Sequence[memoryview]) -> None:
-        for piece in pieces:
-            left = piece
-            # A raw file may take less than it is given; one that does not say how much has taken all.
-            while len(left):
-                taken = self._stream.write(left)
-                if taken is None and not isinstance(self._stream, io.RawIOBase):
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        for buffer in buffers:
+            rest = buffer
+            # A raw file may write fewer bytes; an object that returns no count has written all.
+            while len(rest):
+                count = self._stream.write(rest)
+                if count is None and not isinstance(self._stream, io.RawIOBase):
                     break
-                if not taken:
-                    raise BlockingIOError(errno.EAGAIN, "the file object takes no more bytes: it must block")
-                left = left[taken:]
+                if not count:
+                    raise BlockingIOError(errno.EAGAIN, "the file object accepts no more bytes: it must be blocking")
+                rest = rest[count:]
 
     def flush(self) -> None:
         if hasattr(self._stream, "flush"):
@@ -215,25 +222,26 @@ class _Stream:
         pass
 
 
-class _File:
-    """A temporary file next to the destination, which it replaces by one rename.
+class _NewFile:
+    """A temporary file next to the destination, which a rename replaces atomically.
 
-    Its name is short, so that every name that the file system takes can be written, and hidden, so that readers of
-    the folder pass over it.
+    Its name is short, so that any file name that the file system allows can be written, and hidden, so that readers of
+    the folder skip it.
     """
 
-    def __init__(self, given: str, durable: bool, is_new: bool) -> None:
-        self._given, self._durable, self._is_new = given, durable, is_new
-        # The file that a link leads to is replaced, not the link.
-        self.path: str = os.path.realpath(given)
-        self._temporary = os.path.join(os.path.dirname(self.path), f"{prefix_of(self.path)}{os.urandom(4).hex()}.tmp")
-        self._held, self.is_kept, self._process = bytearray(), False, os.getpid()
+    def __init__(self, path: str, durable: bool, is_new: bool) -> None:
+        self._given_path, self._durable, self._is_new = path, durable, is_new
+        # The target of a link is replaced, not the link.
+        self.path: str = os.path.realpath(path)
+        name = f"{temporary_prefix(self.path)}{os.urandom(4).hex()}.tmp"
+        self._temporary = os.path.join(os.path.dirname(self.path), name)
+        self._buffer, self.is_retained, self._process = bytearray(), False, os.getpid()
         with self._named():
             with suppress(FileNotFoundError):
-                os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
+                os.lstat(self.path)  # raises for a name that is too long before anything is written
                 if is_new:
-                    os.stat(self.path)  # a link that leads to itself too
-            # Known before it is there: an interrupt may come when the system has made it and Python does not know.
+                    os.stat(self.path)  # raises for a link to itself
+            # Registered before the file exists: an interrupt may come between the system call and the assignment.
             opened: list[io.FileIO] = []
             self._leftover: weakref.finalize[..., Any]
             self._leftover = weakref.finalize(self, _remove, opened, self._temporary, os.getpid())
@@ -248,39 +256,39 @@ class _File:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors name the path that the user gave."""
+        """Raise errors with the path that the user passed."""
         try:
             yield
         except OSError as error:
-            raise type(error)(error.errno, error.strerror, self._given) from error
+            raise type(error)(error.errno, error.strerror, self._given_path) from error
 
-    def write(self, pieces: Sequence[memoryview]) -> None:
-        if sum(map(len, pieces)) + len(self._held) < _HELD_BYTES:
-            for piece in pieces:
-                self._held += piece
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        if sum(map(len, buffers)) + len(self._buffer) < _BUFFER_BYTES:
+            for buffer in buffers:
+                self._buffer += buffer
             return
-        held, self._held = memoryview(self._held), bytearray()
-        self._put([held, *pieces])
+        pending, self._buffer = memoryview(self._buffer), bytearray()
+        self._write_through([pending, *buffers])
 
-    def _put(self, pieces: Sequence[memoryview]) -> None:
+    def _write_through(self, buffers: Sequence[memoryview]) -> None:
         with self._named():
-            left = [piece for piece in pieces if len(piece)]
+            rest = [buffer for buffer in buffers if len(buffer)]
             done = 0
-            while done < len(left):
-                part = left[done : done + _PIECES]
-                taken = os.writev(self._file.fileno(), part) if hasattr(os, "writev") else self._file.write(part[0])
-                if not taken:
-                    raise OSError(errno.EIO, "the file system takes no more bytes")
+            while done < len(rest):
+                batch = rest[done : done + _VECTOR_BUFFERS]
+                count = os.writev(self._file.fileno(), batch) if hasattr(os, "writev") else self._file.write(batch[0])
+                if not count:
+                    raise OSError(errno.EIO, "the file system accepts no more bytes")
                 # A disk that is nearly full, or a signal, ends a call early.
-                while done < len(left) and taken >= len(left[done]):
-                    taken -= len(left[done])
+                while done < len(rest) and count >= len(rest[done]):
+                    count -= len(rest[done])
                     done += 1
-                if taken:
-                    left[done] = left[done][taken:]
+                if count:
+                    rest[done] = rest[done][count:]
 
     def flush(self) -> None:
-        held, self._held = memoryview(self._held), bytearray()
-        self._put([held])
+        pending, self._buffer = memoryview(self._buffer), bytearray()
+        self._write_through([pending])
         if self._durable:
             with self._named():
                 os.fsync(self._file.fileno())
@@ -290,116 +298,116 @@ class _File:
         with self._named():
             self._file.close()
             if self._is_new:
-                _take_name(self._temporary, self.path)
+                _rename_new(self._temporary, self.path)
             else:
                 os.replace(self._temporary, self.path)
             self._leftover.detach()
-            _forget_checksums(self.path)
+            _remove_checksum_file(self.path)
             if self._durable:
                 _sync_folder(os.path.dirname(self.path))
 
-    def keep(self) -> None:
-        if not self.is_kept:
-            self.is_kept = True
+    def retain(self) -> None:
+        if not self.is_retained:
+            self.is_retained = True
             self._leftover.detach()
             self._leftover = weakref.finalize(self, self._file.close)
 
-    def leave(self) -> str | None:
-        self.keep()
-        self._held = bytearray()
+    def abandon(self) -> str | None:
+        self.retain()
+        self._buffer = bytearray()
         self._leftover()
         return self._temporary if os.path.exists(self._temporary) else None
 
     def abort(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._leftover()
-        if self.is_kept:
+        if self.is_retained:
             _remove((), self._temporary, self._process)
 
 
-class _Appended(_File):
-    """A file that is there already: what is written goes behind its ``size`` bytes, which nothing changes."""
+class _AppendedFile(_NewFile):
+    """An existing file: bytes are written after its ``size`` bytes, which never change."""
 
-    def __init__(self, given: str, durable: bool) -> None:
-        self._given, self._durable = given, durable
-        self.path = os.path.realpath(given)
-        self._held, self.is_kept = bytearray(), False
+    def __init__(self, path: str, durable: bool) -> None:
+        self._given_path, self._durable = path, durable
+        self.path = os.path.realpath(path)
+        self._buffer, self.is_retained = bytearray(), False
         with self._named():
             self._file = io.FileIO(self.path, "r+")
             try:
                 lock(self._file)
-                self._check_place()
+                self._check_identity()
                 self.size = self._file.seek(0, os.SEEK_END)
             except BaseException:
                 self._file.close()
                 raise
-        self._ends = [self.size, self.size]  # between which the file ends, while only this writer has written
+        self._ends = [self.size, self.size]  # bounds of the file's size, as long as only this writer writes to it
         self._stamp = _stamp(self._file)
-        self._leftover = weakref.finalize(self, _cut, self._file, self._ends, os.getpid())
+        self._leftover = weakref.finalize(self, _truncate, self._file, self._ends, os.getpid())
 
-    def _check_place(self) -> None:
+    def _check_identity(self) -> None:
         if not os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno())):
-            raise BlockingIOError(errno.EAGAIN, "another file has taken the place of this one meanwhile: append again")
+            raise BlockingIOError(errno.EAGAIN, "the file was replaced by another file: append again")
 
     def _check_size(self) -> None:
-        """Raise ``BlockingIOError`` where others have written to the file or cut it, and leave it to them."""
+        """Raise ``BlockingIOError`` if another program has written to the file or truncated it, and leave it as is."""
         if _stamp(self._file) != self._stamp:
             self._leftover.detach()
             self._file.close()
-            raise BlockingIOError(errno.EAGAIN, "another program has written to this file, or cut it, meanwhile")
+            raise BlockingIOError(errno.EAGAIN, "another program has written to this file or truncated it")
 
-    def _put(self, pieces: Sequence[memoryview]) -> None:
+    def _write_through(self, buffers: Sequence[memoryview]) -> None:
         with self._named():
             self._check_size()
-        self._ends[1] += sum(map(len, pieces))
-        super()._put(pieces)
+        self._ends[1] += sum(map(len, buffers))
+        super()._write_through(buffers)
         self._stamp = _stamp(self._file)
 
     def commit(self) -> None:
         self.flush()
         with self._named():
-            self._check_place()
+            self._check_identity()
             self._check_size()
             self._leftover.detach()
             unlock(self._file)
             self._file.close()
-        _forget_checksums(self.path)
+        _remove_checksum_file(self.path)
 
 
 def _stamp(file: io.FileIO) -> tuple[int, int]:
-    """Size and time of the last change."""
-    found = os.fstat(file.fileno())
-    return found.st_size, found.st_mtime_ns
+    """Return size and modification time."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
-def _take_name(temporary: str, path: str) -> None:
-    """Give a file a name that no other has; of two that do so at once one succeeds."""
+def _rename_new(temporary: str, path: str) -> None:
+    """Rename a file to a name that is not in use; of two concurrent calls one succeeds."""
     try:
         try:
             os.link(temporary, path)
         except FileExistsError:
             raise
-        except (AttributeError, NotImplementedError, OSError):  # no links here: the last look is all there is
+        except (AttributeError, NotImplementedError, OSError):  # no hard links: checking first is all that is possible
             if os.path.lexists(path):
                 raise FileExistsError from None
             os.replace(temporary, path)
         else:
             os.unlink(temporary)
     except FileExistsError:
-        raise FileExistsError(errno.EEXIST, "another writer has made this file meanwhile: append again") from None
+        raise FileExistsError(errno.EEXIST, "another writer has created this file: append again") from None
 
 
-def _forget_checksums(path: str) -> None:
-    """Remove the hidden file in which Hadoop notes checksums of a local one: it reads no file that is another one."""
+def _remove_checksum_file(path: str) -> None:
+    """Remove the hidden file of Hadoop's checksums: Hadoop does not read a file that no longer matches it."""
     folder, name = os.path.split(path)
     with suppress(OSError):
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
-def _cut(file: io.FileIO, ends: list[int], process: int) -> None:
-    """Give a file the size it had before, whether the append was given up or forgotten.
+def _truncate(file: io.FileIO, ends: list[int], process: int) -> None:
+    """Truncate a file to its previous size after the append was aborted or garbage collected.
 
-    One that ends elsewhere than this writer can have made it end is another program's now.
+    A file whose size is outside ``ends`` was changed by another program and stays.
     """
     with suppress(OSError):
         if os.getpid() == process:
@@ -410,7 +418,7 @@ def _cut(file: io.FileIO, ends: list[int], process: int) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Wait until the disk has the names in ``folder``; systems without open folders do that themselves."""
+    """Wait until the disk has the names in ``folder``; systems that cannot open folders sync them themselves."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -421,9 +429,9 @@ def _sync_folder(folder: str) -> None:
 
 
 def _remove(opened: Sequence[io.FileIO], temporary: str, process: int) -> None:
-    """Leave nothing of a file that was not finished, whether it was given up or forgotten.
+    """Remove an unfinished file after it was aborted or garbage collected.
 
-    A forked child leaves its parent's file alone.
+    A forked child does not touch its parent's file.
     """
     with suppress(OSError):
         for file in opened:

@@ -1,8 +1,7 @@
-"""Byte ranges of a file, wherever it is: the only way in which pqext reads.
+"""Byte ranges of a file in any storage: the only way pqext reads data.
 
-Every read gives a view of exactly the bytes asked for. Local files are read with
-positioned reads, so threads share a source; nothing is memory mapped, since a file cut short under a
-mapping kills the process.
+Every read returns a view of exactly the requested bytes. Local files use positional reads, so threads share a source.
+Nothing is memory mapped, because truncating a mapped file kills the process.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ Range = tuple[int, int]
 """(offset, length) of bytes in a file."""
 
 MERGED_BYTES = 32 << 20
-"""Ranges are not merged into reads longer than this."""
-_NEAR = 1 << 20
-"""Indexes that lie so many bytes before others belong to them."""
+"""Maximum length of a read that merges ranges."""
+_METADATA_GAP = 1 << 20
+"""Maximum distance between indexes that belong together."""
 STREAMED_BYTES = 32 << 20
-"""Stored bytes of the columns of a row group that are held at a time, unless each may only hold less than a window."""
+"""Stored bytes of a row group's columns held at a time, unless that leaves each column less than one window."""
 
 
 class _Closable(Protocol):
@@ -43,21 +42,21 @@ class _Closable(Protocol):
 
 
 class Source(ABC):
-    """A readable sequence of ``size`` bytes; ``path`` names it in errors when it has a name.
+    """A readable sequence of ``size`` bytes; ``path`` names it in errors, if it has a name.
 
-    ``merge_gap`` is the number of unwanted bytes that are cheaper to read than a further request is, and
-    ``tail_bytes`` how much of the file's end is fetched at first in the hope that it holds the footer.
-    Threads may read at the same time. Each read of a source that ``is_remote`` costs a round trip.
+    ``merge_gap`` is the number of unneeded bytes that are cheaper to read than another request. ``tail_bytes`` is the
+    size of the file's end that is fetched first, which probably contains the footer. Threads may read concurrently.
+    Each read of a source that ``is_remote`` costs a round trip.
     """
 
     is_remote = False
     merge_gap = 64 << 10
     tail_bytes = 64 << 10
     window_bytes = 1 << 20
-    gathered_bytes = 1 << 62
-    """Longer ranges are not fetched together with others, but when they are asked for, each by the thread that does."""
-    known_as = ""
-    """What ``file_path`` calls the file in the summary that it is read by."""
+    batched_bytes = 1 << 62
+    """Longer ranges are not fetched together with others, but on demand, by the thread that needs them."""
+    summary_name = ""
+    """Value of ``file_path`` by which a summary file refers to this file."""
     is_opened = True
 
     def __init__(self, path: str | None, size: int, owned: _Closable | None = None) -> None:
@@ -67,80 +66,82 @@ class Source(ABC):
         self.usage = Usage()
         self._lock = threading.Lock()
         self.metadata_start = size
-        """Where what was read of footer and indexes begins."""
+        """Smallest offset of the footer and the indexes read so far."""
 
     @property
     def bytes_read(self) -> int:
-        """How many bytes were fetched so far, those between merged ranges included."""
+        """Number of bytes fetched so far, including those between merged ranges."""
         return self.usage.bytes
 
     @property
     def requests(self) -> int:
-        """How many ranges were fetched so far, and what else a store was asked for."""
+        """Number of ranges fetched so far, plus other requests to a store."""
         return self.usage.requests
 
-    def read(self, offset: int, length: int, *, keep: bool = False) -> Bytes:
-        """The ``length`` bytes at ``offset``; raises ``CorruptFileError`` when they leave the file.
+    def read(self, offset: int, length: int, *, is_metadata: bool = False) -> Bytes:
+        """Read ``length`` bytes at ``offset``; raises ``CorruptFileError`` if they exceed the file.
 
-        ``keep``: they belong to the footer or an index, and a remote source keeps them for the next time.
+        ``is_metadata``: the bytes belong to the footer or an index, which a remote source caches.
         """
         self._check(offset, length)
-        return self._fetch_all([(offset, length)], keep)[0]
+        return self._fetch_all([(offset, length)], is_metadata)[0]
 
-    def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
-        """The bytes of ranges that lie within the file, all of them, each by a read of its own."""
+    def _fetch_all(self, ranges: Sequence[Range], is_metadata: bool) -> list[Bytes]:
+        """Fetch ranges that lie within the file, each with its own read."""
         started = perf_counter()
-        found = []
+        results = []
         for offset, length in ranges:
             data = self._fetch(offset, length)
             if len(data) != length:
                 raise CorruptFileError(
-                    f"the file ends after {offset + len(data)} bytes although it had {self.size} when it was opened: "
+                    f"the file ends after {offset + len(data)} bytes but had {self.size} when it was opened: "
                     "is it being written?",
                     path=self.path,
                     offset=offset,
                 )
-            found.append(data)
-        self.usage.add_fetch(sum(map(len, found)), perf_counter() - started, len(found))
-        return found
+            results.append(data)
+        self.usage.add_fetch(sum(map(len, results)), perf_counter() - started, len(results))
+        return results
 
-    def read_many(self, ranges: Sequence[Range], *, keep: bool = False) -> list[Bytes]:
-        """The bytes of several ``(offset, length)`` ranges, in the order given; near ones share a read.
+    def read_many(self, ranges: Sequence[Range], *, is_metadata: bool = False) -> list[Bytes]:
+        """Read several ``(offset, length)`` ranges and return their bytes in order; nearby ranges share a read.
 
-        ``keep`` is as for :meth:`read`.
+        ``is_metadata`` is as for :meth:`read`.
         """
         results = [EMPTY] * len(ranges)
-        for group, start, data in self.gathered(ranges, keep=keep):
+        for group, start, data in self.read_groups(ranges, is_metadata=is_metadata):
             for i in group:
                 offset, length = ranges[i]
                 results[i] = data[offset - start : offset - start + length]
         return results
 
-    def gathered(self, ranges: Sequence[Range], *, keep: bool = False) -> list[tuple[list[int], int, Bytes]]:
-        """As :meth:`read_many`, uncut: which of the ranges each read serves, where it begins, and its bytes.
+    def read_groups(
+        self, ranges: Sequence[Range], *, is_metadata: bool = False
+    ) -> list[tuple[list[int], int, Bytes]]:
+        """Like :meth:`read_many`, but return each read: the indexes of its ranges, its offset and its bytes.
 
-        Ranges without bytes are in none.
+        Empty ranges are in no group.
         """
         for offset, length in ranges:
             self._check(offset, length)
         groups = self._merge(ranges)
         starts = [ranges[group[0]][0] for group in groups]
         stops = [max([sum(ranges[i]) for i in group]) for group in groups]
-        fetched = self._fetch_all([(a, b - a) for a, b in zip(starts, stops, strict=True)], keep)
+        fetched = self._fetch_all([(a, b - a) for a, b in zip(starts, stops, strict=True)], is_metadata)
         return list(zip(groups, starts, fetched, strict=True))
 
     def spans(self, ranges: Sequence[Range]) -> list[Span]:
-        """The ranges as spans to be read in order: small ones at once, large ones as they are read, in windows."""
+        """Return spans for sequential reading: small ranges are read now, large ones on demand in windows."""
         window = max(self.window_bytes, STREAMED_BYTES // max(len(ranges), 1))
-        most = min(window, self.gathered_bytes)
-        small = [index for index, (_, length) in enumerate(ranges) if length <= most]
-        held = dict(zip(small, self.read_many([ranges[index] for index in small]), strict=True))
+        limit = min(window, self.batched_bytes)
+        small = [index for index, (_, length) in enumerate(ranges) if length <= limit]
+        data = dict(zip(small, self.read_many([ranges[index] for index in small]), strict=True))
         return [
-            Span(self, offset, length, held.get(index), window) for index, (offset, length) in enumerate(ranges)
+            Span(self, offset, length, data.get(index), window) for index, (offset, length) in enumerate(ranges)
         ]
 
     def _merge(self, ranges: Sequence[Range]) -> list[list[int]]:
-        """Group the indexes of ``ranges`` into those that one read serves."""
+        """Group the indexes of ``ranges`` that one read serves."""
         groups: list[list[int]] = []
         start = stop = 0
         for i in sorted(range(len(ranges)), key=ranges.__getitem__):
@@ -160,35 +161,35 @@ class Source(ABC):
     def _merged_bytes(self) -> int:
         return MERGED_BYTES
 
-    def learn(self, start: int) -> None:
-        """The footer, or an index that was read, begins at ``start``."""
+    def add_metadata(self, start: int) -> None:
+        """Record that the footer or an index starts at ``start``."""
         self.metadata_start = min(self.metadata_start, start)
 
-    def learn_of(self, ranges: Iterable[tuple[Source, Range]]) -> None:
-        """Indexes and filters lie in ``ranges``: those of this file that lie near its footer count as :meth:`learn`."""
+    def add_metadata_ranges(self, ranges: Iterable[tuple[Source, Range]]) -> None:
+        """Record the ranges of indexes and filters that lie in this file near its footer."""
         start = self.metadata_start
-        for offset, length in sorted((one for source, one in ranges if source is self), reverse=True):
-            if start - offset - length > _NEAR:
+        for offset, length in sorted((position for source, position in ranges if source is self), reverse=True):
+            if start - offset - length > _METADATA_GAP:
                 break
             start = min(start, offset)
         if start < self.metadata_start:
-            self.learn(start)
+            self.add_metadata(start)
 
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > self.size - length:
             raise CorruptFileError(
-                f"{length} bytes at {offset} are referred to in a file of {self.size} bytes: "
-                "it is truncated or its metadata is damaged",
+                f"the metadata refers to {length} bytes at {offset} in a file of {self.size} bytes: "
+                "the file is truncated or its metadata is corrupt",
                 path=self.path,
                 offset=offset,
             )
 
     @abstractmethod
     def _fetch(self, offset: int, length: int) -> Bytes:
-        """The bytes of a range within the file; fewer only when it has shrunk."""
+        """Fetch a range within the file; returns fewer bytes only if the file has shrunk."""
 
     def close(self) -> None:
-        """Close what the source itself has opened, so nothing that the caller passed in."""
+        """Close the resources that the source itself has opened, not objects that the caller passed in."""
         if self._owned is not None:
             self._owned.close()
 
@@ -196,7 +197,7 @@ class Source(ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -205,9 +206,9 @@ class Source(ABC):
 
 
 class Span:
-    """A run of ``size`` bytes of a source from ``offset`` on, read from its start to its end in windows.
+    """``size`` bytes of a source from ``offset`` on, read sequentially in windows.
 
-    ``data``, when given, holds all of it already; else ``window`` bytes at least are fetched at a time.
+    ``data`` holds all of the bytes if present; otherwise at least ``window`` bytes are fetched at a time.
     """
 
     def __init__(self, source: Source, offset: int, size: int, data: Bytes | None = None, window: int = 0) -> None:
@@ -222,35 +223,35 @@ class Span:
 
     @property
     def path(self) -> str | None:
-        """The file that the bytes are from, when it has a name."""
+        """Path of the file, if it has a name."""
         return self._source.path
 
     def peek(self, at: int, least: int) -> Bytes:
-        """The bytes held from ``at`` on, ``least`` of them unless the span ends before."""
+        """Return buffered bytes from ``at`` on, at least ``least`` of them unless the span ends before."""
         least = min(least, self.size - at)
-        held = at - self._start
-        if held < 0 or held + least > len(self._data):
+        position = at - self._start
+        if position < 0 or position + least > len(self._data):
             length = min(max(least, self._window), self.size - at)
-            if self._source.is_remote and 0 <= held < len(self._data):  # no byte is fetched twice
-                rest = self._data[held:]
+            if self._source.is_remote and 0 <= position < len(self._data):  # no byte is fetched twice
+                rest = self._data[position:]
                 more = self._source.read(self.offset + at + len(rest), length - len(rest))
                 self._data = np.concatenate([rest, more])
             else:
                 self._data = self._source.read(self.offset + at, length)
-            self._start, held = at, 0
-        return self._data[held:]
+            self._start, position = at, 0
+        return self._data[position:]
 
     def read(self, at: int, length: int) -> Bytes:
-        """The ``length`` bytes at ``at``, which must lie within the span."""
+        """Read ``length`` bytes at ``at``, which must lie within the span."""
         return self.peek(at, length)[:length]
 
-    def let_go(self) -> None:
-        """Hold nothing any more; what is asked for again is fetched again."""
+    def release(self) -> None:
+        """Drop the buffered bytes; they are fetched again if needed."""
         self._start, self._data = 0, EMPTY
 
 
 class MemorySource(Source):
-    """Bytes in memory, lent without a copy."""
+    """Bytes in memory, returned without a copy."""
 
     merge_gap = 0
     tail_bytes = 0
@@ -265,11 +266,11 @@ class MemorySource(Source):
 
 
 class StreamSource(Source):
-    """A seekable binary file object of the caller's, read under a lock."""
+    """A seekable binary file object of the caller, read under a lock."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         if hasattr(stream, "seekable") and not stream.seekable():  # an mmap has none before Python 3.13
-            raise ValueError("Parquet is read from its end: the file object must be seekable")
+            raise ValueError("the file object must be seekable: Parquet is read from its end")
         if not isinstance(stream.read(0), bytes):
             raise TypeError("the file object must be opened in binary mode")
         self._stream = stream
@@ -283,35 +284,35 @@ class StreamSource(Source):
         with self._stream_lock:
             stream.seek(offset)
             if isinstance(stream, (io.BytesIO, io.BufferedReader)):
-                return _filled(length, lambda part, _: stream.readinto(part))
+                return _read_into(length, lambda part, _: stream.readinto(part))
             return _join(stream.read, length)
 
 
 class _LocalFile(io.FileIO):
-    """A file that is closed without a warning when nothing refers to it."""
+    """A file that is closed without a warning when it is garbage collected."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class PathSource(Source):
-    """A local file, open until ``close`` is called or nothing refers to the source.
+    """A local file, open until ``close`` is called or the source is garbage collected.
 
-    Raises ``ChangedFileError`` for bytes of a file that was written to since it was opened. One that another file has
-    replaced is still read as it was.
+    Raises ``ChangedFileError`` if the file was written to since it was opened. A file that was replaced by another is
+    still read.
     """
 
     merge_gap = 4 << 10
     tail_bytes = 16 << 10
-    gathered_bytes = 128 << 10
+    batched_bytes = 128 << 10
 
     def __init__(self, path: str, opened: LocalFile | None = None) -> None:
         self._file: _LocalFile | LocalFile
-        self._head, self._held, self._held_from = EMPTY, EMPTY, 1 << 63
+        self._head, self._tail, self._tail_start = EMPTY, EMPTY, 1 << 63
         if opened is not None:
             self._file, self.stamp = opened, (opened.size, opened.mtime_ns)
             self._head = view(opened.head)
-            self._held, self._held_from = view(opened.tail), opened.size - len(opened.tail)
+            self._tail, self._tail_start = view(opened.tail), opened.size - len(opened.tail)
             super().__init__(path, opened.size, opened)
             return
         mode = os.stat(path).st_mode
@@ -326,44 +327,44 @@ class PathSource(Source):
 
     @classmethod
     def open_several(cls, paths: Sequence[str]) -> list[Self | None]:
-        """The files at ``paths``, each with its end, read by one call that other threads run beside.
+        """Open the files at ``paths`` and read their ends in one call that releases the GIL.
 
-        None for one that is opened alone, which tells why it cannot be read.
+        None for a file that cannot be opened; opening it alone raises the error.
         """
-        opened = open_files([os.fsencode(path) for path in paths], cls.tail_bytes)
-        return [None if one is None else cls(path, one) for path, one in zip(paths, opened, strict=True)]
+        files = open_files([os.fsencode(path) for path in paths], cls.tail_bytes)
+        return [None if file is None else cls(path, file) for path, file in zip(paths, files, strict=True)]
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        if offset >= self._held_from:
-            return self._held[offset - self._held_from : offset - self._held_from + length]
+        if offset >= self._tail_start:
+            return self._tail[offset - self._tail_start : offset - self._tail_start + length]
         if offset + length <= len(self._head):
             return self._head[offset : offset + length]
         return self._read(offset, length)
 
-    def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
-        if _reads_at_places() and not len(self._head) and all(length <= _SHORT for _, length in ranges):
-            found = self._read_short(ranges)
+    def _fetch_all(self, ranges: Sequence[Range], is_metadata: bool) -> list[Bytes]:
+        if _has_positional_reads() and not len(self._head) and all(length <= _SHORT for _, length in ranges):
+            results = self._read_short(ranges)
         else:
-            found = super()._fetch_all(ranges, keep)
-        head, tail = len(self._head), self._held_from
+            results = super()._fetch_all(ranges, is_metadata)
+        head, tail = len(self._head), self._tail_start
         if head and all(offset >= tail or offset + length <= head for offset, length in ranges):
-            return found
+            return results
         if (now := _stamp(self._file)) != self.stamp:
-            raise changed(self.path, self.stamp, now)
-        return found
+            raise changed_file_error(self.path, self.stamp, now)
+        return results
 
     def _read_short(self, ranges: Sequence[Range]) -> list[Bytes]:
-        """Ranges of some kilobytes, of which a footer is read by many."""
+        """Read ranges of some kilobytes, many of which make up a footer."""
         started, number = perf_counter(), self._file.fileno()
-        found = [os.pread(number, length, offset) for offset, length in ranges]
-        size = sum(map(len, found))
+        results = [os.pread(number, length, offset) for offset, length in ranges]
+        size = sum(map(len, results))
         if size < sum([length for _, length in ranges]):
-            return super()._fetch_all(ranges, keep=False)  # which says what is missing, or reads on
-        self.usage.add_fetch(size, perf_counter() - started, len(found))
-        return [view(data) for data in found]
+            return super()._fetch_all(ranges, is_metadata=False)  # which raises the error, or reads the rest
+        self.usage.add_fetch(size, perf_counter() - started, len(results))
+        return [view(data) for data in results]
 
     def _read(self, offset: int, length: int) -> Bytes:
-        if not _reads_at_places():
+        if not _has_positional_reads():
             with self._lock:
                 file = cast(_LocalFile, self._file)
                 file.seek(offset)
@@ -371,36 +372,35 @@ class PathSource(Source):
         number = self._file.fileno()
         if length <= _SHORT and len(data := os.pread(number, length, offset)) == length:
             return view(data)
-        return _filled(length, lambda part, done: os.preadv(number, [part], offset + done))
+        return _read_into(length, lambda part, done: os.preadv(number, [part], offset + done))
 
 
-def _reads_at_places() -> bool:
-    """Does the system read at places in files? Windows does not."""
-    return hasattr(os, "pread") and hasattr(os, "preadv")
+def _has_positional_reads() -> bool:
+    return hasattr(os, "pread") and hasattr(os, "preadv")  # not on Windows
 
 
 _SHORT = 32 << 10
-"""So many bytes of a file are had soonest as an object of Python's."""
+"""Shorter reads are fastest into a Python bytes object."""
 
 
 def _stamp(file: io.FileIO | LocalFile) -> tuple[int, int]:
-    """Size and time of the last change, in nanoseconds, of an open file."""
-    found = os.fstat(file.fileno())
-    return found.st_size, found.st_mtime_ns
+    """Return size and modification time in nanoseconds of an open file."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
-def changed(path: str | None, before: tuple[int, int], now: tuple[int, int]) -> ChangedFileError:
-    """The error for a file that is not the one it was, by its stamps."""
-    same = "the same size and another time of change" if before[0] == now[0] else f"{now[0]} bytes"
+def changed_file_error(path: str | None, before: tuple[int, int], now: tuple[int, int]) -> ChangedFileError:
+    """Create the error for a file that was changed, from its size and modification time before and now."""
+    difference = "the same size and another modification time" if before[0] == now[0] else f"{now[0]} bytes"
     return ChangedFileError(
-        f"the file was changed while it was read: it had {before[0]} bytes when it was opened and has now {same}: "
-        "read it again",
+        f"the file was changed while it was read: it had {before[0]} bytes when it was opened and now has "
+        f"{difference}; read it again",
         path=path,
     )
 
 
-def _filled(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
-    """Let ``fill`` put bytes into what is left of ``length``, behind so many, until it has no more."""
+def _read_into(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
+    """Fill a buffer of ``length`` bytes with calls of ``fill(rest, done)`` until it returns no more."""
     data, done = allocate(length), 0
     while done < length and (count := fill(data[done:].data, done)):
         done += count
@@ -409,7 +409,7 @@ def _filled(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes
 
 
 def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
-    """Call ``read`` until it has given ``length`` bytes or no more."""
+    """Call ``read`` until it has returned ``length`` bytes or no more."""
     parts = []
     while length > 0 and (part := read(length)):
         parts.append(part)
@@ -418,11 +418,12 @@ def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
 
 
 class ArrowSource(Source):
-    """A ``pyarrow.NativeFile`` of the caller's, so a file of any pyarrow file system; left open."""
+    """A ``pyarrow.NativeFile`` of the caller, from any pyarrow file system; left open."""
 
     def __init__(self, file: pa.NativeFile) -> None:
         if not file.readable() or not file.seekable():
-            raise ValueError("the pyarrow file must be opened with open_input_file: Parquet is read from its end")
+            raise ValueError("the pyarrow file must be opened with open_input_file: it must be seekable")
+
         self._file = file
         super().__init__(None, file.size())
 

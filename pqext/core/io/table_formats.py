@@ -1,11 +1,11 @@
-"""Folders of Delta, Iceberg and Hudi tables, whose metadata and not the listing decide which files count.
+"""Detect folders of Delta, Iceberg and Hudi tables, whose metadata, not the listing, decides which files count.
 
 A file that the table has removed may still be in its folder, and a file that is added without the table's own library
-is not part of it. So a folder at, within or above such a table is an error, for readers unless they ask for every file.
-Files that are named one by one, as the table's library lists them, are read.
+is not part of it. So a folder at, within or above a table is an error; readers may pass ``ignore_table_format``.
+Files that are named individually, as the table's library lists them, are read.
 
-A folder is within a table if all folders between the two have names that tables give to theirs. The table is proved by
-the files of its log or metadata, so that an empty or a foreign folder of that name stops nobody.
+A folder is within a table if all folders between the two have names that tables use. A table is recognised by the
+files of its log or metadata, so an empty or unrelated folder of that name is not a table.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ _LOGS = {
     "_delta_log": ("Delta", re.compile(r"\d{20}\.(json|checkpoint\.(.+\.)?(parquet|json))|_last_checkpoint")),
     ".hoodie": ("Hudi", re.compile(r"hoodie\.properties")),
 }
-"""The format, and the names of files that prove a table, by the folder in which a table has its log."""
-_OF_TABLES = re.compile(r"[^=]+=.*|data|_change_data|[0-9A-Za-z]{2}|[01]{4}|[01]{8}|[0-9a-f]{8}|\d{4}")
-"""Names of folders within tables: partitions (``key=value``; ``2024`` and ``05`` of Hudi), Iceberg's ``data`` and the
-hashes below it, Delta's changes and random prefixes."""
+"""Format, and pattern of the files that prove a table, by the name of a table's log folder."""
+_TABLE_FOLDERS = re.compile(r"[^=]+=.*|data|_change_data|[0-9A-Za-z]{2}|[01]{4}|[01]{8}|[0-9a-f]{8}|\d{4}")
+"""Names of folders within tables: partitions (``key=value``; ``2024`` and ``05`` of Hudi), Iceberg's ``data`` and its
+hashed folders, Delta's change data and random prefixes."""
 _PARTITION = ".hoodie_partition_metadata"
-"""The file in each partition of a Hudi table."""
+"""File in each partition of a Hudi table."""
 _METADATA = "metadata"
 _ICEBERG = re.compile(r"(v\d+|\d+-[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(\.gz)?\.metadata\.json(\.gz)?")
-"""The folder of an Iceberg table's metadata, and the names of the files that describe the table."""
-_LISTED_BY = {
+"""Names of the folder of an Iceberg table's metadata and of the files that describe the table."""
+_LISTINGS = {
     "Delta": "deltalake.DeltaTable(path).file_uris()",
     "Iceberg": "pyiceberg's table.scan().plan_files()",
     "Hudi": "Hudi's own reader",
 }
 
 
-_OF_FILES = "; ignore_table_format=True writes a file that you add to the table yourself"
+_ADD_FILE_HINT = "; ignore_table_format=True writes a file that you add to the table yourself"
 
 
 class TableFormatError(UnsupportedError):
-    """A folder belongs to a table, of which only the table's own library knows the files."""
+    """A folder belongs to a table whose files only the table's own library knows."""
 
     def __init__(self, format: str, folder: str, *, is_write: bool = False, is_file: bool = False) -> None:
         article = "an" if format == "Iceberg" else "a"
-        found = f"the folder belongs to {article} {format} table"
+        problem = f"the folder belongs to {article} {format} table"
         if is_write:
             advice = (
                 f"files that are added, replaced or removed without {format}'s own library corrupt it: write with that "
-                "library, or save to another folder" + (_OF_FILES if is_file else "")
+                "library, or save to another folder" + (_ADD_FILE_HINT if is_file else "")
             )
         else:
             advice = (
                 "its files include some that the table has removed: pass the paths of the files that the table lists "
-                f"({_LISTED_BY[format]}), or pass ignore_table_format=True to read every file"
+                f"({_LISTINGS[format]}), or pass ignore_table_format=True to read every file"
             )
-        super().__init__(f"{found}, and {advice}", feature=f"{format} tables", path=folder)
+        super().__init__(f"{problem}, and {advice}", feature=f"{format} tables", path=folder)
         self.format = format
         self.folder = folder
 
@@ -72,7 +72,7 @@ def check_new_file(path: str) -> None:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Errors of tables within say what a writer can do."""
+    """Reword ``TableFormatError`` within the context for a writer."""
     try:
         yield
     except TableFormatError as error:
@@ -80,7 +80,7 @@ def writing() -> Iterator[None]:
 
 
 def format_of_entry(entry: os.DirEntry[str]) -> str | None:
-    """The format of the table in whose folder an entry is, by the entry alone."""
+    """Return the format of the table that a folder with this entry is, judged by the entry alone."""
     if entry.name == _PARTITION:
         return "Hudi"
     if entry.name in _LOGS:
@@ -89,23 +89,23 @@ def format_of_entry(entry: os.DirEntry[str]) -> str | None:
 
 
 class TableGuard:
-    """Checks that folders are not within tables; knows the folders that it has inspected."""
+    """Check that folders are not within tables; caches the folders that it has inspected."""
 
     def __init__(self) -> None:
         self._formats: dict[str, str | None] = {}
 
     def check(self, folder: str) -> None:
-        """Raise ``TableFormatError`` if a folder that is read is within a table; its entries tell whether it is one.
+        """Raise ``TableFormatError`` if a folder that is read is within a table; the caller checks its own entries.
 
         The log and the metadata of a table can be read.
         """
         path, name = os.path.split(os.path.realpath(folder))
-        while name and _OF_TABLES.fullmatch(name):
+        while name and _TABLE_FOLDERS.fullmatch(name):
             self._check(path)
             path, name = os.path.split(path)
 
     def check_target(self, folder: str) -> None:
-        """Raise ``TableFormatError`` if what is written, a folder or a file, is a table or within one."""
+        """Raise ``TableFormatError`` if a folder or file that is written is a table or within one."""
         path = os.path.realpath(folder)
         self._check(path)
         self.check_file(path)
@@ -126,9 +126,9 @@ class TableGuard:
 def check_listing(
     folder: Location, names: Iterable[str], is_read: Callable[[Sequence[str]], bool] = lambda folders: True
 ) -> None:
-    """Raise ``TableFormatError`` if the names of the files below a folder of a store, relative to it, show a table.
+    """Raise ``TableFormatError`` if the file names below a folder of a store, relative to it, show a table.
 
-    A table counts if its own folder, by the names that lead to it, ``is_read``.
+    A table counts if ``is_read`` returns True for the names of the folders that lead to it.
     """
     for name in names:
         if "_delta_log/" not in name and ".hoodie" not in name and ".metadata.json" not in name:
@@ -144,9 +144,9 @@ def check_listing(
 
 
 def check_parents(folder: Location) -> None:
-    """Raise ``TableFormatError`` if a folder of a store is a partition, or the data, of a table.
+    """Raise ``TableFormatError`` if a folder of a store is a partition or the data folder of a table.
 
-    A request is made only for a folder whose name is that of a partition, ``key=value``, or ``data``.
+    The store is queried only if the name of the folder is that of a partition, ``key=value``, or ``data``.
     """
     parts = _parts(folder.key)
     base = [*parts]
@@ -155,10 +155,10 @@ def check_parents(folder: Location) -> None:
     root = folder.at("/" if folder.key.startswith("/") else "")
     if 0 < len(base) < len(parts):
         log = _at(root, [*base, "_delta_log"]).files()
-        check_listing(_at(root, base), (f"_delta_log/{_parts(one.key)[-1]}" for one in log))
+        check_listing(_at(root, base), (f"_delta_log/{_parts(file.key)[-1]}" for file in log))
     if len(base) > 1 and base[-1] == "data":
         table = base[:-1]
-        if any(_ICEBERG.fullmatch(_parts(one.key)[-1]) for one in _at(root, [*table, _METADATA]).files()):
+        if any(_ICEBERG.fullmatch(_parts(file.key)[-1]) for file in _at(root, [*table, _METADATA]).files()):
             raise TableFormatError("Iceberg", _url(root, table))
 
 
@@ -176,13 +176,13 @@ def _parts(key: str) -> list[str]:
 
 
 def _format_of_folder(path: str) -> str | None:
-    """The format of the table whose folder a path is."""
+    """Return the format of the table at ``path``."""
     logs = (_format_of_log(os.path.join(path, log)) for log in _LOGS)
     return next(filter(None, logs), None) or ("Iceberg" if _is_iceberg(os.path.join(path, _METADATA)) else None)
 
 
 def _format_of_log(path: str) -> str | None:
-    """The format of the table whose log a folder is, by the name of the folder and those of its files."""
+    """Return the format of the table whose log folder is at ``path``, by the names of the folder and its files."""
     format, proof = _LOGS[os.path.basename(path)]
     return format if any(map(proof.fullmatch, _names(path))) else None
 

@@ -87,13 +87,13 @@ cdef inline uint64_t value_at(const uint8_t *p, uint64_t bit, int width, uint64_
 
 
 cdef inline Py_ssize_t loadable(size_t size, int width, Py_ssize_t count) noexcept nogil:
-    """How many of `count` values of `width` bits can be read by 8-byte loads within `size` bytes."""
+    """Number of the `count` values of `width` bits that 8-byte loads within `size` bytes can read."""
     cdef uint64_t safe
     if width == 0:
         return count
     if size < 8:
         return 0
-    # Most often there is room behind the last value, and no division is needed to know.
+    # Usually bytes follow the last value, and no division is needed to know.
     if <uint64_t> count * <uint64_t> width <= <uint64_t> (size - 8) * 8:
         return count
     # The load for value i starts at byte i * width // 8, which must be at most size - 8.
@@ -120,7 +120,7 @@ cdef inline uint64_t last_value_at(
 cdef inline uint8_t *pack(const uint64_t *values, Py_ssize_t count, int width, uint8_t *out) noexcept nogil:
     """Pack `count` values below 2**width into ceil(count * width / 8) bytes; returns the end of them.
 
-    Up to 8 bytes behind the end may be overwritten.
+    Up to 8 bytes after the end may be overwritten.
     """
     cdef uint64_t word = 0
     cdef int filled = 0

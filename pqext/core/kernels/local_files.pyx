@@ -100,7 +100,7 @@ cdef class LocalFile:
             pqext_close(self.number)
 
     def fileno(self):
-        """What the system calls the open file."""
+        """The file descriptor or handle of the open file."""
         if self.number < 0:
             raise ValueError("I/O operation on closed file")
         return self.number
@@ -139,10 +139,10 @@ cdef void read_all(Place *places, Py_ssize_t count) noexcept nogil:
 
 
 def open_files(list paths not None, int64_t tail_bytes):
-    """Each of the files at `paths`, as bytes, with its last `tail_bytes`; None for what is to be opened otherwise.
+    """Open the files at `paths`, as bytes, and read the last `tail_bytes` of each; None for files to open otherwise.
 
-    That is what is no regular file, is shorter than the format allows or is just being written, and what the system
-    refuses: whoever opens that finds the reason. Nothing is opened on Windows.
+    These are not regular files, shorter than the format allows, or being written, or the system rejects them: another
+    attempt reports the reason. Nothing is opened on Windows.
     """
     cdef Py_ssize_t count = len(paths), i
     cdef Place *places
@@ -208,13 +208,13 @@ def open_files(list paths not None, int64_t tail_bytes):
 def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns, int64_t[::1] changed_ns):
     """Write the size of each file, when it was written, and when it or its name last changed, in nanoseconds.
 
-    The size is -1 where nothing is told: of what is no regular file or is not there, and on Windows of every file.
+    The size is -1 if it is unknown: if there is no regular file, and on Windows always.
     """
     cdef Py_ssize_t i, count = len(paths)
     cdef int64_t stamp[3]
     cdef const char **names
     if sizes.shape[0] < count or modified_ns.shape[0] < count or changed_ns.shape[0] < count:
-        raise ValueError("there is no room for all files")
+        raise ValueError("the outputs must have room for all files")
     for path in paths:
         if type(path) is not bytes or b"\0" in path:
             raise ValueError("paths are bytes without a null")

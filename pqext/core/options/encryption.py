@@ -1,6 +1,6 @@
-"""What a user says of keys: how a file is to be encrypted, and with what it can be decrypted.
+"""Encryption options of the writer and decryption options of the reader.
 
-Nothing here shows key bytes in its ``repr``. Spec: "Parquet Modular Encryption", sections 4.2 to 4.4.
+No ``repr`` shows key bytes. Spec: "Parquet Modular Encryption", sections 4.2 to 4.4.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 KEY_BYTES = (16, 24, 32)
 
 KeyRetriever = Callable[[bytes], bytes]
-"""Gives the key that the key metadata found in a file stands for."""
+"""Returns the key for key metadata from a file."""
 AadPrefixOf = Callable[[str | None], bytes | str | None]
-"""Gives the AAD prefix of the file at a path."""
+"""Returns the AAD prefix of the file at a path."""
 
 
-def check_key(key: Any, what: str) -> bytes:
-    """``key`` as bytes; ``what`` names it in errors, which never show it."""
+def check_key(key: Any, name: str) -> bytes:
+    """Return ``key`` as bytes; ``name`` identifies it in errors, which never show the key."""
     if not isinstance(key, (bytes, bytearray, memoryview)):
-        raise TypeError(f"{what} must be bytes, not {type(key).__name__}")
+        raise TypeError(f"{name} must be bytes, not {type(key).__name__}")
     if len(key) not in KEY_BYTES:
-        raise ValueError(f"{what} has {len(key)} bytes; AES keys have 16, 24 or 32")
+        raise ValueError(f"{name} has {len(key)} bytes; AES keys have 16, 24 or 32")
     return bytes(key)
 
 
-def to_bytes(value: bytes | str | None, what: str) -> bytes | None:
-    """``value`` as bytes, text in UTF-8."""
+def to_bytes(value: bytes | str | None, name: str) -> bytes | None:
+    """Return ``value`` as bytes, text in UTF-8; ``name`` identifies it in errors."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
         return value.encode()
-    raise TypeError(f"{what} must be bytes or text, not {type(value).__name__}")
+    raise TypeError(f"{name} must be bytes or text, not {type(value).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,22 @@ class ColumnKey:
 
 @dataclass(frozen=True, slots=True)
 class FileEncryption:
-    """How a file is encrypted: the ``encryption`` of :class:`pqext.WriteOptions`.
+    """Encryption of a file, the option ``encryption`` of :class:`pqext.WriteOptions`.
 
-    ``footer_key`` encrypts the footer, or signs it when ``plaintext_footer`` leaves it readable for those without
-    any key. ``column_keys`` maps dotted paths to a key, a :class:`ColumnKey`, or ``None`` for the footer key; the
-    path of a group stands for all leaves below it. ``encrypt_columns`` says what happens to the other columns:
-    ``"listed"`` leaves them plaintext, ``"all"`` encrypts them with the footer key; the default is ``"listed"`` when
-    ``column_keys`` lists any and ``"all"`` otherwise. Keys have 16, 24 or 32 bytes.
+    Keys have 16, 24 or 32 bytes. One object may be used for many files with the same keys; each key encrypts at most
+    2^32 modules.
 
-    ``aad_prefix`` is the identity of the file (text or bytes), against which readers can check that they were not
-    given another; with ``store_aad_prefix=False`` it is not in the file and readers must supply it.
-    ``AES_GCM_CTR_V1`` encrypts pages without authenticating them.
-
-    One object may serve many files, with the same keys; each key encrypts at most 2^32 modules.
+    Args:
+        footer_key: Key that encrypts the footer, or signs it with ``plaintext_footer``.
+        footer_key_metadata: Stored in the file, so that readers can look up the footer key.
+        column_keys: Maps dotted paths to a key, a :class:`ColumnKey`, or None for the footer key. The path of a group
+            applies to all leaves below it.
+        encrypt_columns: Treatment of the other columns: ``"listed"`` leaves them plaintext, ``"all"`` encrypts them
+            with the footer key. The default is ``"listed"`` if ``column_keys`` has entries, otherwise ``"all"``.
+        plaintext_footer: Sign the footer instead of encrypting it, so that it can be read without a key.
+        algorithm: ``AES_GCM_CTR_V1`` encrypts pages without authenticating them.
+        aad_prefix: Identity of the file, with which readers detect that it was replaced by another file.
+        store_aad_prefix: Store the prefix in the file; otherwise readers must supply it.
     """
 
     footer_key: bytes = field(repr=False)
@@ -89,7 +92,7 @@ class FileEncryption:
         _set(self, "footer_key_metadata", to_bytes(self.footer_key_metadata, "footer_key_metadata"))
         _set(self, "aad_prefix", to_bytes(self.aad_prefix, "aad_prefix"))
         if not isinstance(self.column_keys, Mapping):
-            raise TypeError(f"column_keys maps dotted paths to keys; a {type(self.column_keys).__name__} does not")
+            raise TypeError(f"column_keys must map dotted paths to keys, got {type(self.column_keys).__name__}")
         _set(self, "column_keys", {path: _column_key(path, key) for path, key in self.column_keys.items()})
         if self.encrypt_columns is None:
             _set(self, "encrypt_columns", "listed" if self.column_keys else "all")
@@ -111,17 +114,18 @@ class FileEncryption:
 
 @dataclass(frozen=True, slots=True)
 class FileDecryption:
-    """What a reader knows of keys: the ``decryption`` of :class:`pqext.ReadOptions`.
+    """Keys of a reader, the option ``decryption`` of :class:`pqext.ReadOptions`.
 
-    ``column_keys`` maps dotted paths of leaves, or of groups for all leaves below, to keys. For keys that are not
-    given here ``key_retriever`` is called with the key metadata in the file; it returns the key, and ``None`` where
-    there is none. Columns whose key is missing, or for which it raises an exception, raise ``EncryptionError`` when
-    they are read; the others read as usual.
+    Columns whose key is missing raise ``EncryptionError`` when they are read; other columns can be read.
 
-    ``aad_prefix`` is the identity that the file is expected to have: a file that stores another, or none, is
-    refused. It may be a function of the file's path, for sets of files. ``check_footer_signature`` verifies a
-    plaintext footer whenever its key is known. A file that is not encrypted at all is refused, since it may have
-    been put in the place of an encrypted one, unless ``plaintext_files_allowed``.
+    Args:
+        footer_key: Key of the footer.
+        column_keys: Maps dotted paths of leaves, or of groups for all leaves below them, to keys.
+        key_retriever: Called with the key metadata in the file for all other keys; returns the key, or None.
+        aad_prefix: Expected identity of the file, or a function of the file's path. A file that stores another prefix,
+            or no prefix, is rejected.
+        check_footer_signature: Verify a plaintext footer if its key is known.
+        plaintext_files_allowed: Accept unencrypted files, which may have replaced encrypted ones.
     """
 
     footer_key: bytes | None = field(default=None, repr=False)
@@ -135,7 +139,7 @@ class FileDecryption:
         if self.footer_key is not None:
             _set(self, "footer_key", check_key(self.footer_key, "footer_key"))
         if not isinstance(self.column_keys, Mapping):
-            raise TypeError(f"column_keys maps dotted paths to keys; a {type(self.column_keys).__name__} does not")
+            raise TypeError(f"column_keys must map dotted paths to keys, got {type(self.column_keys).__name__}")
         keys = {path: check_key(key, f"the key of column {path!r}") for path, key in self.column_keys.items()}
         _set(self, "column_keys", keys)
         if self.key_retriever is not None and not callable(self.key_retriever):
@@ -144,13 +148,13 @@ class FileDecryption:
             _set(self, "aad_prefix", to_bytes(self.aad_prefix, "aad_prefix"))
 
     def aad_prefix_of(self, path: str | None) -> bytes | None:
-        """The AAD prefix expected of the file at ``path``."""
+        """Return the expected AAD prefix of the file at ``path``."""
         prefix = self.aad_prefix(path) if callable(self.aad_prefix) else self.aad_prefix
         return to_bytes(prefix, "aad_prefix")
 
     def __repr__(self) -> str:
-        known = [name for name in ("footer_key", "key_retriever") if getattr(self, name) is not None]
-        return f"FileDecryption({', '.join([*known, *(f'column {escape_text(path)}' for path in self.column_keys)])})"
+        names = [name for name in ("footer_key", "key_retriever") if getattr(self, name) is not None]
+        return f"FileDecryption({', '.join([*names, *(f'column {escape_text(path)}' for path in self.column_keys)])})"
 
 
 def _set(target: Any, name: str, value: Any) -> None:
@@ -159,14 +163,14 @@ def _set(target: Any, name: str, value: Any) -> None:
 
 def _column_key(path: Any, key: bytes | ColumnKey | None) -> ColumnKey:
     if not isinstance(path, str):
-        raise TypeError(f"column_keys maps dotted paths to keys, and {type(path).__name__} is no path")
+        raise TypeError(f"column_keys must map dotted paths to keys, got a path of type {type(path).__name__}")
     if key is None or isinstance(key, ColumnKey):
         return key if key is not None else ColumnKey()
     return ColumnKey(check_key(key, f"the key of column {path!r}"))
 
 
 def key_for(path: str, keys: Mapping[str, Any]) -> Any:
-    """The entry of ``keys`` for a leaf: its own, or that of the nearest group around it; ``None`` without one."""
+    """Return the entry of ``keys`` for a leaf or for the nearest enclosing group; None if there is no entry."""
     while path not in keys:
         path, dot, _ = path.rpartition(".")
         if not dot:

@@ -1,4 +1,4 @@
-"""Fields of option classes: checks of their values, and their texts in the docstring of the class for ``help()``."""
+"""Validation of option fields, and docstrings of option classes assembled from their fields."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ T = TypeVar("T")
 
 
 def check_flags(options: Any, *flags: str) -> None:
-    """Raise for flags that are no bools and for ``threads`` that are no number of them."""
+    """Raise for flags that are not bools, and for an invalid number of ``threads``."""
     for name in flags:
         if not isinstance(getattr(options, name), bool):
-            raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
+            raise TypeError(f"{name} must be a bool, got {getattr(options, name)!r}")
     threads = options.threads
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
-        raise ValueError(f"threads must be 0, for one a processor, or a positive number, not {threads!r}")
+        raise ValueError(f"threads must be 0 (one per processor) or more, got {threads!r}")
 
 
 def check_pairs(pairs: Mapping[Any, Any]) -> None:
-    """Raise for key-value metadata that is no text."""
+    """Raise for key-value metadata that is not text."""
     for text in (part for pair in pairs.items() for part in pair):
         if not isinstance(text, str):
-            raise TypeError(f"key_value_metadata maps text to text, not {text!r}")
+            raise TypeError(f"key_value_metadata must map text to text, got {text!r}")
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"key_value_metadata holds {text!r}, which is not Unicode text") from None
+            raise ValueError(f"key_value_metadata contains {text!r}, which is not valid Unicode") from None
 
 
 def check_level(codec: str, level: Any, *, strict: bool) -> None:
-    """Raise for a level that the codec does not have; ``strict``: for a codec without levels too."""
+    """Raise for a level that the codec does not have; ``strict`` also rejects codecs without levels."""
     if not isinstance(level, int) or isinstance(level, bool):
-        raise TypeError(f"compression_level must be a number, not {level!r}")
+        raise TypeError(f"compression_level must be an integer, got {level!r}")
     allowed = levels(codec)
     if allowed is None and strict:
         raise ValueError(f"compression {codec!r} has no levels, so compression_level must be None")
@@ -44,21 +44,21 @@ def check_level(codec: str, level: Any, *, strict: bool) -> None:
         raise ValueError(f"compression {codec!r} has levels {allowed[0]} to {allowed[1]}, not {level}")
 
 
-def with_field_docs(kind: type[T]) -> type[T]:
-    """``kind``, a dataclass, whose docstring goes on with its fields, their defaults and the texts below them.
+def with_field_docs(cls: type[T]) -> type[T]:
+    """Append the fields of a dataclass, with their defaults and docstrings, to its docstring.
 
-    They are gathered from the source when the docstring is asked for, so that importing costs nothing.
+    They are read from the source when the docstring is accessed, so importing costs nothing.
 
     >>> from pqext.core.options.read_write import ReadOptions
     >>> "checksums: bool = True" in ReadOptions.__doc__
     True
     """
-    type.__setattr__(kind, "__doc__", _FieldDocs(inspect.cleandoc(kind.__doc__ or "")))
-    return kind
+    type.__setattr__(cls, "__doc__", _FieldDocs(inspect.cleandoc(cls.__doc__ or "")))
+    return cls
 
 
 class _FieldDocs:
-    """The docstring of a class, which asks for it by the descriptor protocol."""
+    """Descriptor that computes the docstring of a class."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -67,13 +67,13 @@ class _FieldDocs:
         import ast
 
         try:
-            found = ast.parse(dedent(inspect.getsource(owner))).body[0]
-        except (OSError, TypeError, SyntaxError):  # only compiled code is there
+            definition = ast.parse(dedent(inspect.getsource(owner))).body[0]
+        except (OSError, TypeError, SyntaxError):  # the source is not available
             return self._text
-        assert isinstance(found, ast.ClassDef)
+        assert isinstance(definition, ast.ClassDef)
         lines = [self._text, "", "Fields:"]
-        for field, text in zip(found.body, found.body[1:], strict=False):
+        for field, text in zip(definition.body, definition.body[1:], strict=False):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                told = inspect.cleandoc(ast.literal_eval(text.value))
-                lines += [indent(ast.unparse(field), " " * 4), indent(told, " " * 8)]
+                documentation = inspect.cleandoc(ast.literal_eval(text.value))
+                lines += [indent(ast.unparse(field), " " * 4), indent(documentation, " " * 8)]
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Options of footers: their format, and how often a writer leaves a checkpoint.
+"""Options of footers: their format, and the interval between checkpoints.
 
 Spec: "File format" (the Thrift footer) and "Binary Protocol Extensions" (the others). Checkpoints are written by
 :mod:`pqext.core.footer.checkpoints`.
@@ -12,40 +12,40 @@ from typing import Literal, get_args
 
 from pqext.core.base.text import BYTE_UNITS, parse_bytes
 
-FooterForm = Literal["thrift", "thrift+index", "thrift+flatbuffers", "flatbuffers"]
-FORMS: tuple[FooterForm, ...] = get_args(FooterForm)
+FooterFormat = Literal["thrift", "thrift+index", "thrift+flatbuffers", "flatbuffers"]
+FORMATS: tuple[FooterFormat, ...] = get_args(FooterFormat)
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 
-def check_form(form: object) -> None:
-    """Raise ``ValueError`` for a form that there is not."""
-    if form not in FORMS:
-        listed = ", ".join(f'"{one}"' for one in FORMS[:-1])
-        raise ValueError(f'footer must be {listed} or "{FORMS[-1]}", not {form!r}')
+def check_format(format: object) -> None:
+    """Raise ``ValueError`` for an unknown footer format."""
+    if format not in FORMATS:
+        names = ", ".join(f'"{name}"' for name in FORMATS[:-1])
+        raise ValueError(f'footer must be {names} or "{FORMATS[-1]}", not {format!r}')
 
 
-def check_beside(form: FooterForm, *, encrypted: bool, extended: bool, profile: str | None) -> None:
-    """Raise ``ValueError`` for a form that cannot be had with encryption, an extension of the footer or a profile."""
-    check_form(form)
-    if form == "thrift":
+def check_combination(format: FooterFormat, *, encrypted: bool, extended: bool, profile: str | None) -> None:
+    """Raise ``ValueError`` for a format that excludes encryption, an extension of the footer, or a profile."""
+    check_format(format)
+    if format == "thrift":
         return
     if encrypted:
-        raise ValueError(f"a file with footer={form!r} cannot be encrypted: leave out one of them")
-    if extended and form != "flatbuffers":
-        raise ValueError(f"footer={form!r} takes the place of extensions['file']: leave out one of them")
-    if profile == "spark" and form == "flatbuffers":
+        raise ValueError(f"a file with footer={format!r} cannot be encrypted: omit one of them")
+    if extended and format != "flatbuffers":
+        raise ValueError(f"footer={format!r} uses the same extension as extensions['file']: omit one of them")
+    if profile == "spark" and format == "flatbuffers":
         raise ValueError('Spark does not read files with footer="flatbuffers"; profile="spark" forbids it')
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """When checkpoints are written: behind the row group with which so many ``row_groups``, ``bytes`` of the file or
-    ``seconds`` are new, whichever comes first.
+    """Interval between checkpoints: a number of ``row_groups``, ``bytes`` of the file or ``seconds``, whichever comes
+    first. A checkpoint is written after a row group.
 
-    Each checkpoint is a footer of all row groups before it. Frequent ones, in the extreme ``checkpoint=1``, therefore
-    add bytes and time that grow with the square of the number of row groups: a file of 1,000 row groups would hold
-    1,000 footers of 500 row groups each on average. One after every 16 or more, or ``seconds=60``, costs little.
+    Each checkpoint is a footer of all preceding row groups. The cost of frequent checkpoints, such as ``checkpoint=1``,
+    therefore grows with the square of the number of row groups: a file of 1,000 row groups would contain 1,000 footers
+    of 500 row groups each on average. A checkpoint every 16 row groups or more, or ``seconds=60``, costs little.
     """
 
     row_groups: int | None = None
@@ -53,9 +53,9 @@ class Checkpoint:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        given = [value for value in (self.row_groups, self.bytes, self.seconds) if value is not None]
-        if not given or not all(
-            isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 for value in given
+        values = [value for value in (self.row_groups, self.bytes, self.seconds) if value is not None]
+        if not values or not all(
+            isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 for value in values
         ):
             raise ValueError(
                 "a checkpoint needs a positive number of row_groups, bytes or seconds, like checkpoint=16 or "
@@ -65,28 +65,28 @@ class Checkpoint:
             value = getattr(self, name)
             if value is not None and not isinstance(value, int):
                 raise ValueError(
-                    f"{name} of a checkpoint must be a whole number, not {value!r}; for a time there is "
+                    f"{name} of a checkpoint must be an integer, not {value!r}; for a time pass "
                     "pqext.Checkpoint(seconds=2.5)"
                 )
 
 
 def parse_checkpoint(text: str) -> Checkpoint:
-    """Row groups (``16``), bytes (``64MB``) or seconds (``30s``) from checkpoint to checkpoint.
+    """Parse an interval between checkpoints: row groups (``16``), bytes (``64MB``) or seconds (``30s``).
 
-    Raises ``ValueError`` for anything else.
+    Raises ``ValueError`` for other text.
     """
-    found = _AMOUNT.fullmatch(text.strip())
-    unit = "" if found is None else found[2].lower()
-    if found is not None and float(found[1]) > 0:
-        if not unit and "." not in found[1]:
-            return Checkpoint(row_groups=int(found[1]))
+    match = _AMOUNT.fullmatch(text.strip())
+    unit = "" if match is None else match[2].lower()
+    if match is not None and float(match[1]) > 0:
+        if not unit and "." not in match[1]:
+            return Checkpoint(row_groups=int(match[1]))
         if unit in BYTE_UNITS:
             return Checkpoint(bytes=max(1, parse_bytes(text)))
         if unit in _SECONDS:
-            return Checkpoint(seconds=float(found[1]) * _SECONDS[unit])
-    raise ValueError(f"checkpoint is a number of row groups, 16, of bytes, 64MB, or of seconds, 30s, not {text!r}")
+            return Checkpoint(seconds=float(match[1]) * _SECONDS[unit])
+    raise ValueError(f"checkpoint must be a number of row groups (16), bytes (64MB) or seconds (30s), not {text!r}")
 
 
 def as_checkpoint(choice: int | Checkpoint | None) -> Checkpoint | None:
-    """The option as an object. Raises ``ValueError`` for what is none."""
+    """Return the option as an object. Raises ``ValueError`` if it is invalid."""
     return choice if choice is None or isinstance(choice, Checkpoint) else Checkpoint(row_groups=choice)

@@ -1,4 +1,4 @@
-"""Choices about statistics, indexes and sorting, checked and in one form: the parts of ``WriteOptions`` they need."""
+"""Options of ``WriteOptions`` for statistics, indexes and sorting: validation and normalisation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterChoice:
-    """A Bloom filter to write: ``fpp`` is the fraction of absent values it finds all the same, at most.
+    """A Bloom filter to write: ``fpp`` is its maximum rate of false positives.
 
-    ``ndv`` is the number of distinct values a row group has, counted when it is not given.
+    ``ndv`` is the number of distinct values of a row group; they are counted if it is None.
     """
 
     fpp: float = 0.01
@@ -19,13 +19,13 @@ class BloomFilterChoice:
 
     def __post_init__(self) -> None:
         if isinstance(self.fpp, bool) or not isinstance(self.fpp, (int, float)) or not 0 < self.fpp < 1:
-            raise ValueError(f"a Bloom filter's fpp lies between 0 and 1, which {self.fpp!r} does not")
+            raise ValueError(f"a Bloom filter's fpp must be between 0 and 1, not {self.fpp!r}")
         if self.ndv is not None and (isinstance(self.ndv, bool) or not isinstance(self.ndv, int) or self.ndv < 1):
             raise ValueError(f"a Bloom filter's ndv must be a positive number, not {self.ndv!r}")
 
 
 def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
-    """One column's choice: ``True``, ``False``, or a mapping with ``fpp`` and ``ndv``."""
+    """Normalise the option of one column: ``True``, ``False``, or a mapping with ``fpp`` and ``ndv``."""
     if isinstance(value, bool):
         return BloomFilterChoice() if value else None
     if isinstance(value, BloomFilterChoice):
@@ -34,13 +34,13 @@ def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
         raise TypeError(f"a column's bloom_filters must be a bool or a mapping, not a {type(value).__name__}")
     unknown = value.keys() - {"fpp", "ndv"}
     if unknown:
-        raise ValueError(f"bloom_filters knows fpp and ndv, not {', '.join(sorted(map(str, unknown)))}")
+        raise ValueError(f"bloom_filters accepts fpp and ndv, not {', '.join(sorted(map(str, unknown)))}")
     return BloomFilterChoice(**value)
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """A leaf, by its dotted path, that rows are sorted by, and how."""
+    """A leaf by which rows are sorted, by its dotted path, and the direction."""
 
     path: str
     descending: bool = False
@@ -48,35 +48,34 @@ class SortKey:
 
 
 def _sort_key(text: str) -> SortKey:
-    """``text`` read from its end, since a path may hold spaces and these words too."""
-    path, nulls, way = text.strip(), "", ""
+    """Parse ``text`` from its end, since a path may contain spaces and the keywords."""
+    path, nulls, direction = text.strip(), "", ""
     parts = path.rsplit(None, 2)
     if len(parts) == 3 and parts[1].lower() == "nulls" and parts[2].lower() in ("first", "last"):
         path, nulls = parts[0], parts[2].lower()
     parts = path.rsplit(None, 1)
     if len(parts) == 2 and parts[1].lower() in ("asc", "desc"):
-        path, way = parts[0], parts[1].lower()
-    return SortKey(path, descending=way == "desc", nulls_first=nulls == "first")
+        path, direction = parts[0], parts[1].lower()
+    return SortKey(path, descending=direction == "desc", nulls_first=nulls == "first")
 
 
 def sort_keys(chosen: Iterable[Any]) -> tuple[SortKey, ...]:
-    """Sort keys from :class:`SortKey` or text like ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls first"``."""
+    """Return sort keys from :class:`SortKey` or text like ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls first"``."""
     if isinstance(chosen, (str, SortKey)) or not isinstance(chosen, Iterable):
         raise TypeError("sorting must be a list of columns, as text or SortKey")
     keys = []
-    for one in chosen:
-        if isinstance(one, str):
-            one = _sort_key(one)
-        if not isinstance(one, SortKey):
-            raise TypeError(f"sorting takes columns as text or SortKey, not {one!r}")
-        keys.append(one)
+    for column in chosen:
+        key = _sort_key(column) if isinstance(column, str) else column
+        if not isinstance(key, SortKey):
+            raise TypeError(f"sorting takes columns as text or SortKey, not {key!r}")
+        keys.append(key)
     if len({key.path for key in keys}) < len(keys):
         raise ValueError("sorting names a column twice")
     return tuple(keys)
 
 
 def check_index_options(options: Any) -> None:
-    """Raise ``ValueError`` or ``TypeError`` for what ``WriteOptions`` says wrongly about indexes and sorting."""
+    """Raise ``ValueError`` or ``TypeError`` for invalid options of indexes and sorting."""
     for name in ("statistics", "page_index"):
         value = getattr(options, name)
         choices = value.values() if isinstance(value, Mapping) else [value]

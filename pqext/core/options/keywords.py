@@ -1,4 +1,4 @@
-"""The options of reading and writing as keywords, so that editors and type checkers know them.
+"""Options of reading and writing as keyword types, for editors and type checkers.
 
 Each option is documented where it is declared, in :class:`pqext.ReadOptions` and :class:`pqext.WriteOptions`. A test
 compares names and types.
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pqext.core.base.limits import Limits
 from pqext.core.format.extension import paths as extension_places
 from pqext.core.options.encryption import FileDecryption, FileEncryption
-from pqext.core.options.footer import Checkpoint, FooterForm
+from pqext.core.options.footer import Checkpoint, FooterFormat
 from pqext.core.options.indexes import SortKey
 from pqext.core.options.read_write import Compression, EncodingName, ReadOptions
 
@@ -45,7 +45,7 @@ class ReadKeywords(TypedDict, total=False):
 
 
 class ScanKeywords(ReadKeywords, total=False):
-    """The arguments of :func:`pqext.scan` after its filter, for functions that hand them on."""
+    """The arguments of :func:`pqext.scan` after its filter, for functions that pass them on."""
 
     schema: Literal["union"] | pa.Schema | None
     on_invalid: Literal["raise", "skip"]
@@ -93,7 +93,7 @@ class WriteKeywords(TypedDict, total=False):
     extensions: Mapping[str, extension_places.Payload]
     encryption: FileEncryption | None
     arrow_schema: bool
-    footer: FooterForm
+    footer: FooterFormat
     checkpoint: int | Checkpoint | None
     durable: bool
     profile: Literal["spark"] | None

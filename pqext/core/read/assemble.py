@@ -23,17 +23,18 @@ _FLAT = np.empty(0, np.int16)
 
 
 def assemble(
-    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, shown: pa.DataType | None = None
+    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType | None = None
 ) -> pa.Array:
     """Assemble the Arrow array of ``shape`` from its leaf columns, keyed by column index; all hold the same rows.
 
-    ``shown`` is the type of the shape's Arrow field if it is known, so that types are built once per column instead of
-    once per level.
+    ``arrow_type`` is the type of the shape's Arrow field if it is known, so that types are built once per column
+    instead of once per level.
     """
     if shape.annotation is None and shape.original is None:
-        return _storage(shape, columns, options, shape.storage_field(options).type if shown is None else shown)
+        return _storage(shape, columns, options, shape.storage_field(options).type if arrow_type is None else
+        arrow_type)
     if shape.annotation is None:
-        container = shape.storage_field(options).type if shown is None else plain_container(shown)
+        container = shape.storage_field(options).type if arrow_type is None else plain_container(arrow_type)
         return _as_original(shape, _storage(shape, columns, options, container))
     stored = None if isinstance(shape, LeafShape) else shape.storage_field(options).type
     return shape.annotation.load().from_storage(shape.node, _storage(shape, columns, options, stored), options)
@@ -68,7 +69,7 @@ def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
 
 
 def _storage(
-    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.DataType | None
+    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType | None
 ) -> pa.Array:
     if isinstance(shape, LeafShape):
         try:
@@ -77,16 +78,16 @@ def _storage(
             error.locate(column=shape.node.dotted)
             raise
     if isinstance(shape, GroupShape):
-        return _group(shape, columns, options, kind)
+        return _group(shape, columns, options, arrow_type)
     assert isinstance(shape, ListShape)
-    return _list(shape, columns, options, kind)
+    return _list(shape, columns, options, arrow_type)
 
 
 def _group(
-    shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.StructType
+    shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.StructType
 ) -> pa.Array:
     children = [
-        assemble(child, columns, options, kind.field(place).type) for place, child in enumerate(shape.children)
+        assemble(child, columns, options, arrow_type.field(place).type) for place, child in enumerate(shape.children)
     ]
     slots = len(children[0])
     validity = None
@@ -96,18 +97,20 @@ def _group(
         assert first.definition is not None
         present = np.empty(len(first.definition), np.uint8)
         repetition = first.repetition if first.repetition is not None else _FLAT
-        found, valid = levels.group_validity(
+        count, valid = levels.group_validity(
             repetition, first.definition, shape.repetition_level, shape.slot_level, shape.value_level, present
         )
-        _agree(shape, found, slots)
+        _check_count(shape, count, slots)
         if valid < slots:
             validity = _bitmap(present[:slots])
     for child in children:
-        _agree(shape, len(child), slots)
-    return pa.Array.from_buffers(kind, slots, [validity], children=children)
+        _check_count(shape, len(child), slots)
+    return pa.Array.from_buffers(arrow_type, slots, [validity], children=children)
 
 
-def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.DataType) -> pa.Array:
+def _list(
+    shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions, arrow_type: pa.DataType
+) -> pa.Array:
     first = columns[shape.first_leaf()]
     assert first.definition is not None
     assert first.repetition is not None
@@ -119,10 +122,10 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
     )
     if slots < 0:
         raise CorruptFileError("a list element comes before any list", column=shape.node.dotted)
-    is_map = pa.types.is_map(kind)
-    pairs_type = pa.struct([kind.key_field, kind.item_field]) if is_map else None
-    element = assemble(shape.element, columns, options, pairs_type if is_map else kind.value_type)
-    _agree(shape, len(element), elements)
+    is_map = pa.types.is_map(arrow_type)
+    pairs_type = pa.struct([arrow_type.key_field, arrow_type.item_field]) if is_map else None
+    element = assemble(shape.element, columns, options, pairs_type if is_map else arrow_type.value_type)
+    _check_count(shape, len(element), elements)
     validity = _bitmap(present[:slots]) if not present[:slots].all() else None
     buffers = [validity, pa.py_buffer(trim(offsets, slots + 1))]
     if is_map:
@@ -130,14 +133,14 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
             raise CorruptFileError("a map has a null key", column=shape.node.dotted)
         children = [element.field(0), element.field(1)]
         pairs = pa.Array.from_buffers(pairs_type, elements, [None], children=children)
-        return pa.Array.from_buffers(kind, slots, buffers, children=[pairs])
-    return pa.Array.from_buffers(kind, slots, buffers, children=[element])
+        return pa.Array.from_buffers(arrow_type, slots, buffers, children=[pairs])
+    return pa.Array.from_buffers(arrow_type, slots, buffers, children=[element])
 
 
-def _agree(shape: Shape, found: int, expected: int) -> None:
-    if found != expected:
+def _check_count(shape: Shape, count: int, expected: int) -> None:
+    if count != expected:
         raise CorruptFileError(
-            f"columns of one field disagree: {found} values instead of {expected}", column=shape.node.dotted
+            f"columns of one field disagree: {count} values instead of {expected}", column=shape.node.dotted
         )
 
 

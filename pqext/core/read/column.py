@@ -128,33 +128,33 @@ class ColumnReader:
         """Release the memory that the reader accounts for; the reader cannot be used afterwards."""
         self._account.resize(0)
 
-    def take(self, rows: RowRanges) -> LeafColumn:
+    def read(self, rows: RowRanges) -> LeafColumn:
         """Read ``rows`` of the row group, which follow all rows read before; fewer only if the chunk ends.
 
         Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
         parts = []
         try:
-            for places in near(self._places(rows), _PASSED_ROWS):
-                parts.append(self._take_near(places))
+            for ranges in near(self._page_ranges(rows), _PASSED_ROWS):
+                parts.append(self._read_near(ranges))
                 self._gathered_bytes += parts[-1].nbytes
                 if len(parts) > 1:
-                    self._settle(self._gathered_bytes)  # they are about to be copied
+                    self._update_account(self._gathered_bytes)  # they are about to be copied
             column = join(parts or [_empty(self._shape, self._account)])
         except ParquetError as error:
             raise self._located(error) from None
         return column
 
-    def take_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
+    def read_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
         """Read the rows with these ascending ``numbers``, which follow all rows read before.
 
-        From ordinary pages only the values of these rows are decoded. Raises as :meth:`take` does.
+        From ordinary pages only the values of these rows are decoded. Raises as :meth:`read` does.
         """
         parts, pages = [], self._pages
-        places = self._numbered(numbers)
-        while len(places) and isinstance(pages, TableDecoder) and self._held is None:
+        positions = self._numbered(numbers)
+        while len(positions) and isinstance(pages, TableDecoder) and self._held is None:
             try:
-                column, count = pages.take_at(places)
+                column, count = pages.read_at(positions)
             except ArrayLimitError as error:
                 raise self._located(error) from None
             except (Declined, ParquetError):
@@ -164,11 +164,11 @@ class ColumnReader:
                 self._taken_rows = self._pages.decoded_rows
             parts.append(column)
             self._gathered_bytes += column.nbytes
-            self._settle()
-            places, numbers = places[count:], numbers[count:]
-        if len(places):
+            self._update_account()
+            positions, numbers = positions[count:], numbers[count:]
+        if len(positions):
             ranges = intersection(ranges_around(numbers, _PASSED_ROWS), self._place.rows)
-            column = self.take(ranges)
+            column = self.read(ranges)
             whole = column.rows == sum(map(len, ranges))  # the caller rejects a chunk that ends too early
             parts.append(self._flagged(column, flags_within(numbers, ranges)) if whole else column)
         return join(parts or [_empty(self._shape, self._account)])
@@ -181,16 +181,16 @@ class ColumnReader:
         lengths = np.array([len(rows) for rows in self._place.rows], np.int64)
         return numbers - (starts - np.cumsum(lengths) + lengths)[np.searchsorted(starts, numbers, "right") - 1]
 
-    def _settle(self, more: int = 0) -> None:
+    def _update_account(self, more: int = 0) -> None:
         """Account for the memory held, and ``more`` bytes."""
         self._account.resize(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
 
-    def let_go(self) -> None:
+    def release_rows(self) -> None:
         """Transfer the memory of the rows read so far to the caller's account."""
         self._gathered_bytes = 0
-        self._settle()
+        self._update_account()
 
-    def _places(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
+    def _page_ranges(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
         """The start and end of each range of ``rows`` among the rows of the selected pages."""
         for one in rows:
             while one.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
@@ -198,19 +198,19 @@ class ColumnReader:
             before = self._passed_rows - self._known_rows[0].start
             yield one.start + before, one.stop + before
 
-    def _take_near(self, places: list[tuple[int, int]]) -> LeafColumn:
-        """Read the rows within ``places``, decoding the rows between them too."""
-        while (unwanted := places[0][0] - self._taken_rows) > 0:
+    def _read_near(self, ranges: list[tuple[int, int]]) -> LeafColumn:
+        """Read the rows within ``ranges``, decoding the rows between them too."""
+        while (unwanted := ranges[0][0] - self._taken_rows) > 0:
             if not self._pass_page(unwanted) and not self._pass_rows(min(unwanted, self._passed_at_once)):
                 break
-        start, stop = self._taken_rows, places[-1][1]
-        column = self._take(stop - start)
-        if len(places) == 1:
+        start, stop = self._taken_rows, ranges[-1][1]
+        column = self._read_next(stop - start)
+        if len(ranges) == 1:
             return column
-        return self.keep(column, [(first - start, last - start) for first, last in places])
+        return self.keep(column, [(first - start, last - start) for first, last in ranges])
 
     def _pass_rows(self, rows: int) -> int:
-        return self._take(rows, passing=True).rows
+        return self._read_next(rows, passing=True).rows
 
     def _pass_page(self, rows: int) -> bool:
         """Skip the next page without decoding it; True if it is known to have at most ``rows`` rows."""
@@ -254,7 +254,7 @@ class ColumnReader:
             error.leaf = self._shape.node.leaf_start
         return located(error, self._place, self._shape)
 
-    def _take(self, rows: int, *, passing: bool = False) -> LeafColumn:
+    def _read_next(self, rows: int, *, passing: bool = False) -> LeafColumn:
         """Read the next rows, or skip them if ``passing``."""
         pieces = [self._held] if self._held is not None else []
         held = sum(piece.rows for piece in pieces)
@@ -284,7 +284,7 @@ class ColumnReader:
                 self._held_bytes = 0
             elif is_new:
                 self._held_bytes = whole.nbytes  # a slice keeps the complete column alive
-        self._settle(result.nbytes)
+        self._update_account(result.nbytes)
         self._taken_rows += result.rows
         return result
 
@@ -320,13 +320,14 @@ class ColumnReader:
     def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
         """Select the rows of ``column`` within ``ranges``, which are disjoint and ascend."""
         if len(ranges) <= _FEW_RANGES:
-            parts = [column.cut(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
-            return join(parts) if parts else column.cut((0, 0), (0, 0))
-        borders = np.zeros(column.rows + 1, np.int8)
+            borders = [(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
+            parts = [column.slice(first, last) for first, last in borders]
+            return join(parts) if parts else column.slice((0, 0), (0, 0))
+        changes = np.zeros(column.rows + 1, np.int8)
         starts, stops = np.array(ranges, np.int64).T
-        borders[starts] += 1
-        borders[stops] -= 1
-        return self._flagged(column, np.cumsum(borders[:-1], dtype=np.int8).view(bool))
+        changes[starts] += 1
+        changes[stops] -= 1
+        return self._flagged(column, np.cumsum(changes[:-1], dtype=np.int8).view(bool))
 
     def _flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
         """Select the flagged rows of ``column``."""

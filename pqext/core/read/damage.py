@@ -28,10 +28,10 @@ class Damage:
     error: ParquetError
 
 
-def told_rows(start: int, stop: int) -> str:
+def format_rows(start: int, stop: int) -> str:
     """Format the rows from ``start`` to ``stop`` (exclusive) for messages.
 
-    >>> told_rows(0, 50)
+    >>> format_rows(0, 50)
     'rows 0 to 49'
     """
     return f"row {start:,}" if stop - start == 1 else f"rows {start:,} to {stop - 1:,}" if stop > start else "no rows"
@@ -68,8 +68,8 @@ class DamageReport(list[Damage]):
         with self._adding:
             if piece not in self._pieces:
                 if len(self) == self._limit:
-                    told = f"more than {self._limit:,} pieces of damage, as many as Limits.damaged_pieces allows"
-                    raise LimitError(f"{told}; pqext.recover writes what can be read to another file")
+                    message = f"more than {self._limit:,} pieces of damage, as many as Limits.damaged_pieces allows"
+                    raise LimitError(f"{message}; pqext.recover writes what can be read to another file")
                 self._pieces.add(piece)
                 self.append(damage)
 
@@ -91,8 +91,8 @@ class Losses:
         with self._lock:
             self._ranges.append((start, stop))
         self._report.add(Damage(self._row_group, column, start, stop, error))
-        told = told_rows(start, stop)
-        warn(f"{told} {'is' if stop - start == 1 else 'are'} left out: {error}", CorruptDataWarning)
+        lost = format_rows(start, stop)
+        warn(f"{lost} {'is' if stop - start == 1 else 'are'} skipped: {error}", CorruptDataWarning)
 
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
         """Return the parts of ``rows`` that are not lost, as positions among them; None if no row is lost."""

@@ -76,4 +76,4 @@ def read_metadata(
     with ParquetFile(
         source, options, limits=limits, filesystem=filesystem, storage_options=storage_options, **keywords
     ) as file:
-        return file.footer.whole
+        return file.footer.complete

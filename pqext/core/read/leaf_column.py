@@ -57,7 +57,7 @@ class LeafColumn:
 
     @property
     def entries(self) -> int:
-        """Number of entries: levels, or slots if there are no repetition levels."""
+        """Number of entries: levels, or slots without repetition levels."""
         return len(self.array) if self.repetition is None else len(self.repetition)
 
     @property
@@ -82,7 +82,7 @@ class LeafColumn:
         entry = slot if self.definition is None else int(np.flatnonzero(self.definition >= slot_level)[slot])
         return entry if self.repetition is None else level_kernel.count_rows(self.repetition[: entry + 1]) - 1
 
-    def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
+    def slice(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
         """Slice the column between two positions, each an entry and the slot at or after it."""
         entries = slice(start[0], stop[0])
         return LeafColumn(
@@ -91,13 +91,14 @@ class LeafColumn:
             self.array[start[1] : stop[1]],
         )
 
-    def kept(self, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
+    def select_ranges(self, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
         """Select the rows within ``ranges``, which are disjoint and ascend, of a leaf without repetition."""
-        return join([self.cut((start, start), (stop, stop)) for start, stop in ranges] or [self.cut((0, 0), (0, 0))])
+        parts = [self.slice((start, start), (stop, stop)) for start, stop in ranges]
+        return join(parts or [self.slice((0, 0), (0, 0))])
 
     def split(self, at: tuple[int, int]) -> tuple[LeafColumn, LeafColumn]:
         """Split at a position, an entry and its slot; the row count of the rest is not recomputed."""
-        head, rest = self.cut((0, 0), at), self.cut(at, (self.entries, len(self.array)))
+        head, rest = self.slice((0, 0), at), self.slice(at, (self.entries, len(self.array)))
         rest._rows = self.rows - head.rows
         return head, rest
 

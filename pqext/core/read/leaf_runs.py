@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.format.metadata import Type
 from pqext.core.format.predicate import Value
-from pqext.core.io.external_files import spans_of
+from pqext.core.io.external_files import make_spans
 from pqext.core.io.source import Span
 from pqext.core.read.column import ColumnReader
 from pqext.core.read.leaf_column import LeafColumn
@@ -44,12 +44,12 @@ def runs(
     step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
     start = 0
     for count in pages if pages is not None else (min(step, rows - at) for at in range(0, rows, step)):
-        column = reader.take([range(start, start + count)])
+        column = reader.read([range(start, start + count)])
         start += count
         if column.rows != count:
             raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
         yield column
-        reader.let_go()
+        reader.release_rows()
     reader.check_end()
 
 
@@ -66,7 +66,7 @@ def has_empty(file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: Column
 
 def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
     """Return the bytes of the chunk's pages."""
-    return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
+    return make_spans([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
 
 
 @dataclass(frozen=True, slots=True)

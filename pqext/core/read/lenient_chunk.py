@@ -43,9 +43,9 @@ class LenientReader(ColumnReader):
     def _decoder(self) -> Callable[..., PageDecoder]:
         return partial(LenientDecoder, lose=self._lose)
 
-    def take(self, rows: RowRanges) -> LeafColumn:
+    def read(self, rows: RowRanges) -> LeafColumn:
         """Read as :class:`ColumnReader` does, but never fewer rows."""
-        column = super().take(rows)
+        column = super().read(rows)
         if self._has_more():
             # Each of its rows may be a different one.
             self._lose(0, self._rows, self._located(CorruptFileError(TOO_MANY)))
@@ -91,8 +91,8 @@ class LenientDecoder(PageDecoder):
         run: list[RawPage] = []
         damage: ParquetError | None = None
         if self.decoded_rows == 0 and not self._is_given_up and not self._headers.values_add_up:
-            told = f"its pages do not hold the {self.entries_left} values of the column chunk"
-            return self.lose_rest(CorruptFileError(f"{told}: one of them counts wrongly"))
+            message = f"its pages do not hold the {self.entries_left} values of the column chunk"
+            return self.lose_rest(CorruptFileError(f"{message}: one of them counts wrongly"))
         try:
             self._gather(run, entries)
         except CorruptFileError as error:
@@ -125,7 +125,7 @@ class LenientDecoder(PageDecoder):
                 header = raw.header
                 if header.type in DATA_PAGES:
                     values += raw.num_values
-                    encodings[raw.form[1]] += 1
+                    encodings[raw.layout[1]] += 1
                     of_page = raw.num_rows if raw.num_values else 0
                     rows += of_page if of_page is not None and of_page >= 0 else self._rows + 1
                 elif header.data_page_header is not None or header.data_page_header_v2 is not None:
@@ -173,7 +173,7 @@ class LenientDecoder(PageDecoder):
         node = self._shape.node
         for raw in group:
             page.check_levels(raw, node.max_repetition_level, node.max_definition_level)
-            if raw.form[1] in self._headers.encodings:
+            if raw.layout[1] in self._headers.encodings:
                 message = "more pages have this encoding than their column chunk counts"
                 raise CorruptFileError(message, offset=raw.offset)
         opened = super()._open(group)
@@ -185,7 +185,8 @@ class LenientDecoder(PageDecoder):
         try:
             return super()._decode_run([raw])
         except CorruptFileError as fault:
-            error = self._dictionary_fault if self._dictionary_fault and raw.form[1] in DICTIONARY_ENCODINGS else fault
+            is_indexed = raw.layout[1] in DICTIONARY_ENCODINGS
+            error = self._dictionary_fault if self._dictionary_fault and is_indexed else fault
             rows: int | None = raw.num_values
             if self._shape.node.max_repetition_level:
                 rows = raw.num_rows if raw.num_rows is not None and self._headers.rows_add_up else None

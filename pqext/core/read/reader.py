@@ -30,13 +30,13 @@ from pqext.core.base.limits import DEFAULT_LIMITS, Limits
 from pqext.core.base.suggestions import SuggestionMixin, column_list_hint, suggest_arguments, unknown_column_message
 from pqext.core.base.text import escape_text, html_summary, with_noun
 from pqext.core.footer.checkpoints import footer_or_checkpoint, open_to_read
-from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.footer.jump_table.footer import open_indexed
 from pqext.core.footer.thrift_footer import Footer
 from pqext.core.format import metadata as structures
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.extension.paths import listed
-from pqext.core.indexes.bloom import kept_filters
+from pqext.core.indexes.bloom import filter_cache
 from pqext.core.indexes.reading import Gathering
 from pqext.core.io.external_files import FileResolver
 from pqext.core.io.source import Source
@@ -100,9 +100,8 @@ class ParquetFile(SuggestionMixin):
                 self.schema: Schema
                 if known is not None:
                     self.schema, self.options, every = known.schema, known.options, known.every
-                    self.__dict__.update(
-                        shapes=every.shapes, arrow_schema=every.arrow_schema, _passed_over=every.passed_over
-                    )
+                    self.shapes, self.arrow_schema = every.shapes, every.arrow_schema
+                    self._passed_over = every.passed_over
                     return
                 schema = self._footer.schema(limits, self.path, strict=self.options.strict)
                 self.options = options_to_read(self.options, pairs)
@@ -133,7 +132,7 @@ class ParquetFile(SuggestionMixin):
         Extensions of encrypted columns are not included; ``chunk(...).metadata`` has them.
         """
         with self._errors_name_path():
-            return dict(listed(self._footer.whole, None if self._footer.decryptor else bytes(self._footer.raw)))
+            return dict(listed(self._footer.complete, None if self._footer.decryptor else bytes(self._footer.raw)))
 
     @cached_property
     def num_rows(self) -> int:
@@ -144,9 +143,11 @@ class ParquetFile(SuggestionMixin):
     def check_rows(self) -> None:
         """Raise ``CorruptFileError`` if the footer counts more rows than its row groups have.
 
-        With ``on_corrupt="skip"`` this is a warning. Some writers store a count of 0, which is accepted.
+        With ``on_corrupt="skip"`` this is a warning. Some writers store a count of 0, which is accepted. Raises
+        ``LimitError`` for more rows than the limits allow.
         """
         claimed, found = self.metadata.num_rows, self.num_rows
+        self.limits.check_rows(found, self.source.size, self.path)
         if claimed > found:
             message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
             if self.options.on_corrupt != "skip":
@@ -159,11 +160,11 @@ class ParquetFile(SuggestionMixin):
         about = partial(
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
-            trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=kept_filters(),
+            trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=filter_cache(),
             gathering=self._gathering, reads_invalid_as_null=self.options.invalid_values == "null",
             replaces_text=self.options.invalid_utf8 == "replace",
         )
-        return RowGroups(len(self.metadata.row_groups), about, ChunkPlaces(self.metadata, self.footer.offset))
+        return RowGroups(len(self.metadata.row_groups), about, ChunkRanges(self.metadata, self.footer.offset))
 
     @property
     def round_trip_bytes(self) -> int:
@@ -187,9 +188,9 @@ class ParquetFile(SuggestionMixin):
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields with their Arrow types."""
         with self._errors_name_path():
-            return tuple(self._shown(shape.of(node), index) for index, node in enumerate(self.schema.root.children))
+            return tuple(self._typed(shape.of(node), index) for index, node in enumerate(self.schema.root.children))
 
-    def _shown(self, top: Shape, index: int | None = None) -> Shape:
+    def _typed(self, top: Shape, index: int | None = None) -> Shape:
         """A top-level column with the types of the stored Arrow schema and of the options."""
         return strings_as(self.stored_schema.apply(top, index), self.options.strings)
 
@@ -210,7 +211,8 @@ class ParquetFile(SuggestionMixin):
         """Apply the stored Arrow types of another file to this one where they fit; return its own."""
         own, self.stored_schema, self._key = self.stored_schema, stored, None
         for name in ("shapes", "arrow_schema", "_passed_over"):
-            self.__dict__.pop(name, None)
+            with suppress(AttributeError):  # not computed yet
+                delattr(self, name)
         return own
 
     @cached_property
@@ -243,7 +245,7 @@ class ParquetFile(SuggestionMixin):
                 tops[top.leaf_start] = top
             positions = {at: root.position(tops[at].name) for at in sorted(tops)}
             self.stored_schema.expect([position for position in positions.values() if position is not None])
-            shapes = (self._shown(shape.of(tops[at]), position) for at, position in positions.items())
+            shapes = (self._typed(shape.of(tops[at]), position) for at, position in positions.items())
             selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
@@ -330,12 +332,12 @@ class ParquetFile(SuggestionMixin):
 
     def _iterate(
         self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
-        budget: Budget, kept: Account | None = None,
+        budget: Budget, output_account: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
             small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
             groups = ((self.row_groups.checked(index, small.shapes, budget), rows) for index, rows in chosen)
-            about = self.options, self.damage, budget, kept, self.row_groups.places
+            about = self.options, self.damage, budget, output_account, self.row_groups.places
             for group, rows, fetched in small.fetched(groups, batch_rows):
                 yield from RowGroupReader(group, small, fetched, arrow_schema, *about).batches(batch_rows, rows)
 
@@ -408,8 +410,8 @@ class ParquetFile(SuggestionMixin):
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []  # values need not be UTF-8
-        kept = {_raw(pair.key): _raw(pair.value or "") for pair in carried(pairs, self.options) if pair.key != KEY}
-        return pa.schema([top.field(self.options) for top in shapes], kept or None)
+        metadata = {_raw(pair.key): _raw(pair.value or "") for pair in carried(pairs, self.options) if pair.key != KEY}
+        return pa.schema([top.field(self.options) for top in shapes], metadata or None)
 
     def _chosen(
         self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None

@@ -20,7 +20,7 @@ from pqext.core.format.extension.container import entry
 from pqext.core.format.extension.structure import extensions
 from pqext.core.format.predicate import Bounds, Predicate, may_match
 from pqext.core.format.thrift import LazyStructs
-from pqext.core.indexes.bloom import KeptFilters, SplitBlockFilter, kept_filters
+from pqext.core.indexes.bloom import FilterCache, SplitBlockFilter, filter_cache
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.reading import Gathering, IndexReader
 from pqext.core.io.external_files import FileResolver
@@ -49,7 +49,7 @@ class ColumnChunk:
     resolver: FileResolver | None = None
     num_rows: int | None = None
     uncounted: int = 0
-    """Number of bytes by which the chunk may exceed its metadata."""
+    """Number of bytes that the chunk may have in excess of its metadata."""
     trusted: bool = True
     counts_nulls: bool = True
     """Whether the null count includes all nulls of the result; not if invalid values are replaced by null."""
@@ -96,7 +96,7 @@ class ColumnChunk:
         """The chunk's metadata.
 
         If the key of an encrypted column is missing, this is the part in the plaintext footer, without statistics.
-        Raises ``EncryptionError`` if there is none, and ``UnsupportedError`` for an encrypted column in another file.
+        Raises ``EncryptionError`` if that is missing, and ``UnsupportedError`` for an encrypted column in another file.
         """
         is_open = self.structure.crypto_metadata is None or self.crypto is None
         metadata = self.structure.meta_data if is_open else self._hidden
@@ -120,7 +120,7 @@ class ColumnChunk:
 
         Raises ``UnsupportedError`` if that file must not be opened, ``CorruptFileError`` if it does not exist.
         """
-        if not self.structure.file_path or self.structure.file_path == own.known_as:
+        if not self.structure.file_path or self.structure.file_path == own.summary_name:
             return own
         return (self.resolver or FileResolver(None, "refuse")).source(self.structure.file_path)
 
@@ -203,14 +203,14 @@ class ColumnChunk:
         return extensions(self.metadata)
 
     def extension(self, owner: UUID) -> bytes | None:
-        """Return the content of ``owner``'s entry in the metadata's extension; None if there is none.
+        """Return the content of ``owner``'s entry in the metadata's extension; None if it has no entry.
 
         Raises ``CorruptFileError`` if it is corrupt, ``UnsupportedError`` for a later version.
         """
         return entry(self.metadata, owner)
 
     def bounds(self) -> Bounds:
-        """Return the bounds of the chunk's values; unknown if its counts contradict those of the row group."""
+        """Return the bounds of the chunk's values; unknown if its counts contradict the row group."""
         return self._bounds
 
     @cached_property
@@ -231,12 +231,12 @@ class ColumnChunk:
 
     @property
     def column_index(self) -> structures.ColumnIndex | None:
-        """Read the column index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Read the column index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.column_index(self)
 
     @property
     def offset_index(self) -> structures.OffsetIndex | None:
-        """Read the offset index; None if there is none. Raises ``CorruptFileError`` if it is corrupt."""
+        """Read the offset index; None if the chunk has none. Raises ``CorruptFileError`` if it is corrupt."""
         return None if self.indexes is None else self.indexes.offset_index(self)
 
     @property
@@ -245,7 +245,7 @@ class ColumnChunk:
         return None if self.indexes is None or not self.trusted else self.indexes.pages(self)
 
     @property
-    def page_places(self) -> IndexedPages | None:
+    def page_locations(self) -> IndexedPages | None:
         """The page locations without bounds, so that the column index is not read."""
         return None if self.indexes is None or not self.trusted else self.indexes.places(self)
 
@@ -254,15 +254,15 @@ class ColumnChunk:
         pages = self.pages
         return [] if pages is None else pages.bounds
 
-    def pass_over(self, what: str, error: ParquetError) -> None:
-        """Ignore ``what`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+    def pass_over(self, name: str, error: ParquetError) -> None:
+        """Ignore ``name`` with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
         if self.indexes is None:
             raise error
-        self.indexes.pass_over(what, error)
+        self.indexes.pass_over(name, error)
 
     @property
     def bloom_filter(self) -> SplitBlockFilter | None:
-        """Read the Bloom filter; None if there is none of a supported type. The file caches recent filters.
+        """Read the Bloom filter; None if the chunk has none of a supported type. The file caches recent filters.
 
         Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt.
         """
@@ -310,7 +310,7 @@ class RowGroup:
     source: Source | None = None
     resolver: FileResolver | None = None
     trust_statistics: bool = True
-    filters: KeptFilters = field(default_factory=kept_filters, compare=False)
+    filters: FilterCache = field(default_factory=filter_cache, compare=False)
     gathering: Gathering = field(default_factory=Gathering, compare=False)
     strict: bool = False
     """Whether corrupt indexes and Bloom filters are errors."""
@@ -329,41 +329,40 @@ class RowGroup:
     @cached_property
     def num_rows(self) -> int:
         """Number of rows in the row group."""
-        return self.metadata.num_rows
+        known = tuple(self._footer_bounds.values())
+        return known[0][0] if known else self.metadata.num_rows
 
     def bounds(self, leaf: SchemaNode) -> Bounds:
         """Return ``chunk(leaf).bounds()``; a chunk not accessed before is not built for it."""
         is_unusual = self.reads_invalid_as_null or self.replaces_text or self.crypto is not None
         if is_unusual or not self.trust_statistics or leaf.leaf_start in self.known:
             return self.chunk(leaf).bounds()
-        found = self._known_bounds.get(leaf.leaf_start)
+        found = self._footer_bounds.get(leaf.leaf_start) or self._read_footer_bounds(leaf)
         if found is None:
-            found = self._known_bounds[leaf.leaf_start] = self._glanced_bounds(leaf) or self.chunk(leaf).bounds()
-        return found
-
-    @cached_property
-    def _known_bounds(self) -> dict[int, Bounds]:
-        return {}
-
-    def _glanced_bounds(self, leaf: SchemaNode) -> Bounds | None:
-        """The bounds read straight from the footer's bytes; None if anything about them is unusual."""
-        if self._place is None or self.schema.leaves[leaf.leaf_start] is not leaf:
-            return None
-        found = chunk_bounds.bounds_at(self._place, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
-        if found is None:
-            return None
-        self.__dict__["num_rows"] = found[0]
+            return self.chunk(leaf).bounds()
+        self._footer_bounds[leaf.leaf_start] = found
         return found[1]
 
     @cached_property
-    def _place(self) -> chunk_bounds.Place | None:
+    def _footer_bounds(self) -> dict[int, tuple[int, Bounds]]:
+        """The rows of the group and the bounds of a leaf, by leaf, as read straight from the footer's bytes."""
+        return {}
+
+    def _read_footer_bounds(self, leaf: SchemaNode) -> tuple[int, Bounds] | None:
+        """Read the rows of the group and the bounds of a leaf from the footer's bytes; None if they are unusual."""
+        if self._location is None or self.schema.leaves[leaf.leaf_start] is not leaf:
+            return None
+        return chunk_bounds.bounds_at(self._location, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
+
+    @cached_property
+    def _location(self) -> chunk_bounds.Location | None:
         """The offset of the row group's structure in the footer, if the footer is unchanged since reading."""
-        find = getattr(self.file_metadata.row_groups, "place", None)
+        find = getattr(self.file_metadata.row_groups, "indexed_position", None)
         return None if find is None else find(self.index)
 
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
         """Return the compressed size of the pages of ``leaves`` in total, according to their metadata."""
-        place = None if self.crypto is not None or self.known else self._place
+        place = None if self.crypto is not None or self.known else self._location
         found = None if place is None else chunk_bounds.bytes_at(place, len(self.schema.leaves), leaves)
         return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if found is None else found
 
@@ -413,7 +412,7 @@ class RowGroup:
         node = self.schema.find(path)
         if node is None or not node.is_leaf:
             leaves = [leaf.dotted for leaf in self.schema.leaves]
-            raise KeyError(f"there is no column chunk {excerpt(path)!r}{unknown_leaf_hint(path, leaves)}")
+            raise KeyError(f"unknown column chunk {excerpt(path)!r}{unknown_leaf_hint(path, leaves)}")
         return node
 
     @property

@@ -24,10 +24,10 @@ from pqext.core.base.errors import (
     ParquetError,
 )
 from pqext.core.base.workers import Workers
-from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.format.enums import DICTIONARY_ENCODINGS
 from pqext.core.format.metadata import OffsetIndex, Type
-from pqext.core.io.external_files import spans_of
+from pqext.core.io.external_files import make_spans
 from pqext.core.io.source import STREAMED_BYTES, Source
 from pqext.core.options.read_write import ReadOptions
 from pqext.core.read import second_copy
@@ -36,7 +36,7 @@ from pqext.core.read.column import ColumnReader
 from pqext.core.read.damage import DamageReport, Losses
 from pqext.core.read.leaf_column import LeafColumn
 from pqext.core.read.lenient_chunk import LenientReader
-from pqext.core.read.pages.page_selection import AllPages, ChosenPages, PageSelection
+from pqext.core.read.pages.page_selection import AllPages, PageSelection, SelectedPages
 from pqext.core.read.row_group import ColumnChunk, RowGroup
 from pqext.core.read.small_chunks import SMALL, Fetched, SmallLeaves
 from pqext.core.read.value_slots import is_viewable, viewed_bytes
@@ -58,17 +58,17 @@ _Rows = RowRanges | NDArray[np.int64]
 class RowGroupReader:
     """Reads the leaves of ``small`` in one row group, as ``arrow_schema`` has them.
 
-    Decoded bytes count in ``budget`` until a batch is returned, and in ``kept`` afterwards if it is set. Chunks in
-    ``fetched`` are decoded in one call each. Skipped corruption is added to ``damage``; ``places`` detects chunks that
-    overlap others.
+    Decoded bytes count in ``budget`` until a batch is returned, and in ``output_account`` afterwards if it is set.
+    Chunks in ``fetched`` are decoded in one call each. Skipped corruption is added to ``damage``; ``chunk_ranges``
+    detects chunks that overlap others.
     """
 
     def __init__(
-        self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema,
-        options: ReadOptions, damage: DamageReport, budget: Budget, kept: Account | None, places: ChunkPlaces,
+        self, group: RowGroup, small: SmallLeaves, fetched: Fetched | None, arrow_schema: pa.Schema, options:
+        ReadOptions, damage: DamageReport, budget: Budget, output_account: Account | None, chunk_ranges: ChunkRanges,
     ) -> None:
         self._group = group
-        self._places = places
+        self._chunk_ranges = chunk_ranges
         self._shapes = small.tops
         self._leaves = small.shapes
         self._schema = arrow_schema
@@ -76,7 +76,7 @@ class RowGroupReader:
         self._lost = Losses(damage, group.index, group.path) if options.on_corrupt == "skip" else None
         self._budget = budget
         self._assembling = Account(budget)
-        self._kept = kept
+        self._output_account = output_account
         self._passed_rows: int | None = None
         self._viewed: frozenset[int] = frozenset()
         self._typed: dict[int, LeafShape] = {}
@@ -107,23 +107,23 @@ class RowGroupReader:
         if self._lost is not None and self._are_others(self._lost):
             return
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
-        whole: dict[int, LeafColumn] = {}
+        decoded: dict[int, LeafColumn] = {}
         if self._fetched is not None:
             small = self._small.read(self._fetched, self._gathered)
             self._fetched = None
             if small and (batch := self._assembled(small)) is not None:
                 yield batch
                 return
-            whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
+            decoded = {index: LeafColumn(None, None, array) for index, array in small.items()}
         is_replaced = self._lost is not None and self._options.invalid_utf8 == "replace"
         if self._options.invalid_values == "null" or is_replaced:
-            self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(whole))
-        readers = self._readers(chosen, whole)
+            self._defer({leaf.node.leaf_start for leaf in self._leaves if may_be_invalid(leaf.node)} - set(decoded))
+        readers = self._readers(chosen, decoded)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
         at_once = most if batch_rows is None else min(most, max(self._budget.max_rows(claimed), _FEW_ROWS))
-        if whole and at_once < most:
-            whole, readers = {}, self._without_whole(chosen)
+        if decoded and at_once < most:
+            decoded, readers = {}, self._without_whole(chosen)
         sizes = {
             index: reader.size * reader.pages_rows // max(self._group.num_rows, 1) * at_once // max(_count(rows), 1)
             for index, reader in readers.items()
@@ -137,9 +137,9 @@ class RowGroupReader:
             while queue:
                 part = queue.take(at_once)
                 count = _count(part)
-                taken = workers.map(_take, readers.values(), repeat(part), sizes=work)
+                taken = workers.map(_read_rows, readers.values(), repeat(part), sizes=work)
                 try:
-                    columns = {**whole, **dict(zip(readers, taken, strict=True))}
+                    columns = {**decoded, **dict(zip(readers, taken, strict=True))}
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
                     columns |= {index: self._converted(index, columns[index], part) for index in self._typed}
                     _check_elements(columns)
@@ -149,7 +149,7 @@ class RowGroupReader:
                     if self._lost is not None or leaf is None or leaf in self._typed or not self._defer({leaf}):
                         raise
                     queue.give_back(part)
-                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    decoded, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 except OffsetIndexError as error:
                     if not is_prefix or indexes is None or indexes.has_bounded(error.leaf):
@@ -157,7 +157,7 @@ class RowGroupReader:
                     error.locate(row_group=self._group.index, path=self._group.path)
                     indexes.ignore_pages(error)
                     queue.give_back(part)
-                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    decoded, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 except MemoryLimitError as error:
                     too_long = isinstance(error, ArrayLimitError)
@@ -168,15 +168,15 @@ class RowGroupReader:
                         at_once = max(count // _FEWER, 1)
                     self._passed_rows = at_once if too_long else None
                     queue.give_back(part)
-                    whole, readers = {}, self._reopened(readers, workers, chosen)
+                    decoded, readers = {}, self._reopened(readers, workers, chosen)
                     continue
                 if batch_rows is not None and queue:
                     found = sum(column.nbytes for column in columns.values()) // count
                     at_once = min(most, 2 * at_once, max(self._budget.max_rows(found), 1))
-                columns, kept = self._without_lost(readers, columns, part)
+                columns, count = self._without_lost(readers, columns, part)
                 returned += count
                 is_prefix = is_prefix and _end(part) == returned
-                if not kept:
+                if not count:
                     self._hand_over(readers, [])
                     continue
                 made = workers.map(
@@ -185,7 +185,7 @@ class RowGroupReader:
                 arrays = list(made)
                 del columns, taken, made
                 self._hand_over(readers, arrays)
-                yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
+                yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(count)
             for reader in readers.values():
                 reader.check_end()
 
@@ -194,7 +194,7 @@ class RowGroupReader:
         found = False
         for leaf in self._leaves:
             index = leaf.node.leaf_start
-            other = self._places.taken_by(self._group.index, index)
+            other = self._chunk_ranges.taken_by(self._group.index, index)
             if other is not None:
                 name = self._group.schema.leaves[other[1]].dotted
                 message = f"the footer has it share bytes with {name} in row group {other[0]}"
@@ -211,14 +211,14 @@ class RowGroupReader:
             arrays = [found[leaf.node.leaf_start] for leaf in self._leaves]
             self._hand_over({}, arrays)
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        whole = {index: LeafColumn(None, None, array) for index, array in found.items()}
+        decoded = {index: LeafColumn(None, None, array) for index, array in found.items()}
         try:
-            self._assembling.reserve(sum(assembled_bytes(top, whole) for top in self._shapes))
+            self._assembling.reserve(sum(assembled_bytes(top, decoded) for top in self._shapes))
         except MemoryLimitError:
             self._assembling.resize(0)
             return None
         kinds = self._schema.types
-        arrays = [assemble(top, whole, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
+        arrays = [assemble(top, decoded, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
         self._hand_over({}, arrays)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -244,7 +244,7 @@ class RowGroupReader:
         return not DICTIONARY_ENCODINGS.isdisjoint(self._group.chunk(leaf.node).metadata.encodings)
 
     def _defer(self, leaves: Collection[int]) -> bool:
-        """Convert the values of ``leaves`` per batch from now on; False if there are none."""
+        """Convert the values of ``leaves`` per batch from now on; False without such leaves."""
         typed = {
             leaf.node.leaf_start: leaf for leaf in self._leaves
             if leaf.node.leaf_start in leaves and may_be_invalid(leaf.node)
@@ -294,18 +294,18 @@ class RowGroupReader:
         if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.outside(part)) is None:
             return columns, count
         columns = {
-            index: readers[index].keep(column, ranges) if index in readers else column.kept(ranges)
+            index: readers[index].keep(column, ranges) if index in readers else column.select_ranges(ranges)
             for index, column in columns.items()
         }
         return columns, sum(last - first for first, last in ranges)
 
     def _hand_over(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
         for reader in readers.values():
-            reader.let_go()
+            reader.release_rows()
         self._assembling.resize(0)
         self._gathered.resize(0)
-        if self._kept is not None:
-            self._kept.reserve(sum(array.get_total_buffer_size() for array in arrays))
+        if self._output_account is not None:
+            self._output_account.reserve(sum(array.get_total_buffer_size() for array in arrays))
 
     def _reopened(
         self, readers: Mapping[int, ColumnReader], workers: Workers, chosen: _Rows | None
@@ -322,11 +322,11 @@ class RowGroupReader:
         self._gathered.resize(0)
         return self._readers(chosen, ())
 
-    def _readers(self, chosen: _Rows | None, whole: Collection[int]) -> dict[int, ColumnReader]:
-        """Open the columns at their first row, except those in ``whole``; returns readers by column index."""
+    def _readers(self, chosen: _Rows | None, excluded: Collection[int]) -> dict[int, ColumnReader]:
+        """Open the columns at their first row, except those in ``excluded``; returns readers by column index."""
         group, lost = self._group, self._lost
         assert group.source is not None
-        leaves = [leaf for leaf in self._leaves if leaf.node.leaf_start not in whole] if whole else self._leaves
+        leaves = [leaf for leaf in self._leaves if leaf.node.leaf_start not in excluded] if excluded else self._leaves
         chunks = [group.chunk(leaf.node) for leaf in leaves]
         if self._options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
@@ -336,18 +336,18 @@ class RowGroupReader:
             pages = self._chosen_pages(chunks, chosen)
         complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
         ranges = [(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete]
-        parts = [part for part in pages.values() if isinstance(part, ChosenPages)]
+        parts = [part for part in pages.values() if isinstance(part, SelectedPages)]
         together = [part.ranges for part in parts]
         if not _are_held(together):
             parts, together = [], []
-        spans = spans_of([*ranges, *chain.from_iterable(together)])
+        spans = make_spans([*ranges, *chain.from_iterable(together)])
         fetched = iter(spans[len(ranges) :])
-        for part, places in zip(parts, together, strict=True):
-            part.hold(list(islice(fetched, len(places))))
+        for part, ranges in zip(parts, together, strict=True):
+            part.hold(list(islice(fetched, len(ranges))))
         for chunk, span in zip(complete, spans, strict=False):
             pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
         return {
-            leaf.node.leaf_start: self._kind(leaf)(
+            leaf.node.leaf_start: self._reader_class(leaf)(
                 leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
                 checksums=self._options.checksums, passed_rows=self._passed_rows, decryptor=chunk.decryptor,
                 lean=not (leaf.viewed or leaf.encoded) and is_viewable(leaf.node) and self._may_expand(leaf),
@@ -355,7 +355,7 @@ class RowGroupReader:
             for leaf, chunk in zip(leaves, chunks, strict=True)
         }
 
-    def _kind(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
+    def _reader_class(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
         """The class of a column's reader, which skips corruption if requested."""
         lost = self._lost
         return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted))
@@ -365,18 +365,18 @@ class RowGroupReader:
         group = self._group
         assert group.source is not None
         if group.indexes is not None and group.trust_statistics:
-            group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
+            group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], index_types=(OffsetIndex,))
         pages: dict[int, PageSelection] = {}
         for chunk in chunks:
-            known = chunk.page_places
+            known = chunk.page_locations
             if known is not None:
                 source = chunk.source(group.source)
-                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
+                pages[chunk.node.leaf_start] = SelectedPages(source, chunk.byte_range, known, rows)
         return pages
 
 
-def _take(reader: ColumnReader, rows: _Rows) -> LeafColumn:
-    return reader.take_at(rows) if isinstance(rows, np.ndarray) else reader.take(rows)
+def _read_rows(reader: ColumnReader, rows: _Rows) -> LeafColumn:
+    return reader.read_at(rows) if isinstance(rows, np.ndarray) else reader.read(rows)
 
 
 def _count(rows: _Rows) -> int:

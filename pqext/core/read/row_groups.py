@@ -13,7 +13,7 @@ from pqext.core.base.errors import LimitError, ParquetError
 from pqext.core.base.lru import LRU
 from pqext.core.base.suggestions import join_names
 from pqext.core.base.text import escape_text, html_summary
-from pqext.core.footer.chunk_offsets import ChunkPlaces
+from pqext.core.footer.chunk_offsets import ChunkRanges
 from pqext.core.format import metadata as structures
 from pqext.core.format.thrift import LazyStructs
 from pqext.core.indexes.page_index import IndexedPages
@@ -47,13 +47,13 @@ def _weight(group: RowGroup) -> int:
 class RowGroups(Sequence[RowGroup]):
     """``count`` row groups, each created by ``make`` from its ``index``; the most recent ones are cached.
 
-    ``places`` are the byte ranges of their column chunks.
+    ``chunk_ranges`` are the byte ranges of their column chunks.
     """
 
-    def __init__(self, count: int, make: Callable[..., RowGroup], places: ChunkPlaces) -> None:
+    def __init__(self, count: int, make: Callable[..., RowGroup], chunk_ranges: ChunkRanges) -> None:
         self._count = count
         self._make = make
-        self.places = places
+        self.places = chunk_ranges
         self._kept: LRU[int, RowGroup] = LRU(_KEPT, keeps_last=True)
         self._last: RowGroup | None = None
 

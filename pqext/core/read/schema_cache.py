@@ -65,15 +65,15 @@ class KnownSchema:
         except TypeError:  # the elements are not names
             return None
 
-    def keep(self, columns: Sequence[str], known: KnownColumns) -> None:
-        """Cache ``known`` for ``columns``."""
-        self._chosen.put(tuple(columns), known)
+    def keep(self, columns: Sequence[str], entry: KnownColumns) -> None:
+        """Cache ``entry`` for ``columns``."""
+        self._chosen.put(tuple(columns), entry)
 
     def small_of(self, shapes: Sequence[Shape]) -> SmallLeaves | None:
         """Return the decoder of small chunks of ``shapes``, if the shapes come from this cache."""
-        for known in (self.every, *self._chosen.values()):
-            if known.shapes is shapes:
-                return known.small
+        for entry in (self.every, *self._chosen.values()):
+            if entry.shapes is shapes:
+                return entry.small
         return None
 
 
@@ -96,17 +96,17 @@ def key_of(footer: Footer) -> Key | None:
 
 def recall(key: Key, options: ReadOptions, limits: Limits) -> KnownSchema | None:
     """Return the cached schema of a file with this key and these options."""
-    for known_key, known_options, known_limits, known in _recent:
+    for known_key, known_options, known_limits, entry in _recent:
         if (known_options is options or known_options == options) and known_key == key and known_limits == limits:
-            return known
+            return entry
     return None
 
 
-def keep(key: Key, options: ReadOptions, limits: Limits, known: KnownSchema) -> None:
-    """Cache ``known`` for the next files read with ``options``."""
+def keep(key: Key, options: ReadOptions, limits: Limits, entry: KnownSchema) -> None:
+    """Cache ``entry`` for the next files read with ``options``."""
     global _recent
     if recall(key, options, limits) is None:
-        _recent = [(key, options, limits, known), *_recent[: _KEPT - 1]]
+        _recent = [(key, options, limits, entry), *_recent[: _KEPT - 1]]
 
 
 def schema_to_read(schema: Schema, pairs: Sequence[KeyValue], options: ReadOptions, path: str | None) -> Schema:

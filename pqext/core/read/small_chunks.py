@@ -42,7 +42,7 @@ _AHEAD, _AHEAD_BYTES = 256, 1 << 20
 """Chunks of several row groups, and their bytes, that are fetched together."""
 _Rows = RowRanges | NDArray[np.int64] | None
 """Rows to read of a row group; None for all."""
-_Places = tuple[list[int], list[int], list[tuple[int, int]]]
+_Ranges = tuple[list[int], list[int], list[tuple[int, int]]]
 """The result of ``small_chunk_ranges``."""
 
 
@@ -99,7 +99,7 @@ class SmallLeaves:
         return _Leaf(node.stored_place, chunks, convert)
 
     @cached_property
-    def _asked(self) -> list[tuple[int, int, bytes]]:
+    def _requests(self) -> list[tuple[int, int, bytes]]:
         return [one.asked for one in self._leaves]
 
     @cached_property
@@ -115,7 +115,7 @@ class SmallLeaves:
         The chunks of several row groups are fetched together: twice as many each time for batches of at most
         ``batch_rows``, since a caller may stop after the first batch.
         """
-        ahead: list[tuple[RowGroup, _Rows, _Places | None]] = []
+        ahead: list[tuple[RowGroup, _Rows, _Ranges | None]] = []
         chunks = stored = 0
         most = _AHEAD if batch_rows is None else 1
         remaining = iter(groups)
@@ -127,7 +127,7 @@ class SmallLeaves:
             except ParquetError:  # of the next row group; the preceding ones are complete
                 yield from _fetch(ahead)
                 raise
-            found = self._places(group, batch_rows) if rows is None and self._are_read else None
+            found = self._ranges(group, batch_rows) if rows is None and self._are_read else None
             ahead.append((group, rows, found))
             if found is not None:
                 chunks += len(found[2])
@@ -138,7 +138,7 @@ class SmallLeaves:
                 most = min(2 * most, _AHEAD)
         yield from _fetch(ahead)
 
-    def _places(self, group: RowGroup, batch_rows: int | None) -> _Places | None:
+    def _ranges(self, group: RowGroup, batch_rows: int | None) -> _Ranges | None:
         """The leaves with small chunks in a row group, their codecs and byte ranges.
 
         None if chunks are large on average, or if the row group is unusual.
@@ -154,13 +154,13 @@ class SmallLeaves:
                 return None
             if group.crypto is not None or group.counts_too_little or not self._leaves:
                 return None
-            own_name = source.known_as.encode("utf-8", "surrogateescape")
+            own_name = source.summary_name.encode("utf-8", "surrogateescape")
             if index is not None:
-                found = small_chunk_ranges(index, self._asked, rows, SMALL, _ROOM, source.size, own_name)
+                found = small_chunk_ranges(index, self._requests, rows, SMALL, _ROOM, source.size, own_name)
             else:  # a footer that looks up its structures one by one
                 assert near is not None
                 found = [], [], []
-                for position, (column, physical, path) in enumerate(self._asked):
+                for position, (column, physical, path) in enumerate(self._requests):
                     if (place := near(column)) is not None:
                         asked = [(place[1], physical, path)]
                         one = small_chunk_ranges(place[0], asked, rows, SMALL, _ROOM, source.size, own_name)
@@ -169,7 +169,7 @@ class SmallLeaves:
                         found[2].extend(one[2])
         except ParquetError:  # the general path raises it
             return None
-        few = len(found[0]) < len(self.shapes) if self._are_exact else 2 * len(found[0]) < len(self._asked)
+        few = len(found[0]) < len(self.shapes) if self._are_exact else 2 * len(found[0]) < len(self._requests)
         return None if few else found
 
     def read(self, fetched: Fetched, account: Account) -> dict[int, pa.Array]:
@@ -211,7 +211,7 @@ class SmallLeaves:
 
 
 def _fetch(
-    ahead: Sequence[tuple[RowGroup, _Rows, _Places | None]]
+    ahead: Sequence[tuple[RowGroup, _Rows, _Ranges | None]]
 ) -> Iterator[tuple[RowGroup, _Rows, Fetched | None]]:
     """The row groups of one file with the bytes of their small chunks."""
     ranges = [one for _, _, found in ahead if found is not None for one in found[2]]
@@ -221,7 +221,7 @@ def _fetch(
         source = ahead[0][0].source
         assert source is not None
         try:
-            for places, start, read in source.gathered(ranges):
+            for places, start, read in source.read_groups(ranges):
                 held = read.data
                 for place in places:
                     offset, length = ranges[place]

@@ -55,8 +55,8 @@ def viewed_bytes(array: pa.Array) -> int:
 class ViewSlots:
     """At most ``capacity`` slots of strings or byte arrays; ``take`` accounts for bytes that are retained."""
 
-    def __init__(self, kind: LeafType, capacity: int, take: Callable[[int], None]) -> None:
-        shown = kind.arrow_type()
+    def __init__(self, leaf_type: LeafType, capacity: int, take: Callable[[int], None]) -> None:
+        shown = leaf_type.arrow_type()
         self._is_text = bool(pa.types.is_string(shown))
         self._arrow = pa.string_view() if self._is_text else pa.binary_view()
         self._take = take
@@ -136,7 +136,8 @@ class IndexedSlots:
         self._runs: list[_Run] = []
 
     def append(
-        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None, kind: LeafType
+        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None,
+        leaf_type: LeafType,
     ) -> bool:
         """Add ``slots``, with a value where ``present`` is set (empty: everywhere); False for pages of plain values.
 
@@ -145,7 +146,7 @@ class IndexedSlots:
         if encoding not in DICTIONARY_ENCODINGS or dictionary is None or dictionary.offsets is None:
             return False
         try:
-            _shown(dictionary, kind)
+            _distinct_values(dictionary, leaf_type)
         except CorruptFileError:
             return False
         self._dictionary = dictionary
@@ -162,15 +163,15 @@ class IndexedSlots:
             for run in self._runs:
                 builder.append_lookup(found.data, found.offsets, run.indices, run.present, run.slots)
 
-    def entries(self, kind: LeafType) -> pa.Array | None:
+    def entries(self, leaf_type: LeafType) -> pa.Array | None:
         """Return the dictionary as a distinct Arrow array; None if no page has referred to it."""
-        return None if self._dictionary is None else _shown(self._dictionary, kind)[0]
+        return None if self._dictionary is None else _distinct_values(self._dictionary, leaf_type)[0]
 
-    def finish(self, kind: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
+    def finish(self, leaf_type: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
         """Return the dictionary array of all slots."""
-        entries, places = pa.array([], kind.arrow_type()), None
+        entries, places = pa.array([], leaf_type.arrow_type()), None
         if self._dictionary is not None:
-            entries, places = _shown(self._dictionary, kind)
+            entries, places = _distinct_values(self._dictionary, leaf_type)
         indices = allocate(slots * 4).view(np.int32)
         at = 0
         for run in self._runs:
@@ -185,13 +186,13 @@ class IndexedSlots:
         return pa.DictionaryArray.from_arrays(held, entries, safe=False)
 
 
-def _shown(dictionary: Dictionary, kind: LeafType) -> tuple[pa.Array, pa.Array | None]:
+def _distinct_values(dictionary: Dictionary, leaf_type: LeafType) -> tuple[pa.Array, pa.Array | None]:
     """The distinct Arrow values, and the position of each stored value among them; None if they are identical.
 
     Arrow's users assume distinct values. Computed once per chunk.
     """
     if dictionary.shown is None:
-        entries = leaf.from_byte_arrays(kind, dictionary.count, None, dictionary.offsets, dictionary.data)
+        entries = leaf.from_byte_arrays(leaf_type, dictionary.count, None, dictionary.offsets, dictionary.data)
         unique = entries.dictionary_encode()
         is_distinct = len(unique.dictionary) == len(entries)
         dictionary.shown = (entries, None) if is_distinct else (unique.dictionary, unique.indices)
@@ -212,10 +213,10 @@ def joined(arrays: Sequence[pa.Array]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, arrays[0].dictionary, safe=False)
 
 
-def _is_same(one: pa.Array, other: pa.Array) -> bool:
-    if len(one) != len(other) or one.offset != other.offset:
+def _is_same(left: pa.Array, right: pa.Array) -> bool:
+    if len(left) != len(right) or left.offset != right.offset:
         return False
-    places = [[buffer and buffer.address for buffer in array.buffers()] for array in (one, other)]
+    places = [[buffer and buffer.address for buffer in array.buffers()] for array in (left, right)]
     return places[0] == places[1]
 
 

@@ -1,8 +1,7 @@
-"""The registry through which logical types above core take part in reading and writing.
+"""Registry of logical types that packages above core implement.
 
-Core knows an annotation by its name and by the marks that its Arrow fields carry; everything else is
-asked of its handler, which is named here by a dotted path and imported when a file or a table needs it.
-A third party adds a type with :func:`register`.
+Core knows an annotation by its name and by the marks of its Arrow fields. A handler does the rest. The registry names
+it by a dotted path and imports it when a file or table needs it. Third parties add types with :func:`register`.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 
 PAGE_BOXES = UUID("3fa80497-457c-4ddd-a5ca-f086c92581a1")
-"""Whose extension of a chunk's metadata holds a box a page: that of :mod:`pqext.geo.page_boxes`."""
+"""Owner of the extension with one box per page in a chunk's metadata; see :mod:`pqext.geo.page_boxes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How an Arrow field is stored: the annotation of its node and the plain Arrow field below it."""
+    """Storage of an Arrow field: the annotation of its node and the plain Arrow field below it."""
 
     logical_type: LogicalType
     field: pa.Field
@@ -42,7 +41,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFacts:
-    """What a handler tells of a written column chunk: geospatial statistics, and extensions of its metadata."""
+    """Facts that a handler returns about a written column chunk: geospatial statistics and metadata extensions."""
 
     geospatial_statistics: GeospatialStatistics | None = None
     extensions: Mapping[UUID, bytes] = field(default_factory=dict)
@@ -52,64 +51,68 @@ Note = TypeVar("Note")
 
 
 class Notes:
-    """What handlers note of the values of one top-level column on their way into a row group's chunks."""
+    """Notes of handlers about the values of one top-level column, passed on to the chunks of a row group."""
 
     def __init__(self) -> None:
         self._noted: list[object] = []
 
     def add(self, note: object) -> None:
-        """Keep ``note``, an object of a type that only its handler knows."""
+        """Add ``note``, an object of a type that only its handler knows."""
         self._noted.append(note)
 
     def of(self, kind: type[Note]) -> Iterator[Note]:
-        """The notes that are of type ``kind``."""
+        """Return the notes of type ``kind``."""
         return (note for note in self._noted if isinstance(note, kind))
 
 
 class AnnotationHandler(Protocol):
-    """The four jobs of a logical type that lives above core, and the choice of its storage."""
+    """Interface of a logical type above core: conversion, storage, statistics and predicates."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
-        """The Arrow field that readers see for ``node``, whose plain form is ``storage``."""
+        """Return the Arrow field that readers get for ``node``, whose plain field is ``storage``."""
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Turn an array of the plain form into one of ``arrow_field``'s type, row by row."""
+        """Convert an array of the plain field to the type of ``arrow_field``, row by row."""
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
-        """Choose how ``field`` at dotted ``path`` is stored; ``sample`` holds the first values, when known."""
+        """Choose the storage of ``field`` at dotted ``path``; ``sample`` contains the first values, if known."""
 
     def looks_at_data(self, choice: Any) -> bool:
-        """Does ``choice``, what the annotation's option says of a column, need a ``sample``?"""
+        """Whether ``choice``, the annotation's option for a column, needs a ``sample``."""
 
     def to_storage(
         self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
     ) -> pa.Array:
-        """Turn an array of ``field``'s type into one of the storage field's type, row by row.
+        """Convert an array of ``field``'s type to the storage field's type, row by row.
 
-        What it adds to ``notes`` it finds again in :meth:`chunk_facts`.
+        The ``notes`` that it adds are passed to :meth:`chunk_facts`.
         """
 
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
         notes: Notes,
     ) -> ChunkFacts:
-        """What is to be noted of one column chunk of leaf ``node``.
+        """Return the facts to store about one column chunk of leaf ``node``.
 
-        ``values`` are those of all pages, ``starts`` where in them each page begins, and last the number of values.
-        ``indexed``: the chunk gets a page index, so that readers can tell its pages apart. ``notes`` are those of the
-        row group's top-level column, perhaps with ones of other leaves and handlers.
+        Args:
+            node: The leaf.
+            values: Values of all pages.
+            starts: Position in ``values`` of each page's first value, and last the number of values.
+            indexed: Whether the chunk gets a page index, with which readers can distinguish its pages.
+            options: Options of the writer.
+            notes: Notes of the row group's top-level column, including those of other leaves and handlers.
         """
 
     def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
-        """Can a row of the row group satisfy the handler's own ``predicate`` on ``node``? Unknown is True."""
+        """Whether a row of the row group can satisfy the handler's ``predicate`` on ``node``; True if unknown."""
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
-        """The rows that may satisfy ``predicate``, by the pages of the row group; ``None`` when all may."""
+        """Return the rows that may satisfy ``predicate``, judged by pages; None if all rows may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A column that is derived from another: its field, and what makes its values from the other's."""
+    """A column derived from another: its field, and the function that computes its values."""
 
     field: pa.Field
     values: Callable[[pa.ChunkedArray], pa.ChunkedArray]
@@ -117,16 +120,16 @@ class Derived:
 
 @runtime_checkable
 class DerivesColumns(Protocol):
-    """What a handler has besides when a file can get further columns for those of its type."""
+    """Optional part of a handler: columns derived from columns of its type."""
 
     def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
-        """The column that top-level ``field`` gets beside it, if any."""
+        """Return the column derived from top-level ``field``, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
-    """A top-level column of a file as it was written: its metadata by row groups, whether it is encrypted, and the
-    name of the column derived from it."""
+    """A top-level column of a written file: its metadata by row group, whether it is encrypted, and the name of the
+    column derived from it."""
 
     node: SchemaNode
     storage: Storage
@@ -137,7 +140,7 @@ class WrittenColumn:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Logical types that key-value metadata gives to columns, and its contradictions to the schema."""
+    """Logical types that key-value metadata assigns to columns, and its contradictions to the schema."""
 
     types: Mapping[str, LogicalType]
     contradictions: Sequence[str] = ()
@@ -145,32 +148,32 @@ class Adopted:
 
 @runtime_checkable
 class DescribesFile(Protocol):
-    """What a handler has besides when a file's key-value metadata tells of columns of its type."""
+    """Optional part of a handler: key-value metadata of a file that describes columns of its type."""
 
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
-        """Further pairs for a file with these columns of its type; asked before the first row too, without chunks."""
+        """Return further pairs for a file with these columns; also called before the first row, without chunks."""
 
     def adopted(self, value: str, find: Callable[[str], SchemaNode | None], properties: Mapping[str, str]) -> Adopted:
-        """Return the logical types that a file's ``property``, ``value``, gives to top-level columns.
+        """Return the logical types that the ``value`` of a file's ``property`` assigns to top-level columns.
 
-        ``find`` returns the column of a name, if there is exactly one and it is not repeated. ``properties`` are all
-        of the file's.
+        ``find`` returns the column of a name, if there is exactly one and it is not repeated. ``properties`` contains
+        all properties of the file.
         """
 
     def of_other_rows(self, value: str, find: Callable[[Sequence[str]], SchemaNode | None]) -> str | None:
-        """Return what of ``value`` is true of a file with other rows; ``find`` returns its column at a path, if any."""
+        """Return the part of ``value`` that holds for a file with other rows; ``find`` returns its column at a path."""
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
-        """What holds for the rows of several files of the same columns together, of which one at least says something.
+        """Merge the values of several files with the same columns; at least one is not None.
 
-        None stands for a file that says nothing. Raises ``ValueError`` when what they say cannot be true of one file.
+        None is a file without the property. Raises ``ValueError`` if no single file could have all these values.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of a file that rows are appended to: its node, the plain Arrow field of what is stored, and the file's
-    key-value metadata."""
+    """A column of a file that rows are appended to: its node, its plain Arrow field, and the file's key-value
+    metadata."""
 
     node: SchemaNode
     field: pa.Field
@@ -179,12 +182,12 @@ class StoredColumn:
 
 @runtime_checkable
 class StoresAlike(Protocol):
-    """What a handler has besides when its columns take the layout of those in a file that rows are appended to."""
+    """Optional part of a handler: storage that matches an existing file when rows are appended to it."""
 
     def storage_like(self, field: pa.Field, path: str, like: StoredColumn, options: WriteOptions) -> Storage:
-        """How ``field`` at dotted ``path`` is stored as the column ``like`` is, which is of the handler's type.
+        """Return the storage of ``field`` at dotted ``path`` that matches column ``like`` of the handler's type.
 
-        Raises ``ValueError`` where the field or ``options`` contradict the column.
+        Raises ``ValueError`` if the field or ``options`` contradict the column.
         """
 
 
@@ -193,45 +196,48 @@ class DoubtsTypes(Protocol):
     """Optional part of a handler: check of the types that files state."""
 
     def doubt(self, node: SchemaNode, options: ReadOptions) -> str | None:
-        """Return what readers should know about the type of column ``node``, for a warning; None if nothing."""
+        """Return a warning for readers about the type of column ``node``; None if there is no problem."""
 
 
 @runtime_checkable
 class SeenInSpark(Protocol):
-    """What a handler has besides when Spark sees columns of its type as another type than their Arrow type's."""
+    """Optional part of a handler: another Arrow type for Spark."""
 
     def spark_type(self, field: pa.Field) -> pa.DataType:
-        """The Arrow type that ``field``'s arrays are cast to for Spark, which sees its own counterpart of that."""
+        """Return the Arrow type to which ``field``'s arrays are cast for Spark."""
 
 
 @runtime_checkable
 class ArrangesRows(Protocol):
-    """What a handler has besides when a column of its type can say how the rows of a file are laid out."""
+    """Optional part of a handler: a row layout of the file that a column determines."""
 
     def orders_rows(self, storage: Storage) -> bool:
-        """Does the column stored so order the rows?"""
+        """Whether a column with this storage orders the rows."""
 
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows' numbers in their order, and where in it row groups of ``at_most`` rows begin, 0 first."""
+        """Return the row numbers in their order, and the starts of row groups of at most ``at_most`` rows, 0 first."""
 
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """The order and the page boundaries of a row group's rows; without ``sort`` the rows keep their order."""
+        """Return the order and page boundaries of a row group's rows; without ``sort`` the rows keep their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """How core recognises a logical type that a handler serves.
+    """Marks by which core recognises a logical type that a handler implements.
 
-    ``logical`` is the member of the format's LogicalType union, ``extension_names`` the Arrow extension
-    names that mark such fields, ``child_mark`` the key in a struct child's field metadata that does,
-    ``option`` what the writer calls its choices for such columns: a field of ``WriteOptions`` (``shredding``,
-    ``geometry``) or else a key of ``WriteOptions.annotations``. ``extensions`` names the handler's
-    extensions of a chunk's metadata, which stay true wherever the chunk is copied to, ``property`` the key-value
-    metadata that tells of plain columns of its type.
+    Args:
+        logical: Member of the format's LogicalType union.
+        handler: Dotted path of the handler, ``module:NAME``.
+        extension_names: Arrow extension names of such fields.
+        child_mark: Key in the field metadata of a struct's child that marks such fields.
+        option: Name of the writer's option for such columns: a field of ``WriteOptions`` (``shredding``, ``geometry``)
+            or else a key of ``WriteOptions.annotations``.
+        extensions: The handler's extensions of a chunk's metadata, which stay valid when the chunk is copied.
+        property: Key-value metadata that describes plain columns of its type.
     """
 
     logical: str
@@ -249,18 +255,18 @@ class Annotation:
         return handler
 
     def choices(self, options: WriteOptions) -> Mapping[str, Any]:
-        """What the writer's options choose for columns of this type, by their dotted paths."""
+        """Return the writer's choices for columns of this type, by dotted path."""
         if self.option is None:
             return {}
         chosen: Mapping[str, Any] | None = getattr(options, self.option, None)
         return options.annotations.get(self.option, {}) if chosen is None else chosen
 
     def claims(self, field: pa.Field, path: str, options: WriteOptions) -> bool:
-        """Is ``field`` of this logical type, by its marks or by the writer's options?"""
+        """Whether ``field`` is of this logical type, by its marks or by the writer's options."""
         return path in self.choices(options) or self.marks(field)
 
     def marks(self, field: pa.Field) -> bool:
-        """Is ``field`` marked as one of this logical type?"""
+        """Whether ``field`` is marked as this logical type."""
         if isinstance(field.type, pa.BaseExtensionType):
             return field.type.extension_name in self.extension_names
         marked = (field.metadata or {}).get(EXTENSION_NAME)
@@ -276,56 +282,56 @@ _generation = 0
 
 
 def generation() -> int:
-    """A number that changes with what is registered."""
+    """Return a number that changes whenever an annotation is registered."""
     return _generation
 
 
 def extension_name(uuid: UUID) -> str | None:
-    """What the extension of this owner holds, when it is an annotation's; such a one moves with its chunk."""
+    """Return the name of an annotation's chunk extension by its owner; such an extension moves with its chunk."""
     return next((a.extensions[uuid] for a in _REGISTRY.values() if uuid in a.extensions), None)
 
 
 def register(annotation: Annotation) -> None:
-    """Let ``annotation``'s handler serve its logical type in every file read and written from now on."""
+    """Register ``annotation``; its handler serves its logical type in all files read and written from now on."""
     global _generation
     _REGISTRY[annotation.logical] = annotation
     _generation += 1
 
 
 def for_logical(name: str) -> Annotation | None:
-    """The annotation that serves the LogicalType member ``name``, if any."""
+    """Return the annotation of the LogicalType member ``name``, if any."""
     return _REGISTRY.get(name)
 
 
 def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, Any]]]:
-    """The annotations for whose columns the writer's options choose something, and what.
+    """Return the annotations for which the writer's options make choices, and the choices.
 
-    Raises ``ValueError`` when ``options.annotations`` names an option that no registered annotation has.
+    Raises ``ValueError`` if ``options.annotations`` names an option of no registered annotation.
     """
     known = {annotation.option for annotation in _REGISTRY.values() if annotation.option}
     for option in options.annotations:
         if option not in known:
-            raise ValueError(f"annotations names {option!r}, which no registered annotation has as its option")
+            raise ValueError(f"annotations names {option!r}, which is not the option of a registered annotation")
     return [(a, chosen) for a in _REGISTRY.values() if (chosen := a.choices(options))]
 
 
 def for_mark(field: pa.Field) -> Annotation | None:
-    """The annotation that an Arrow field is marked with, if any."""
+    """Return the annotation that an Arrow field is marked with, if any."""
     return next((a for a in _REGISTRY.values() if a.marks(field)), None)
 
 
 def for_property(key: str) -> Annotation | None:
-    """The annotation whose columns the key-value metadata ``key`` tells of, if any."""
+    """Return the annotation whose columns the key-value metadata ``key`` describes, if any."""
     return next((a for a in _REGISTRY.values() if a.property is not None and a.property == key), None)
 
 
 def serves_extension(name: str) -> bool:
-    """Do fields of the Arrow extension type ``name`` become columns that a handler serves?"""
+    """Whether a handler serves fields of the Arrow extension type ``name``."""
     return any(name in annotation.extension_names for annotation in _REGISTRY.values())
 
 
 def for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
-    """The annotation that claims an Arrow field to be written at dotted ``path``, if any."""
+    """Return the annotation of an Arrow field that is written at dotted ``path``, if any."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)
 
 

@@ -190,7 +190,7 @@ def _shell(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _bare(arrow: pa.DataType) -> pa.DataType:
-    """A type of the same buffers whose values are not looked at, to be checked in less time."""
+    """Return a type with the same buffers whose values are not checked, which takes less time."""
     for is_kind, bare in _BARE:
         if is_kind(arrow):
             return bare

@@ -1,4 +1,4 @@
-"""How the schemas of two files differ, in words for people: columns, their types, and how they are stored."""
+"""Describe differences between the schemas of two files: columns, their types, and how they are stored."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
-    """How a column differs, or the first of its parts that does."""
+    """Describe how a column differs, or its first part that differs."""
     column = f"column {escape_text(mine.node.dotted)!r}"
     if _kind(mine) != _kind(theirs):
         found, wanted = _words(theirs), _words(mine)
@@ -81,7 +81,7 @@ def _unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
 
 
 def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
-    """How parts of a struct, list or map differ whose kind is the same."""
+    """Describe how parts of a struct, list or map differ that have the same category."""
     if isinstance(mine, GroupShape) and isinstance(theirs, GroupShape):
         names = [[child.node.name for child in one.children] for one in (mine, theirs)]
         if names[0] != names[1]:
@@ -101,7 +101,7 @@ def _parts_unlike(mine: Shape, theirs: Shape, alike: bool) -> str | None:
 
 
 def _kind(one: Shape) -> object:
-    """What two columns of the same type have in common, whatever their parts are."""
+    """Return a description of a column's own type, without its parts."""
     if isinstance(one, ListShape):
         return "map" if one.is_map else "list"
     if isinstance(one, GroupShape):

@@ -1,8 +1,8 @@
-"""What is known of a file without reading its data, whoever knows it.
+"""Interfaces of the facts that are known about a file without reading its data.
 
-Planning and pruning, and the handlers of annotations, ask these facts. A Thrift footer is one source of them:
-:class:`pqext.core.read.reader.ParquetFile`, its row groups and their column chunks. Others are footers of other forms
-and stores of indexes. What is not known is answered so that nothing is left out.
+Planning, pruning and the handlers of annotations use these facts. A Thrift footer provides them as
+:class:`pqext.core.read.reader.ParquetFile`, its row groups and column chunks. Footers in other formats and
+data-skipping indexes provide them, too. Unknown facts have values that never exclude data.
 """
 
 from __future__ import annotations
@@ -19,69 +19,68 @@ if TYPE_CHECKING:
 
 
 class PageFacts(Protocol):
-    """The pages of one leaf in a row group, in their order."""
+    """Pages of one leaf in a row group, in order."""
 
     def __len__(self) -> int: ...
     @property
     def starts(self) -> Sequence[int]:
-        """The first row of each page, counted in the row group."""
+        """First row of each page within the row group."""
     @property
     def is_flat(self) -> bool:
-        """Does each value stand for one row?"""
+        """Whether each value is one row."""
     @property
     def bounds(self) -> Sequence[Bounds]:
-        """What bounds the values of each page."""
+        """Bounds of the values of each page."""
     def rows(self, page: int) -> range:
-        """The rows of the row group that ``page`` holds."""
+        """Return the rows of the row group in ``page``."""
     def byte_range(self, page: int) -> tuple[int, int]:
-        """(offset, length) of ``page`` in the file, its header first."""
+        """Return (offset, length) of ``page`` in the file, including its header."""
     def matching(self, predicate: Predicate) -> Sequence[int]:
-        """The pages that may hold a value which satisfies ``predicate``; no other does."""
+        """Return the pages that may contain a value that satisfies ``predicate``; no other page does."""
 
 
 class LeafFacts(Protocol):
-    """One leaf in a row group. What is not trusted of it bounds nothing and has no pages."""
+    """One leaf in a row group. Untrusted statistics have no bounds and no pages."""
 
     @property
     def node(self) -> SchemaNode:
-        """The leaf."""
+        """Node of the leaf."""
     @property
     def row_group(self) -> int:
-        """The number of the row group."""
+        """Index of the row group."""
     @property
     def num_values(self) -> int:
-        """Entries, nulls included."""
+        """Number of entries, including nulls."""
     @property
     def codec(self) -> int:
-        """How its pages are compressed, by the format's number."""
+        """Compression codec of its pages, as a number of the format."""
     @property
     def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of all its pages in the file, the dictionary page first."""
+        """(offset, length) of all its pages in the file, including the dictionary page."""
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of all its pages before compression."""
+        """Uncompressed size of all its pages."""
     def bounds(self) -> Bounds:
-        """What bounds its values."""
+        """Return the bounds of its values."""
     def may_contain(self, predicate: Predicate) -> bool:
-        """Can one of its values satisfy ``predicate`` by a filter on equality? No is a proof."""
+        """Whether a value can satisfy ``predicate`` according to a Bloom filter; False is a proof."""
     @property
     def pages(self) -> PageFacts | None:
-        """Its pages with what bounds each, ``None`` when their places are not known."""
+        """Its pages with their bounds; None if their positions are unknown."""
     @property
-    def page_places(self) -> PageFacts | None:
+    def page_locations(self) -> PageFacts | None:
         """Its pages, perhaps without what bounds them."""
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:
-        """The box around its geometries, and their types."""
+        """Bounding box and types of its geometries."""
     def pass_over(self, what: str, error: ParquetError) -> None:
-        """Go on without ``what``, which is damaged, with a warning; or raise ``error`` if reading is strict."""
+        """Continue without a corrupt structure and issue a warning, or raise ``error`` if reading is strict."""
     def extension(self, owner: UUID) -> bytes | None:
-        """What the extension of ``owner`` says of it. Raises ``CorruptFileError`` or ``LimitError`` for a damaged one.
-        """
+        """Return the extension of ``owner``. Raises ``CorruptFileError`` or ``LimitError`` if it is corrupt."""
 
 
 class Counts(NamedTuple):
-    """How many values of a leaf are null, NaN or different, ``None`` where that is not known."""
+    """Numbers of null, NaN and distinct values of a leaf; None if unknown."""
 
     nulls: int | None = None
     nans: int | None = None
@@ -89,41 +88,41 @@ class Counts(NamedTuple):
 
 
 class LeafDescription(LeafFacts, Protocol):
-    """What inspection shows of a leaf beside the facts that a question needs."""
+    """Facts about a leaf that inspection shows in addition to those used by queries."""
 
     @property
     def is_encrypted(self) -> bool:
-        """Is the column encrypted?"""
+        """Whether the column is encrypted."""
     @property
     def is_hidden(self) -> bool:
-        """Is nothing known of it but that it is there, because its key is missing?"""
+        """Whether only its existence is known, because its key is missing."""
     @property
     def file_path(self) -> str | None:
-        """The other file that holds its pages, ``None`` when this one does."""
+        """Path of the other file with its pages; None if they are in this file."""
     @property
     def compressed_bytes(self) -> int:
-        """Bytes of all its pages as they are stored."""
+        """Stored size of all its pages."""
     @property
     def encodings(self) -> Sequence[int]:
-        """The encodings of its pages and levels, by the format's numbers."""
+        """Encodings of its pages and levels, as numbers of the format."""
     @property
     def counts(self) -> Counts:
-        """Nulls, NaNs and different values."""
+        """Numbers of null, NaN and distinct values."""
     @property
     def has_dictionary(self) -> bool:
-        """Does it begin with a dictionary page?"""
+        """Whether it starts with a dictionary page."""
     @property
     def has_column_index(self) -> bool:
-        """Are the values of each page bounded?"""
+        """Whether the values of each page have bounds."""
     @property
     def has_offset_index(self) -> bool:
-        """Are the places of its pages known?"""
+        """Whether the positions of its pages are known."""
     @property
     def has_bloom_filter(self) -> bool:
-        """Does it have a Bloom filter?"""
+        """Whether it has a Bloom filter."""
     @property
     def stored_extension(self) -> bytes | None:
-        """The bytes of its extension, all owners' together."""
+        """Bytes of its extension, including all owners."""
 
 
 class RowGroupFacts(Protocol):
@@ -131,48 +130,48 @@ class RowGroupFacts(Protocol):
 
     @property
     def index(self) -> int:
-        """Its number in the file."""
+        """Index in the file."""
     @property
     def num_rows(self) -> int:
-        """Its rows."""
+        """Number of rows."""
     @property
     def schema(self) -> Schema:
-        """The schema of the file."""
+        """Schema of the file."""
     @property
     def trust_statistics(self) -> bool:
-        """May what is known of values leave out rows?"""
+        """Whether statistics may be used to exclude rows."""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafFacts:
-        """What is known of a leaf, given as a node of the schema, by its column index or its dotted path."""
+        """Return the facts about a leaf, identified by node, column index or dotted path."""
     def bounds(self, leaf: SchemaNode) -> Bounds:
-        """What bounds the values of a leaf, as ``chunk(leaf).bounds()``."""
+        """Return the bounds of a leaf's values, like ``chunk(leaf).bounds()``."""
     def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
-        """The bytes of all pages of ``leaves`` in the file."""
+        """Return the stored size of all pages of ``leaves``."""
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
-        """Make ready what is known of the pages of ``leaves``, all by default, which will be asked for."""
+        """Load the page indexes of ``leaves``, by default all, which will be needed."""
     def file_property(self, key: str) -> str | None:
-        """What the file's key-value metadata holds under ``key``."""
+        """Return the value of the file's key-value metadata for ``key``."""
 
 
 class RowGroupDescription(Protocol):
-    """What inspection shows of a row group."""
+    """Facts about a row group that inspection shows."""
 
     @property
     def index(self) -> int:
-        """Its number in the file."""
+        """Index in the file."""
     @property
     def num_rows(self) -> int:
-        """Its rows."""
+        """Number of rows."""
     @property
     def compressed_bytes(self) -> int:
-        """Bytes of all its pages as they are stored."""
+        """Stored size of all its pages."""
     @property
     def uncompressed_bytes(self) -> int:
-        """Bytes of all its pages before compression."""
+        """Uncompressed size of all its pages."""
     @property
     def sorting(self) -> Sequence[SortingColumn]:
-        """The columns by which its rows are said to be sorted."""
+        """Columns by which its rows are declared to be sorted."""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafDescription:
-        """What is known of a leaf."""
+        """Return the facts about a leaf."""
 
 
 class FileFacts(Protocol):
@@ -180,15 +179,16 @@ class FileFacts(Protocol):
 
     @property
     def path(self) -> str | None:
-        """Its name, where it has one."""
+        """Path of the file, if it has one."""
     @property
     def schema(self) -> Schema:
-        """Its columns."""
+        """Columns of the file."""
     @property
     def row_groups(self) -> Sequence[RowGroupFacts]:
-        """Its row groups, in their order."""
+        """Row groups in order."""
     @property
     def round_trip_bytes(self) -> int:
-        """Bytes that are fetched as fast as a further request is answered; 0 where requests cost next to nothing."""
+        """Number of bytes that take as long to fetch as one more request; 0 if requests cost almost nothing."""
     def fetch_ahead(self, ask: Callable[[], object]) -> None:
-        """Make ready at once what ``ask`` asks of pages and filters, of which it is told nothing yet."""
+        """Load together the pages and filters that ``ask`` requests; ``ask`` gets no results yet."""
+

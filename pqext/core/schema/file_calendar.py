@@ -22,7 +22,7 @@ _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
 class Calendars(NamedTuple):
-    """The legacy calendar of dates and INT64 instants, and that of INT96 instants; None where a file has another."""
+    """Legacy calendars of dates with INT64 instants, and of INT96 instants; None if the file uses the modern one."""
 
     dates: LegacyCalendar | None = None
     int96: LegacyCalendar | None = None
@@ -40,7 +40,7 @@ GREGORIAN = Calendars()
 
 
 def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Calendars:
-    """The calendars of a file with these key-value pairs; ``timezone`` is that of a writer who states none.
+    """Return the calendars of a file with these pairs; ``timezone`` is used if the writer states none.
 
     Spark before 3.0 knew the legacy calendar alone, and before 3.1 for INT96. Files of other writers have none.
     """
@@ -57,7 +57,7 @@ def calendars_of(pairs: Iterable[KeyValue], timezone: str | None = None) -> Cale
 
 
 def carried(pairs: Sequence[KeyValue], options: ReadOptions) -> Iterator[KeyValue]:
-    """The pairs that hold for values as they are read: without those of a calendar from which values are converted."""
+    """Return the pairs that hold for values after reading: without calendars that values are converted from."""
     is_converted = options.legacy_calendar == "rebase" and calendars_of(pairs) != GREGORIAN
     return (pair for pair in pairs if not (is_converted and pair.key in KEYS))
 

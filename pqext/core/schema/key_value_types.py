@@ -49,7 +49,7 @@ def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
 
 
 def describer(key: str) -> DescribesFile | None:
-    """The handler whose columns the key-value metadata ``key`` tells of, if any."""
+    """Return the handler whose columns the key-value metadata ``key`` describes, if any."""
     annotation = for_property(key)
     if annotation is None:
         return None
@@ -85,7 +85,7 @@ def _column(schema: Schema, name: str) -> SchemaNode | None:
 
 
 class _Replaced(Sequence[SchemaNode]):
-    """Nodes of which some are others; the rest are still made when they are asked for."""
+    """Nodes with some replaced; the rest are still created on access."""
 
     def __init__(self, nodes: Sequence[SchemaNode], others: Mapping[int, SchemaNode], names: Sequence[str]) -> None:
         self._nodes = nodes

@@ -139,7 +139,7 @@ class Tree:
 def _columns(
     elements: Sequence[SchemaElement],
 ) -> tuple[Sequence[str], int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
-    """What the kernel reads from a serialised list, from structures."""
+    """Return the kernel's result for a serialised list, computed from structures."""
     names = [element.name for element in elements]
     odd = (at for at, name in enumerate(names) if not name.isascii() and any("\ud800" <= x <= "\udfff" for x in name))
     kinds = [element.repetition_type for element in elements]
@@ -234,7 +234,7 @@ class Children(Group):
         return self._tree.node(self._elements[position], self._path)
 
     def names(self) -> list[str]:
-        """The names of the children, none of which is made."""
+        """Names of the children, without creating them."""
         return [self._tree.names[at] for at in self._elements]
 
     def search(self, name: str) -> tuple[int | None, bool] | None:

@@ -1,4 +1,4 @@
-"""The schema tree: nodes with their levels, and the shapes in which Arrow sees them.
+"""Schema tree: nodes with their levels, and the shapes that Arrow uses.
 
 Implements nested encoding (maximum levels from the schema) and the nested types of the LogicalTypes document.
 """
@@ -50,7 +50,7 @@ class SchemaNode:
 
     @property
     def is_leaf(self) -> bool:
-        """Does the node hold values itself?"""
+        """Whether the node is a leaf."""
         return self.physical_type is not None
 
     @property
@@ -60,7 +60,7 @@ class SchemaNode:
 
     @property
     def logical_name(self) -> str:
-        """The member of LogicalType set on the node, empty when there is none."""
+        """Member of LogicalType set on the node; empty if there is none."""
         return (self.logical_type.member or "") if self.logical_type is not None else ""
 
     @cached_property
@@ -74,7 +74,7 @@ class SchemaNode:
 
     @cached_property
     def stored_place(self) -> tuple[int, int, bytes]:
-        """A leaf as kernels find it in a footer: column index, physical type, and names each behind its length."""
+        """Leaf in the layout that kernels search a footer for: column index, physical type, length-prefixed names."""
         names = [name.encode("utf-8", "surrogateescape") for name in self.path]
         path = b"".join(len(name).to_bytes(4, "little") + name for name in names)
         return self.leaf_start, int(self.leaf_type.physical), path
@@ -208,7 +208,7 @@ def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
 
 
 def told_type(node: SchemaNode | None, stored: object) -> str:
-    """How people are told the type of a column: what its bytes stand for, where the ``stored`` type does not say it."""
+    """Describe the type of a column for people: its logical type, if the ``stored`` type does not state it."""
     if node is None or node.logical_name not in ("VARIANT", "GEOMETRY", "GEOGRAPHY"):
         return str(stored)
     if node.logical_name == "VARIANT":

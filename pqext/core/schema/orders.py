@@ -21,41 +21,41 @@ Kind = Literal["undefined", "type", "total", "chronological"]
 FloatOrder = Literal["type", "ieee754"]
 
 DECIMAL_BYTES = 64
-"""Bounds of decimals with more bytes than this are not looked at: no decimal needs them."""
+"""Longer bounds of decimals are ignored: no decimal needs more bytes."""
 
 _BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
 _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
-"""How :mod:`struct` and numpy call numbers, signed and unsigned."""
+"""Format characters of :mod:`struct` and numpy for numbers, signed and unsigned."""
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
 _AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
 """Logical types whose values compare as their physical type does, integers by their sign, times in their unit."""
 
 
 def is_float(leaf: LeafType) -> bool:
-    """Can values of the leaf be NaN?"""
+    """Whether values of the leaf can be NaN."""
     return leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16"
 
 
 @dataclass(frozen=True, slots=True)
 class BoundOrder:
-    """The order of one column's bounds; ``kind`` is ``undefined`` where they have no meaning."""
+    """Order of one column's bounds; ``kind`` is ``undefined`` if the bounds have no meaning."""
 
     leaf: LeafType
     kind: Kind
 
     @property
     def is_defined(self) -> bool:
-        """Do minima and maxima mean anything?"""
+        """Whether minima and maxima are meaningful."""
         return self.kind != "undefined"
 
     @property
     def is_float(self) -> bool:
-        """Can values be NaN?"""
+        """Whether values can be NaN."""
         return is_float(self.leaf)
 
     @property
     def numbers(self) -> np.dtype[Any] | None:
-        """How bounds that are numbers in this order are stored; ``None`` for others."""
+        """Storage format of numeric bounds in this order; None for other bounds."""
         leaf = self.leaf
         is_number = leaf.member in _AS_STORED and leaf.physical in _WIDTHS and leaf.calendar is None
         if self.kind != "type" or not is_number:
@@ -63,11 +63,11 @@ class BoundOrder:
         return np.dtype("<" + _NUMBERS[leaf.physical][leaf.order == "unsigned"])
 
     def value(self, raw: bytes) -> Value | None:
-        """A bound in the form in which values compare; ``None`` for bytes that are no value of this type."""
+        """Convert a bound to comparison form; None for bytes that are not a value of this type."""
         return self.values([raw])[0]
 
     def values(self, raws: Sequence[bytes]) -> list[Value | None]:
-        """Bounds in the form in which values compare; ``None`` for bytes that are no value of this type."""
+        """Convert bounds to comparison form; None for bytes that are not a value of this type."""
         leaf, member = self.leaf, self.leaf.member
         physical = leaf.physical
         if member in _AS_STORED:
@@ -84,7 +84,7 @@ class BoundOrder:
         return [leaf.comparison_value(raw) if self._is_sound(raw, member) else None for raw in raws]
 
     def _is_sound(self, raw: bytes, member: str) -> bool:
-        """Are the bytes such that they may be looked at?"""
+        """Whether the bytes may be a bound of this type."""
         physical = self.leaf.physical
         if physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != self.leaf.length:
             return False
@@ -93,7 +93,7 @@ class BoundOrder:
         return physical != Type.BOOLEAN or raw in (b"\0", b"\1")
 
     def keys(self, raws: Sequence[bytes]) -> list[Any]:
-        """Sort keys of bounds in this order; ``None`` for bytes that are no value of this type."""
+        """Return sort keys of bounds in this order; None for bytes that are not a value of this type."""
         if self.kind != "total":
             return list(self.values(raws))
         width = self.leaf.width
@@ -102,11 +102,11 @@ class BoundOrder:
         return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
 
     def key(self, raw: bytes) -> Any:
-        """The sort key of one bound; ``None`` for bytes that are no value of this type."""
+        """Return the sort key of one bound; None for bytes that are not a value of this type."""
         return self.keys([raw])[0]
 
     def column_order(self) -> ColumnOrder:
-        """How the footer says so. A column without an order has the type's order, which is then undefined."""
+        """ColumnOrder for the footer. A column without one has its type's order, which is then undefined."""
         if self.kind == "total":
             return ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
         if self.kind == "chronological":
@@ -119,7 +119,7 @@ def _total_key(bits: int, mask: int) -> int:
 
 
 def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
-    """The order in which bounds of ``leaf`` are written; ``float_order`` is that of floating-point columns."""
+    """Return the order of bounds written for ``leaf``; ``float_order`` applies to floating-point columns."""
     if is_float(leaf):
         return BoundOrder(leaf, "total" if float_order == "ieee754" else "type")
     if leaf.order == "undefined":

@@ -97,7 +97,7 @@ class RowQueue:
         self._rows = deque(one for one in rows if len(one))
 
     def __bool__(self) -> bool:
-        """Are there any left?"""
+        """Whether any rows remain."""
         return bool(self._rows)
 
     def take(self, count: int) -> RowRanges:
@@ -128,7 +128,7 @@ class NumberQueue:
         self._at = 0
 
     def __bool__(self) -> bool:
-        """Are there any left?"""
+        """Whether any rows remain."""
         return self._at < len(self._numbers)
 
     def take(self, count: int) -> NDArray[np.int64]:

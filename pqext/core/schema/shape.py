@@ -24,7 +24,7 @@ from pqext.core.schema.types.logical import GROUP_MEMBERS
 
 @dataclass(frozen=True)
 class Shape:
-    """What all shapes share.
+    """Base of all shapes.
 
     A *slot* is a place in the array of this shape. ``slot_level`` is the definition level from which an entry has
     a slot here (below it an enclosing list is empty or null), ``value_level`` the one from which the slot is not
@@ -41,7 +41,7 @@ class Shape:
 
     @property
     def nullable(self) -> bool:
-        """Can a slot be null?"""
+        """Whether a slot can be null."""
         return self.node.repetition == FieldRepetitionType.OPTIONAL
 
     def leaves(self) -> Iterator[LeafShape]:
@@ -117,7 +117,7 @@ class LeafShape(Shape):
             arrow = leaf.arrow_type(options.int96_unit)
             found = marks.of_logical(leaf.logical, leaf.member)
         except ParquetError as error:
-            # The rest of the file can be read all the same; ``check`` refuses the column when it is asked for.
+            # The rest of the file is readable; ``check`` raises when the column is requested.
             arrow, found = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
         # Arrow has no null type that is not nullable.
         return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=found or None)
@@ -198,7 +198,7 @@ class ListShape(Shape):
 
 
 def check(shapes: Iterable[Shape], options: ReadOptions) -> list[str]:
-    """Refuse a column that cannot be read, by name; returns what :func:`warn` is to say of the others."""
+    """Raise for a column that cannot be read, by name; return the warnings of :func:`warn` for the others."""
     found: list[str] = []
     for top in shapes:
         for leaf in top.leaves():
@@ -222,7 +222,7 @@ def _doubts(top: Shape, options: ReadOptions) -> Iterator[tuple[SchemaNode, str]
 
 
 def bare(shape: Shape) -> Shape:
-    """The shape without the annotations and hints at and below it: what is stored, as it is stored."""
+    """Return the shape without the annotations and hints at and below it: the bare storage."""
     if isinstance(shape, GroupShape):
         return replace(shape, annotation=None, original=None, children=tuple(map(bare, shape.children)))
     if isinstance(shape, ListShape):

@@ -140,7 +140,7 @@ def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtrem
     present = np.diff(starts) > nans
     if order.kind == "type":
         low, high = low.astype(kind), high.astype(kind)
-        # Some readers tell -0 from +0: a zero bound covers both.
+        # Some readers distinguish -0 from +0: a zero bound covers both.
         low[low == 0], high[high == 0] = -0.0, 0.0
         return PageExtremes(_plain(low, present), _plain(high, present), nans.tolist())
     integer = np.dtype(f"<i{values.itemsize}")
@@ -263,12 +263,12 @@ def raise_cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
 
 
 def is_cuttable(leaf: LeafType) -> bool:
-    """May bounds of the leaf be shortened?"""
+    """Whether bounds of the leaf may be truncated."""
     return leaf.physical == Type.BYTE_ARRAY and leaf.order == "unsigned"
 
 
 def _raise_bytes(head: bytes) -> bytes | None:
-    """The shortest bytes above all that start with ``head``; ``None`` when there are none."""
+    """Return the shortest bytes above all that start with ``head``; None if there are none above."""
     stripped = head.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
@@ -288,7 +288,7 @@ def _raise_text(head: bytes) -> bytes | None:
 
 
 def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: int, order: ColumnOrder | None) -> Bounds:
-    """What a chunk's statistics prove, trusting no more than the order of the type allows.
+    """Return the bounds that a chunk's statistics prove, trusting only the order of the type.
 
     Without a ``ColumnOrder`` that is known, ``min_value`` and ``max_value`` have no meaning.
     """
@@ -307,7 +307,7 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
 
 
 def nulls_beside(stored: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
-    """``null_count``; unknown when it leaves no value beside ``stored`` bounds of some, whatever their order."""
+    """Return ``null_count``; None if it leaves no values although there are ``stored`` bounds, in any order."""
     return None if null_count == num_values and any(stored) else null_count
 
 
@@ -318,7 +318,7 @@ def bounds_of(
     order: BoundOrder, low: _Bound, high: _Bound, null_count: int | None, nan_count: int | None,
     num_values: int | None,
 ) -> Bounds:
-    """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
+    """Return the bounds that stored bounds and counts prove; None if invalid. ``num_values`` includes nulls."""
     if low is not None and high is not None:
         minimum, maximum = order.values([low, high])
     else:

@@ -26,8 +26,8 @@ from pqext.core.format.extension.structure import extensions as extensions_of
 from pqext.core.format.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SchemaElement
 from pqext.core.format.thrift import decode, encode
 from pqext.core.io.source import Source
-from pqext.core.io.sources.source_factory import open_source
-from pqext.core.options.footer import Checkpoint, check_beside
+from pqext.core.io.sources.locations import open_source
+from pqext.core.options.footer import Checkpoint, check_combination
 from pqext.core.options.read_write import WriteOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.core.schema.arrow_schema.serialization import KEY, Unreadable, parse, with_wide_indices
@@ -47,11 +47,11 @@ class AppendedFile:
 
     Raises ``UnsupportedError`` for files with encrypted parts, chunks in other files, an extension of the footer, or
     dates in Spark's legacy calendar, ``CorruptFileError`` for a file that is not Parquet, and ``ValueError`` for
-    options that would describe the old row groups. ``asked`` are the options passed by name; others are inferred from
-    the file. If it is None, ``options`` are used unchanged.
+    options that would describe the old row groups. ``requested`` are the options passed by name; others are inferred
+    from the file. If it is None, ``options`` are used unchanged.
     """
 
-    def __init__(self, path: str, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
+    def __init__(self, path: str, options: WriteOptions, requested: Mapping[str, Any] | None) -> None:
         if options.encryption is not None:
             raise ValueError("encrypted row groups cannot be appended to a file; write a separate file")
         if options.checkpoint is not None:
@@ -61,12 +61,12 @@ class AppendedFile:
                 raise ValueError(f"extensions[{place!r}] is not a column; append accepts extensions of columns only")
         self._path, self._given = path, options.key_value_metadata
         try:
-            self._read(options, asked)
+            self._read(options, requested)
         except ParquetError as error:
             error.locate(path=path)
             raise
 
-    def _read(self, options: WriteOptions, asked: Mapping[str, Any] | None) -> None:
+    def _read(self, options: WriteOptions, requested: Mapping[str, Any] | None) -> None:
         path = self._path
         source = open_source(path)
         try:
@@ -75,8 +75,10 @@ class AppendedFile:
             self._old, _ = decode(FileMetaData, encode(found.metadata))
             self.size = source.size
             self.form = form_of(source)
-            check_beside(self.form, encrypted=False, extended=False, profile=options.profile)
-            self.options = options if asked is None else replace(options, **{**asked, **_told(source, asked)})
+            check_combination(self.form, encrypted=False, extended=False, profile=options.profile)
+            if requested is not None:
+                options = replace(options, **{**requested, **_infer_options(source, requested)})
+            self.options = options
             """Options of the new row groups."""
         finally:
             source.close()
@@ -85,25 +87,25 @@ class AppendedFile:
         """The layout that appended columns follow."""
 
     def _refuse_others(self) -> None:
-        def refused(what: str, advice: str) -> UnsupportedError:
-            return UnsupportedError(f"{what}; {advice}", feature="appending to such files", path=self._path)
+        def unsupported(subject: str, advice: str) -> UnsupportedError:
+            return UnsupportedError(f"{subject}; {advice}", feature="appending to such files", path=self._path)
 
         for index, group in enumerate(self._old.row_groups):
             if group.num_rows < 0:
                 raise CorruptFileError(f"a row group of {group.num_rows} rows", path=self._path, row_group=index)
         if extensions_of(self._old) is not None:
-            raise refused(
+            raise unsupported(
                 "the footer has an extension, which may speak of the whole file",
                 "pqext rewrite-footer --drop-extensions takes it away",
             )
         if legacy := legacy_leaves(self._old):
-            what = f"column {min(legacy)} uses Spark's legacy calendar, in which new values would be misread"
-            raise refused(what, "write the file again, with the values that pqext reads")
+            subject = f"column {min(legacy)} uses Spark's legacy calendar, where new values would be misread"
+            raise unsupported(subject, "write the file again, with the values that pqext reads")
         if any(chunk.file_path is not None for group in self._old.row_groups for chunk in group.columns):
-            raise refused("a column chunk lies in another file", "append to that one")
+            raise unsupported("a column chunk lies in another file", "append to that one")
 
     def check(self, footer: FileMetaData) -> None:
-        """Raise ``ValueError`` if row groups under ``footer`` do not fit those of the file."""
+        """Raise ``ValueError`` if row groups under ``footer`` do not fit the row groups of the file."""
         some = RowGroup(columns=[ColumnChunk(file_offset=0)], total_byte_size=0, num_rows=1)
         footer.row_groups = [some]  # one with rows, so that its columns are compared
         self._merge(footer).finish([])
@@ -118,7 +120,7 @@ class AppendedFile:
         old.key_value_metadata = [
             pair for pair in old.key_value_metadata or () if pair.key not in self._given
         ] or None
-        noted, own = _noted(old), _noted(footer)
+        noted, own = _stored_schema(old), _stored_schema(footer)
         if noted is not None:
             noted.value = with_wide_indices(noted.value)
         # Existing rows keep their types.
@@ -127,9 +129,9 @@ class AppendedFile:
         merge = FooterMerge("merge")
         merge.add(old, self._path)
         merge.add(footer, "what is appended")
-        told = None if noted is None or own is None else _other_types(noted.value, own.value)
-        if told is not None:
-            raise ValueError(f"the rows do not fit {self._path}: {told}; cast the column")
+        difference = None if noted is None or own is None else _other_types(noted.value, own.value)
+        if difference is not None:
+            raise ValueError(f"the rows do not fit {self._path}: {difference}; cast the column")
         return merge
 
     def merged(self, footer: FileMetaData) -> FileMetaData:
@@ -150,7 +152,7 @@ class AppendedFile:
             for index in plain:
                 if (about := group.columns[index].meta_data) is not None:
                     about.geospatial_statistics = None
-        # Some readers reject files in which only some row groups have ordinals.
+        # Some readers reject files if only part of the row groups have ordinals.
         are_numbered = all(group.ordinal is not None for group in old.row_groups) and len(groups) <= 1 << 15
         for at, group in enumerate(groups):
             group.ordinal = at if are_numbered else None
@@ -166,10 +168,10 @@ def _footer(source: Source) -> Footer:
         raise CorruptFileError(f"{error.message}{advice}", path=source.path) from error
 
 
-def _told(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Options inferred from the first row group with rows, except those that were ``asked`` for.
+def _infer_options(source: Source, requested: Mapping[str, Any]) -> dict[str, Any]:
+    """Options inferred from the first row group with rows, except those in ``requested``.
 
-    A column without a dictionary there is no evidence: other rows may repeat more.
+    A missing dictionary proves nothing: other rows may repeat more.
     """
     file = ParquetFile(source)
     try:
@@ -177,17 +179,17 @@ def _told(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
     except ParquetError:  # an unknown codec or a corrupt chunk
         return {}
     found["dictionary"] = {at: True for at, has_one in found.get("dictionary", {}).items() if has_one}
-    if asked.get("profile") == "spark":
+    if requested.get("profile") == "spark":
         found = {name: _for_spark(choice) for name, choice in found.items()}
     # A column with an explicit encoding has no dictionary, unless that is explicit too.
     for one, other in (("dictionary", "encodings"), ("encodings", "dictionary")):
-        choice: Any = asked.get(one)
+        choice: Any = requested.get(one)
         if _maps(choice, found.get(other)):
             found[other] = {at: kept for at, kept in found[other].items() if not choice.get(at)}
         elif choice is True:
             found.pop(other, None)
-    merged = {name: {**found[name], **choice} for name, choice in asked.items() if _maps(found.get(name), choice)}
-    return {name: choice for name, choice in found.items() if name not in asked} | merged
+    merged = {name: {**found[name], **choice} for name, choice in requested.items() if _maps(found.get(name), choice)}
+    return {name: choice for name, choice in found.items() if name not in requested} | merged
 
 
 def _maps(*choices: object) -> bool:
@@ -203,7 +205,7 @@ def _leaves(footer: FileMetaData) -> list[SchemaElement]:
     return [element for element in footer.schema[1:] if not element.num_children]
 
 
-def _noted(footer: FileMetaData) -> KeyValue | None:
+def _stored_schema(footer: FileMetaData) -> KeyValue | None:
     """The stored Arrow schema."""
     return next((pair for pair in footer.key_value_metadata or () if pair.key == KEY), None)
 

@@ -27,12 +27,12 @@ from pqext.core.write.leaf_recipe import LeafRecipe
 class ChunkIndexes:
     """Structures stored outside the chunk, None if absent, and ``extensions`` for its metadata.
 
-    ``column_index`` is serialised. The offset index describes the pages of ``cuts``, which begin ``offset`` bytes into
-    the file; ``measured``: with the sizes of their byte arrays.
+    ``column_index`` is serialised. The offset index describes the pages of ``boundaries``, which begin ``offset`` bytes
+    into the file; ``measured``: with the sizes of their byte arrays.
     """
 
     column_index: bytes | None = None
-    cuts: PageBoundaries | None = None
+    boundaries: PageBoundaries | None = None
     measured: bool = False
     bloom_filter: SplitBlockFilter | None = None
     extensions: Mapping[UUID, bytes] | None = None
@@ -41,11 +41,12 @@ class ChunkIndexes:
     @property
     def offset_index(self) -> bytes | None:
         """Return the serialised offset index."""
-        return None if self.cuts is None else page_index_kernel.offset_index(self.cuts, self.offset, self.measured)
+        return None if self.boundaries is None else page_index_kernel.offset_index(self.boundaries, self.offset,
+        self.measured)
 
 
 def describe(
-    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, cuts: PageBoundaries,
+    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, boundaries: PageBoundaries,
     dictionary: IndexedValues | None, recipe: LeafRecipe,
 ) -> ChunkIndexes:
     """Add statistics to ``metadata`` and build the indexes that the options request.
@@ -55,25 +56,25 @@ def describe(
     options, indexed = recipe.options, recipe.page_index
     indexes = ChunkIndexes()
     has_sizes = recipe.leaf_type.physical == Type.BYTE_ARRAY
-    sizes = cuts.measure(physical.buffers()[1], physical.offset) if has_sizes else None
+    sizes = boundaries.measure(physical.buffers()[1], physical.offset) if has_sizes else None
     if recipe.statistics:
-        extremes = statistics.of_cuts(recipe.order, recipe.bounds, physical, cuts)
+        extremes = statistics.of_cuts(recipe.order, recipe.bounds, physical, boundaries)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
             # Spark ranks NaN above all numbers, but prunes by bounds without NaN.
-            unknown = [None] * cuts.count
+            unknown = [None] * boundaries.count
             extremes = PageExtremes(unknown, unknown, extremes.nan_counts)
         # Distinct floats depend on how NaN and zeros compare.
         distinct = None
         if dictionary is not None and not recipe.order.is_float:
             distinct = dictionary.distinct(len(physical))
         metadata.statistics = statistics.of_chunk(
-            recipe.order, extremes, cuts.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
+            recipe.order, extremes, boundaries.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
         )
         definition = repetition = None
         if recipe.definition_counts:
-            definition = _histogram(column.definition, recipe.node.max_definition_level, cuts)
+            definition = _histogram(column.definition, recipe.node.max_definition_level, boundaries)
         if recipe.repetition_counts:
-            repetition = _histogram(column.repetition, recipe.node.max_repetition_level, cuts)
+            repetition = _histogram(column.repetition, recipe.node.max_repetition_level, boundaries)
         metadata.size_statistics = SizeStatistics(
             unencoded_byte_array_data_bytes=sizes,
             definition_level_histogram=_sum(definition),
@@ -81,15 +82,15 @@ def describe(
         )
         if indexed:
             indexes.column_index = page_index.column_index(
-                recipe.order, extremes, cuts, definition, repetition, options.bound_bytes
+                recipe.order, extremes, boundaries, definition, repetition, options.bound_bytes
             )
         if recipe.handler is not None:
             facts = recipe.handler.chunk_facts(
-                recipe.node, column.values, cuts.starts("values"), indexed, options, column.notes
+                recipe.node, column.values, boundaries.starts("values"), indexed, options, column.notes
             )
             metadata.geospatial_statistics, indexes.extensions = facts.geospatial_statistics, facts.extensions
     if indexed:
-        indexes.cuts, indexes.measured = cuts, has_sizes
+        indexes.boundaries, indexes.measured = boundaries, has_sizes
     if recipe.bloom_filter is not None:
         indexes.bloom_filter = _bloom_filter(recipe, physical, dictionary)
     return indexes
@@ -98,10 +99,10 @@ def describe(
 _Counts = NDArray[np.int64]
 
 
-def _histogram(levels: int | NDArray[np.int16], highest: int, cuts: PageBoundaries) -> _Counts:
+def _histogram(levels: int | NDArray[np.int16], highest: int, boundaries: PageBoundaries) -> _Counts:
     """Counts of each level, one row per page."""
-    counts = np.zeros((cuts.count, highest + 1), np.int64)
-    starts = cuts.starts("entries")
+    counts = np.zeros((boundaries.count, highest + 1), np.int64)
+    starts = boundaries.starts("entries")
     if isinstance(levels, int):
         counts[:, levels] = np.diff(starts)
     else:

@@ -89,7 +89,7 @@ def encode_chunk(
         indexed = dictionary_builder.with_both_zeros(indexed) if indexed is not None else None
     # Levels count as a byte per entry: many short or empty lists make many entries of few values.
     size += column.entries * recipe.level_bytes
-    cuts = _cut(column, rows, len(physical), size, recipe, page_starts, encrypted=encryptor is not None)
+    boundaries = _split_pages(column, rows, len(physical), size, recipe, page_starts, encrypted=encryptor is not None)
     values = _values(physical, chosen.encoding)
     levels = _levels(column, recipe)
     entries = None
@@ -100,19 +100,19 @@ def encode_chunk(
     if encryptor is None:
         try:
             pages = encode_pages(
-                cuts, levels, values, entries, options.page_version, recipe.compress, recipe.checksum
+                boundaries, levels, values, entries, options.page_version, recipe.compress, recipe.checksum
             )
         except OverflowError:
             raise LimitError(TOO_LARGE) from None
     else:
         writer = PageWriter(recipe.codec, options.checksums, options.page_version, encryptor, recipe.level)
-        pages = writer.all(cuts, levels, values, entries)
-    metadata = _metadata(recipe, column, cuts, pages, chosen.encoding, entries is not None)
+        pages = writer.all(boundaries, levels, values, entries)
+    metadata = _metadata(recipe, column, boundaries, pages, chosen.encoding, entries is not None)
     chunk = EncodedChunk(metadata, pages.pieces)
     if recipe.extension is not None:
         set_extension(metadata, recipe.extension)
     chunk.indexes = chunk_index.describe(
-        metadata, column, physical, cuts, indexed, recipe
+        metadata, column, physical, boundaries, indexed, recipe
     )
     if recipe.second is not None:  # options exclude it with encryption
         chunk.second = encode_chunk(column, rows, recipe.second, None, page_starts)
@@ -156,7 +156,7 @@ def _levels(column: DenseColumn, recipe: LeafRecipe) -> Levels:
     )
 
 
-def _cut(
+def _split_pages(
     column: DenseColumn, rows: int, count: int, size: int, recipe: LeafRecipe,
     page_starts: NDArray[np.int64] | None, *, encrypted: bool,
 ) -> PageBoundaries:
@@ -184,10 +184,10 @@ def _page_edges(
 
 
 def _metadata(
-    recipe: LeafRecipe, column: DenseColumn, cuts: PageBoundaries, pages: EncodedPages | WrittenPages,
+    recipe: LeafRecipe, column: DenseColumn, boundaries: PageBoundaries, pages: EncodedPages | WrittenPages,
     encoding: Encoding, indexed: bool,
 ) -> ColumnMetaData:
-    plain_pages = cuts.count - pages.by_index
+    plain_pages = boundaries.count - pages.by_index
     uses, stats = _encodings(
         bool(recipe.level_bytes), recipe.options.page_version, indexed, pages.by_index, encoding, plain_pages
     )

@@ -51,7 +51,7 @@ class DerivedColumns:
 
 
 def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
-    """Find the columns derived from those of ``schema``; raises ``ValueError`` if a name is already used."""
+    """Find the columns derived from ``schema``; raises ``ValueError`` if a name is already used."""
     fields: list[pa.Field] = []
     sources: list[int] = []
     made: list[Derived | None] = []

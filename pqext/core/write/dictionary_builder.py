@@ -113,11 +113,11 @@ def index(physical: pa.Array, size: int | None = None) -> IndexedValues | None:
         return None
     if len(physical) > SAMPLE and not _promises(_index(physical[:SAMPLE]).count, physical):
         return None
-    found = _index(physical)
-    count, entries = len(found.indices), found.count
-    stored = found.size + count * max(entries - 1, 1).bit_length() // 8
+    indexed = _index(physical)
+    count, entries = len(indexed.indices), indexed.count
+    stored = indexed.size + count * max(entries - 1, 1).bit_length() // 8
     taken = size_of(physical, count) if size is None or count < len(physical) else size
-    return found if count and stored < taken else None
+    return indexed if count and stored < taken else None
 
 
 def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
@@ -144,24 +144,24 @@ def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedVal
     return IndexedValues(indices.to_numpy(), entries, given=True)
 
 
-def _promises(found: int, physical: pa.Array) -> bool:
-    """Whether a dictionary may pay off if ``found`` of the first ``SAMPLE`` values are distinct."""
-    if found <= SAMPLE // 2:
+def _promises(distinct_count: int, physical: pa.Array) -> bool:
+    """Whether a dictionary may pay off if ``distinct_count`` of the first ``SAMPLE`` values are distinct."""
+    if distinct_count <= SAMPLE // 2:
         return True
-    if found > SAMPLE * _MOST_DISTINCT:
+    if distinct_count > SAMPLE * _MOST_DISTINCT:
         return False
-    entries = _population(found)
+    entries = _population(distinct_count)
     each = physical.nbytes / len(physical)
     stored = entries * each + len(physical) * math.log2(entries) / 8
     return bool(entries * each <= MAX_BYTES and stored <= _WORTHWHILE * physical.nbytes)
 
 
-def _population(found: int) -> float:
-    """Estimate the distinct values, assuming equal frequency, if a random ``SAMPLE`` has ``found`` distinct ones."""
-    low, high = float(found), float(SAMPLE * SAMPLE)
+def _population(distinct_count: int) -> float:
+    """Estimate the distinct values of equal frequency if a random ``SAMPLE`` has ``distinct_count`` of them."""
+    low, high = float(distinct_count), float(SAMPLE * SAMPLE)
     while high - low > 1:
         middle = (low + high) / 2
-        low, high = (low, middle) if -middle * math.expm1(-SAMPLE / middle) > found else (middle, high)
+        low, high = (low, middle) if -middle * math.expm1(-SAMPLE / middle) > distinct_count else (middle, high)
     return high
 
 

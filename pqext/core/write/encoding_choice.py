@@ -85,24 +85,24 @@ def check(name: str, node: SchemaNode) -> None:
     """Raise ``ValueError`` if the named encoding does not suit the leaf ``node``."""
     if name == "auto":
         return
-    kind = node.physical_type
-    if kind is None or kind in SUITABLE[NAMES[name]]:
+    physical_type = node.physical_type
+    if physical_type is None or physical_type in SUITABLE[NAMES[name]]:
         return
-    fitting = [other for other, encoding in NAMES.items() if kind in SUITABLE[encoding]]
+    fitting = [other for other, encoding in NAMES.items() if physical_type in SUITABLE[encoding]]
     raise ValueError(
-        f"encoding {name!r} does not suit column {node.dotted!r}, which is stored as {kind.name}; "
+        f"encoding {name!r} does not suit column {node.dotted!r}, which is stored as {physical_type.name}; "
         f"choose one of {', '.join(fitting)} or 'auto', in a mapping where columns differ"
     )
 
 
 def choose(
-    name: str, values: pa.Array, kind: Type, codec: CompressionCodec, indexed: IndexedValues | None,
+    name: str, values: pa.Array, physical_type: Type, codec: CompressionCodec, indexed: IndexedValues | None,
     *, split: bool = True,
 ) -> Choice:
-    """Choose the encoding of a chunk's dense ``values`` of type ``kind``; ``split`` allows BYTE_STREAM_SPLIT."""
+    """Choose the encoding of a chunk's dense ``values``; ``split`` allows BYTE_STREAM_SPLIT."""
     if name != "auto":
         return Choice(NAMES[name])
-    candidates = _CANDIDATES.get(kind, (Encoding.PLAIN,))
+    candidates = _CANDIDATES.get(physical_type, (Encoding.PLAIN,))
     if not split:
         candidates = tuple(encoding for encoding in candidates if encoding != Encoding.BYTE_STREAM_SPLIT)
     if len(candidates) == 1 or not len(values) or values.nbytes // len(values) > _LONG_VALUE:

@@ -90,12 +90,12 @@ def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tupl
             yield leaf.dotted, _ENCODINGS[Encoding(used[0])]
 
 
-def _sorting(file: ParquetFile, kept: set[str]) -> Iterator[SortKey]:
+def _sorting(file: ParquetFile, leaf_paths: set[str]) -> Iterator[SortKey]:
     """The sort keys common to all row groups, up to the first leaf that is not written."""
     keys = [group.metadata.sorting_columns or [] for group in file.row_groups]
     for column in keys[0]:
         leaves = file.schema.leaves
-        if not 0 <= column.column_idx < len(leaves) or leaves[column.column_idx].dotted not in kept:
+        if not 0 <= column.column_idx < len(leaves) or leaves[column.column_idx].dotted not in leaf_paths:
             return
         position = keys[0].index(column)
         if any(len(other) <= position or other[position] != column for other in keys):

@@ -1,4 +1,4 @@
-"""How all chunks of a leaf are written: encoding, compression, statistics and indexes, independent of the values."""
+"""Recipes for all chunks of a leaf: encoding, compression, statistics and indexes, independent of the values."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class LeafRecipe:
         return isal_zlib.crc32 if self.options.checksums else None
 
 
-    def small(self, kind: pa.DataType) -> SmallLeaf | None:
-        """The encoder of small chunks of a top-level leaf from arrays of ``kind``; None if there is none."""
+    def small(self, arrow_type: pa.DataType) -> SmallLeaf | None:
+        """The encoder of small chunks of a top-level leaf from arrays of ``arrow_type``; None if unsupported."""
         options, form = self.options, self.bounds
         ordinary = self.encoding == "plain" and options.profile is None
-        if not ordinary or form is None or not _is_as_stored(kind, self.leaf_type):
+        if not ordinary or form is None or not _is_as_stored(arrow_type, self.leaf_type):
             return None
         if any(one is not None for one in (self.bloom_filter, self.extension, self.second, self.handler)):
             return None
@@ -80,7 +80,8 @@ class LeafRecipe:
             return None
         return SmallLeaf(
             form, int(self.leaf_type.physical), [name.encode() for name in self.node.path], int(self.codec),
-            is_text=pa.types.is_string(kind), optional=self.node.max_definition_level > 0, dictionary=self.dictionary,
+            is_text=pa.types.is_string(arrow_type), optional=self.node.max_definition_level > 0,
+            dictionary=self.dictionary,
             statistics=self.statistics, page_index=self.page_index, version=options.page_version,
             bound_bytes=options.bound_bytes, page_rows=options.page_rows, page_bytes=options.page_bytes,
             level_bytes=self.level_bytes,
@@ -93,12 +94,12 @@ _AS_STORED = (
 )
 
 
-def _is_as_stored(kind: pa.DataType, leaf: LeafType) -> bool:
-    """Whether arrays of ``kind`` have buffers of stored values, each of which is valid."""
-    if pa.types.is_timestamp(kind):
+def _is_as_stored(arrow_type: pa.DataType, leaf: LeafType) -> bool:
+    """Whether arrays of ``arrow_type`` have buffers of stored values, all of them valid."""
+    if pa.types.is_timestamp(arrow_type):
         shown = leaf.arrow_type()
-        return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == kind.unit
-    return any(test(kind) for test in _AS_STORED)
+        return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == arrow_type.unit
+    return any(test(arrow_type) for test in _AS_STORED)
 
 
 _codecs = threading.local()

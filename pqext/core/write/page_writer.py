@@ -66,16 +66,16 @@ class PageWriter:
         return compression.compressor(self.codec, self.level)
 
     def all(
-        self, cuts: PageBoundaries, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None
+        self, boundaries: PageBoundaries, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None
     ) -> WrittenPages:
-        """Write all pages of a chunk, and record their locations in ``cuts``."""
+        """Write all pages of a chunk, and record their locations in ``boundaries``."""
         written = WrittenPages()
         if dictionary is not None:
             written.add(*self.dictionary(*dictionary))
             written.dictionary_size = written.size
         entry = value = 0
-        for page in range(cuts.count):
-            rows, entries, present = cuts.page(page)
+        for page in range(boundaries.count):
+            rows, entries, present = boundaries.page(page)
             repetition, definition = levels.encode(entry, entry + entries)
             encoding, encoded = values.page(value, value + present)
             entry, value, at = entry + entries, value + present, written.size
@@ -86,7 +86,7 @@ class PageWriter:
                 )
             )
             written.by_index += encoding == Encoding.RLE_DICTIONARY
-            cuts.locate(page, at, written.size - at)
+            boundaries.locate(page, at, written.size - at)
         return written
 
     def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
@@ -141,10 +141,10 @@ class PageWriter:
         serialised = encode(header)
         return serialised if self.encryptor is None else self.encryptor.encrypt(module, serialised, ordinal)
 
-    def _header(self, kind: PageType, size: int, body: Bytes) -> PageHeader:
+    def _header(self, page_type: PageType, size: int, body: Bytes) -> PageHeader:
         if max(size, len(body)) > 0x7FFFFFFF:
             raise LimitError(TOO_LARGE)
-        header = PageHeader(type=kind, uncompressed_page_size=size, compressed_page_size=len(body))
+        header = PageHeader(type=page_type, uncompressed_page_size=size, compressed_page_size=len(body))
         if self.checksums:
             crc = isal_zlib.crc32(body)
             header.crc = crc - (1 << 32) if crc >= 1 << 31 else crc

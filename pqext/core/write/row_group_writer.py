@@ -25,7 +25,7 @@ from pqext.core.write.chunk_writer import EncodedChunk, encode_chunk, note_copy,
 from pqext.core.write.disassemble import DenseColumn, DenseColumns
 from pqext.core.write.index_writer import WrittenGroup
 from pqext.core.write.storage import StoredField
-from pqext.core.write.write_plan import Prepared
+from pqext.core.write.write_plan import WritePlan
 
 _SMALL = 64 << 10
 """Average bytes of a column below which threads do not pay off, since waiting would dominate."""
@@ -46,16 +46,16 @@ class BegunRowGroup:
 
 
 def begin(
-    known: Prepared, dense: DenseColumns, table: pa.Table, rows: int, size: int,
+    prepared: WritePlan, dense: DenseColumns, table: pa.Table, rows: int, size: int,
     page_starts: NDArray[np.int64] | None, encryptors: Sequence[ChunkEncryptor | None], ordinal: int,
 ) -> BegunRowGroup:
     """Start encoding ``table``, of ``size`` bytes, as row group ``ordinal``."""
     columns = len(encryptors)
-    workers = Workers(known.options.threads, columns if size > _SMALL * columns else 1)
+    workers = Workers(prepared.options.threads, columns if size > _SMALL * columns else 1)
 
     def calls(leaves: Iterable[DenseColumn], first: int) -> _Calls:
         return [
-            (leaf, rows, known.recipes[index], encryptors[index], page_starts)
+            (leaf, rows, prepared.recipes[index], encryptors[index], page_starts)
             for index, leaf in enumerate(leaves, first)
         ]
 
@@ -64,15 +64,15 @@ def begin(
 
     chunks: Iterator[EncodedChunk | SmallChunk]
     try:
-        if known.sorting:
-            taken_apart = workers.map(dense.leaves, known.plan, known.shapes, table.columns)
+        if prepared.sorting:
+            taken_apart = workers.map(dense.leaves, prepared.plan, prepared.shapes, table.columns)
             held = list(chain.from_iterable(taken_apart))
-            sorting.check(known.options.sort_keys, known.sorting, held, ordinal, known.options.float_order)
+            sorting.check(prepared.options.sort_keys, prepared.sorting, held, ordinal, prepared.options.float_order)
             chunks = workers.map(encode_chunk, *zip(*calls(held, 0), strict=True))
         elif workers.is_parallel or page_starts is not None or any(encryptors):
-            chunks = workers.map_split(split, encode_chunk, known.plan, known.shapes, table.columns)
+            chunks = workers.map_split(split, encode_chunk, prepared.plan, prepared.shapes, table.columns)
         else:
-            chunks = _in_place(known, table, split)
+            chunks = _in_place(prepared, table, split)
     except BaseException:
         workers.abandon()
         raise
@@ -80,13 +80,13 @@ def begin(
 
 
 def _in_place(
-    known: Prepared, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
+    prepared: WritePlan, table: pa.Table, split: Callable[[StoredField, Shape, pa.ChunkedArray], _Calls]
 ) -> Iterator[EncodedChunk | SmallChunk]:
     """Encode one chunk after another, small ordinary ones in one call each."""
-    for field, top, small, column in zip(known.plan, known.shapes, known.small, table.columns, strict=True):
+    for field, top, small, column in zip(prepared.plan, prepared.shapes, prepared.small, table.columns, strict=True):
         made = None
         if small is not None and column.num_chunks == 1:
-            recipe = known.recipes[top.node.leaf_start]
+            recipe = prepared.recipes[top.node.leaf_start]
             made = small.encode(column.chunk(0), recipe.compress, recipe.checksum)
         if made is None:
             yield from starmap(encode_chunk, split(field, top, column))

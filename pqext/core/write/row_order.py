@@ -76,7 +76,7 @@ def _values(table: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
 def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
     """Return the field and the values of a column by its name, or by its dotted path through structs.
 
-    Raises ``KeyError`` if there is no such column or more than one.
+    Raises ``KeyError`` if the column does not exist or is ambiguous.
     """
     tops = table.schema.get_all_field_indices(name)
     names = [name] if tops else name.split(".")
@@ -99,11 +99,13 @@ def taken(table: pa.Table, order: NDArray[np.int64]) -> pa.Table:
     Arrow's ``take`` joins all chunks of a column first, which fails for more than 2 GiB of byte arrays.
     """
     parts = [order[start : start + _TAKEN_ROWS] for start in range(0, len(order), _TAKEN_ROWS)]
-    columns = [pa.chunked_array([_taken(column, part) for part in parts], column.type) for column in table.columns]
+    columns = [
+        pa.chunked_array([_take_column(column, part) for part in parts], column.type) for column in table.columns
+    ]
     return pa.Table.from_arrays(columns, schema=table.schema) if columns else table.slice(0, len(order))
 
 
-def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
+def _take_column(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if len(chunks) < 2:
         return arrow_compute.taken(chunks[0] if chunks else pa.array([], column.type), rows)

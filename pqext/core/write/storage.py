@@ -39,7 +39,7 @@ class StoredField:
 
     ``plain`` is the Arrow field as stored, ``children`` are the fields of a struct, the element of a list or the key
     and value of a map; empty for a leaf. ``annotation`` and ``storage`` are set if a handler stores the field; the
-    children are then those of the storage.
+    children then belong to the storage.
     """
 
     field: pa.Field
@@ -152,30 +152,31 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
     return pa.array(offsets - first), list(values)
 
 
-def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:
+def _to_lists(offsets: NDArray[np.int64], array: pa.Array, arrow_type: pa.DataType) -> pa.ListArray:
     """The lists of ``array``'s values with these ``offsets``."""
     if offsets[-1] >= 1 << 31:
         raise pa.ArrowInvalid(_TOO_LARGE[0])
     mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.values, kind, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.values, arrow_type, mask=mask)
 
 
 def _as_list(array: pa.Array) -> pa.ListArray:
     """A list of any layout as one with 32-bit offsets."""
-    kind = pa.list_(array.type.value_field)
-    if array.type == kind:
+    arrow_type = pa.list_(array.type.value_field)
+    if array.type == arrow_type:
         return array
     # Arrow rejects the cast of null children of a null struct, even to the same type.
     if pa.types.is_fixed_size_list(array.type):
-        return _listed(np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size, array, kind)
+        offsets = np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size
+        return _to_lists(offsets, array, arrow_type)
     if pa.types.is_large_list(array.type):
-        return _listed(array.offsets.to_numpy(), array, kind)
+        return _to_lists(array.offsets.to_numpy(), array, arrow_type)
     # Arrow's own cast of views makes invalid arrays.
     lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     if offsets[-1] >= 1 << 31:
         raise pa.ArrowInvalid("more than 2^31 list elements in one row group")
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.flatten(), kind)
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.flatten(), arrow_type)
 
 
 def _decoded(array: pa.Array) -> pa.Array:
@@ -247,12 +248,12 @@ def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
                 )
 
 
-def _no_column(option: str | None, path: object, known: Iterable[str]) -> ValueError:
-    known = list(known)
-    meant = did_you_mean(path, known) if isinstance(path, str) else ""
+def _no_column(option: str | None, path: object, names: Iterable[str]) -> ValueError:
+    names = list(names)
+    meant = did_you_mean(path, names) if isinstance(path, str) else ""
     there = f"{meant} The columns are " if meant else "; the columns are "
     return ValueError(
-        f"option {option!r} names column {path!r}, which the schema does not have{there}{join_names(known)}"
+        f"option {option!r} names column {path!r}, which the schema does not have{there}{join_names(names)}"
     )
 
 
@@ -303,8 +304,10 @@ def _plain(
             return _plain(child, inner, array, options, None, exact, like)
         return _stored(child, inner, array, options, exact=exact, like=like)
 
-    def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
-        plain = pa.field(field.name, kind, nullable, metadata)
+    def made(
+        arrow_type: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None
+    ) -> StoredField:
+        plain = pa.field(field.name, arrow_type, nullable, metadata)
         return StoredField(field, plain, children, None, logical_type, None, None)
 
     if types.is_struct(arrow):
@@ -337,10 +340,10 @@ def _plain(
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
         raise TypeError(f"column {path!r} has type {arrow}, which Parquet has no form for")
-    kind = normal(arrow)
+    arrow_type = normal(arrow)
     if like is not None and like.node.is_leaf:
-        leaf, kind = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
-    plain = pa.field(field.name, kind, nullable, metadata)
+        leaf, arrow_type = stored_like(leaf, arrow, like.node.leaf_type, int96.unit_for(like.properties))
+    plain = pa.field(field.name, arrow_type, nullable, metadata)
     return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
 
 

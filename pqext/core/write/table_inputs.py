@@ -76,7 +76,7 @@ def _of_pandas(frame: Any) -> pa.Table:
 
 
 def _remedy(values: Iterable[Any]) -> str:
-    """The pqext function that builds an array of values for which Arrow has no type; empty for others."""
+    """The pqext function that builds an array of values without an Arrow type; empty for others."""
     types = {type(value) for value in values if value is not None}
     if any(one.__module__.partition(".")[0] == "shapely" for one in types):
         return "; pqext.geo.from_shapely makes a column of geometries"

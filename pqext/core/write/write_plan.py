@@ -29,7 +29,7 @@ from pqext.core.write.storage import StoredField
 
 
 @dataclass(frozen=True)
-class Prepared:
+class WritePlan:
     """The stored columns of a file, its schema and shapes, and a recipe for the chunks of each leaf."""
 
     options: WriteOptions
@@ -58,18 +58,18 @@ class Prepared:
             return list(self.layout.elements)
         return to_elements(self.schema.root)
 
-    def noted(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
+    def arrow_schema_text(self, pairs: Mapping[str, str], unbounded: Collection[str]) -> str | None:
         """The serialised Arrow schema for a file with ``pairs``: :mod:`pqext.core.write.key_value_metadata`."""
         if unbounded:
             return serialise(schema_of(self.plan, self.options, unbounded), pairs)
-        found = self._noted.get(key := tuple(pairs.items()), "")
+        found = self._schema_texts.get(key := tuple(pairs.items()), "")
         if found == "":
-            self._noted.clear()
-            found = self._noted[key] = serialise(schema_of(self.plan, self.options), pairs)
+            self._schema_texts.clear()
+            found = self._schema_texts[key] = serialise(schema_of(self.plan, self.options), pairs)
         return found
 
     @cached_property
-    def _noted(self) -> dict[tuple[tuple[str, str], ...], str | None]:
+    def _schema_texts(self) -> dict[tuple[tuple[str, str], ...], str | None]:
         return {}
 
     @cached_property
@@ -80,7 +80,7 @@ class Prepared:
 
 def prepare(
     derived: DerivedColumns, options: WriteOptions, sample: pa.Table | None, layout: FileLayout | None = None
-) -> Prepared:
+) -> WritePlan:
     """Plan how files with these columns are written; ``sample`` has the first rows, for handlers that inspect data.
 
     With a ``layout`` all columns are stored as in that file, whose schema is used. Raises ``ValueError`` or
@@ -115,7 +115,7 @@ def prepare(
     if options.profile is not None:
         spark_profile.check(schema)
     recipes = tuple(recipe(leaf, options) for top in shapes for leaf in top.leaves())
-    return Prepared(options, derived, plan, schema, shapes, recipes, keys, order, layout)
+    return WritePlan(options, derived, plan, schema, shapes, recipes, keys, order, layout)
 
 
 _KEPT = 16
@@ -123,7 +123,7 @@ _KEPT_LEAVES = 256
 """Number of leaves up to which plans are cached: planning is cheap compared to writing wide schemas."""
 _NAMES = tuple(one.name for one in fields(WriteOptions))
 _Key = tuple[Hashable, ...]
-_recent: list[tuple[WriteOptions, _Key, pa.Schema, Prepared]] = []
+_recent: list[tuple[WriteOptions, _Key, pa.Schema, WritePlan]] = []
 
 
 def key_of(options: WriteOptions) -> _Key | None:
@@ -140,7 +140,7 @@ def key_of(options: WriteOptions) -> _Key | None:
     return tuple(values)
 
 
-def recall(schema: pa.Schema, options: WriteOptions) -> Prepared | None:
+def recall(schema: pa.Schema, options: WriteOptions) -> WritePlan | None:
     """Return the cached plan for files of ``schema`` and equivalent options."""
     key = None
     for given, known, seen, prepared in _recent:
@@ -153,7 +153,7 @@ def recall(schema: pa.Schema, options: WriteOptions) -> Prepared | None:
     return None
 
 
-def keep(schema: pa.Schema, options: WriteOptions, prepared: Prepared) -> None:
+def keep(schema: pa.Schema, options: WriteOptions, prepared: WritePlan) -> None:
     """Cache the plan unless a handler stores any column."""
     global _recent
     key = key_of(options)

@@ -34,7 +34,7 @@ from pqext.core.write.disassemble import DenseColumns
 from pqext.core.write.index_writer import IndexWriter
 from pqext.core.write.row_group_writer import BegunRowGroup
 from pqext.core.write.table_inputs import as_table, conform
-from pqext.core.write.write_plan import Prepared, keep, looks_at_data, prepare, recall
+from pqext.core.write.write_plan import WritePlan, keep, looks_at_data, prepare, recall
 
 if TYPE_CHECKING:
     from pqext.core.write.append import AppendedFile
@@ -79,7 +79,7 @@ class ParquetWriter(SuggestionMixin):
         self.options = from_keywords(WriteOptions, first, *others, base=options)
         self._appended: AppendedFile | None = None
         self.arrow_schema = schema
-        self._prepared: Prepared | None = None
+        self._prepared: WritePlan | None = None
         self._pending: list[pa.Table] = []
         self._pending_rows = self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []  # metadata of the row groups written
@@ -122,7 +122,7 @@ class ParquetWriter(SuggestionMixin):
     @suggest_arguments
     @synchronized
     def write_table(self, table: Any) -> None:
-        """Append the rows of ``table``, whose columns must be those of the schema.
+        """Append the rows of ``table``, which must have the columns of the schema.
 
         ``table`` is any input of :func:`pqext.write_table`. Strings, bytes and lists may have another of Arrow's
         layouts (large, view) than in the schema. A value that cannot be stored aborts the file, which would otherwise
@@ -131,13 +131,13 @@ class ParquetWriter(SuggestionMixin):
         self._check_open()
         table = as_table(table)
         for part in [table] if isinstance(table, pa.Table) else map(as_table, table):
-            self._take(part)
+            self._add_table(part)
         self._finish_row_group()
 
-    def _take(self, table: pa.Table) -> None:
-        self._append(self._checked(table))
+    def _add_table(self, table: pa.Table) -> None:
+        self._append(self._check_table(table))
 
-    def _checked(self, table: pa.Table) -> pa.Table:
+    def _check_table(self, table: pa.Table) -> pa.Table:
         """Return ``table`` with the columns of the writer; the first table prepares the writer."""
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = conform(table, self.arrow_schema)
@@ -171,14 +171,14 @@ class ParquetWriter(SuggestionMixin):
         The rows get row groups of their own. ``table`` has the columns and types of the schema.
         """
         self._check_open()
-        table = self._checked(table)
-        if self._known.order is None:
+        table = self._check_table(table)
+        if self._plan.order is None:
             self._append(table)
             self._finish_row_group()
             return
         self.end_row_group()
         self._in_order = True
-        for group in self._known.order.row_groups(table, self._room(len(table), table.nbytes)):
+        for group in self._plan.order.row_groups(table, self._room(len(table), table.nbytes)):
             self.write_table(group)
             self.end_row_group()
 
@@ -217,7 +217,7 @@ class ParquetWriter(SuggestionMixin):
                 return
             self._start()
             self._indexes.finish(self._sink)
-            tail, told = self._tail()
+            tail, warning = self._tail()
             if self._appended is not None:
                 self._sink.flush()  # the footer must not reach the disk before the data it refers to
             self._sink.write(tail)
@@ -226,8 +226,8 @@ class ParquetWriter(SuggestionMixin):
             self._give_up(error)
             raise
         self._closed = True
-        if told is not None:
-            warn(told, UserWarning)
+        if warning is not None:
+            warn(warning, UserWarning)
 
     @synchronized
     def abort(self) -> None:
@@ -239,11 +239,11 @@ class ParquetWriter(SuggestionMixin):
     @synchronized
     def _give_up(self, error: BaseException) -> None:
         """Abort because of ``error``; if there is a checkpoint, the readable part of the file remains."""
-        if self._closed or not self._sink.is_kept:
+        if self._closed or not self._sink.is_retained:
             self.abort()
             return
         self._stop()
-        left = self._sink.leave()
+        left = self._sink.abandon()
         if left is not None:
             error.add_note(f"the row groups up to the last checkpoint are left in {left}: pqext recover reads them")
 
@@ -261,7 +261,7 @@ class ParquetWriter(SuggestionMixin):
     @property
     def storage_schema(self) -> pa.Schema | None:
         """The Arrow schema as stored, with VARIANT shredded; None before the first rows decide it."""
-        return None if self._prepared is None else pa.schema([field.plain for field in self._prepared.plan])
+        return None if self._prepared is None else pa.schema([field.plain for field in self._plan.plan])
 
     def __enter__(self) -> ParquetWriter:
         return self
@@ -294,7 +294,7 @@ class ParquetWriter(SuggestionMixin):
             self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
 
     @property
-    def _known(self) -> Prepared:
+    def _plan(self) -> WritePlan:
         assert self._prepared is not None
         return self._prepared
 
@@ -312,13 +312,13 @@ class ParquetWriter(SuggestionMixin):
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         try:
             page_starts = None
-            if self._known.order is not None:
-                table, page_starts = self._known.order.pages(table, self.options.page_rows, not self._in_order)
+            if self._plan.order is not None:
+                table, page_starts = self._plan.order.pages(table, self.options.page_rows, not self._in_order)
             ordinal = len(self._row_groups) + (self._begun is not None)
-            encryptors = [self._chunk_encryptor(ordinal, column) for column in range(len(self._known.schema.leaves))]
-            table = self._known.derived.extend(table)
+            encryptors = [self._chunk_encryptor(ordinal, column) for column in range(len(self._plan.schema.leaves))]
+            table = self._plan.derived.extend(table)
             begun = row_group_writer.begin(
-                self._known, self._dense, table, rows, size, page_starts, encryptors, ordinal
+                self._plan, self._dense, table, rows, size, page_starts, encryptors, ordinal
             )
             before, self._begun = self._begun, begun
             self._finish(before)
@@ -351,7 +351,7 @@ class ParquetWriter(SuggestionMixin):
             columns=[],
             total_byte_size=written.size,
             num_rows=begun.rows,
-            sorting_columns=self._known.sorting or None,
+            sorting_columns=self._plan.sorting or None,
             file_offset=written.start,
             total_compressed_size=self._sink.offset - written.start,
             ordinal=number if number < 1 << 15 else None,
@@ -363,7 +363,7 @@ class ParquetWriter(SuggestionMixin):
             if checkpoint := self._checkpoints.made(footer, number + 1, self._sink.offset):
                 self._sink.write(checkpoint)
                 self._sink.flush()
-                self._sink.keep()
+                self._sink.retain()
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(row_group, column)
@@ -385,7 +385,7 @@ class ParquetWriter(SuggestionMixin):
 
     def _footer(self) -> FileMetaData:
         footer = self._metadata(self._row_groups)
-        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._known.schema.leaves})
+        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._plan.schema.leaves})
         for about, entries in self._extensions:  # last, so that user values take precedence
             add_entries(about, entries)
         return footer
@@ -397,26 +397,26 @@ class ParquetWriter(SuggestionMixin):
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
         carried.pop(KEY, None)
-        carried = {**of_other_rows(carried, self._known.schema), **self._described(groups)}
+        carried = {**of_other_rows(carried, self._plan.schema), **self._described(groups)}
         carried |= self.options.key_value_metadata
         if self.options.arrow_schema:
-            noted = self._known.noted(carried, self._dense.unbounded)
+            noted = self._plan.arrow_schema_text(carried, self._dense.unbounded)
             carried = carried if noted is None else {KEY: noted, **carried}
         pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         return FileMetaData(
             version=2,
-            schema=self._known.elements,
+            schema=self._plan.elements,
             num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=groups,
             key_value_metadata=pairs or None,
             created_by=created_by(),
-            column_orders=self._known.column_orders,
+            column_orders=self._plan.column_orders,
         )
 
     def _described(self, groups: list[RowGroup]) -> dict[str, str]:
         """Key-value metadata that the handlers of the columns derive from ``groups``."""
-        known, names = self._known, self._known.derived.names
-        return key_value_metadata.pairs(known.schema, known.plan, groups, names, self._encryptor, self.options)
+        plan, names = self._plan, self._plan.derived.names
+        return key_value_metadata.pairs(plan.schema, plan.plan, groups, names, self._encryptor, self.options)
 
 
 def write_table(

@@ -29,7 +29,7 @@ from pqext.dataset.expressions import Expression, all_of, any_of, col
 
 BATCH_ROWS = 131_072
 MAX_TEXT = 20_000
-"""Characters of a condition's text that are read."""
+"""Maximum length of a condition's text."""
 _NO_FILE = "a scan of pqext, which is read by its method scanner alone"
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
@@ -42,7 +42,7 @@ Items = list[tuple[str, str]]
 """Start and end of calls, columns, literals and options, by their position in the batch."""
 _AND = ("call", "and_kleene")
 _HEADER, _METADATA = 2, 2
-"""Places of fields: the schema in its message, the metadata in the schema."""
+"""Flatbuffer field positions: the schema in its message, the metadata in the schema."""
 
 
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
@@ -76,7 +76,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
     def filter(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Refused: the scan can be narrowed."""
+        """Reject projections and filters: the scan supports them."""
         raise NotImplementedError("narrow the scan of pqext, and take a dataset of that")
 
     get_fragments = replace_schema = join = join_asof = filter
@@ -86,7 +86,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
 
 def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:
-    """The columns without which ``filter`` means nothing."""
+    """Return the columns that ``filter`` uses."""
     return [name for at, name in enumerate(schema.names) if not _takes(filter, schema.remove(at))]
 
 
@@ -99,7 +99,7 @@ def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 
 def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """A condition that is true wherever ``filter`` is, None where nothing of it is understood."""
+    """Translate a condition to one that is true wherever ``filter`` is; None if no part can be translated."""
     whole = _translated(filter, schema)
     if whole is not None:
         return whole
@@ -109,7 +109,7 @@ def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """A condition of pqext that asks what the given one does, None where it is not understood as a whole."""
+    """Translate a condition exactly; None if it cannot be translated completely."""
     text = str(filter)
     if len(text) > MAX_TEXT:
         return None
@@ -122,22 +122,22 @@ def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 class _Unread(Exception):
-    """A text that is not understood."""
+    """Text that cannot be parsed."""
 
 
 Both = tuple[Any, Expression]
-"""A condition for pyarrow, and one of ours that is true wherever that is."""
+"""A pyarrow condition, and a condition of pqext that is true wherever the former is."""
 
 
 class _Text:
-    """The text that pyarrow makes of an expression, read from its start."""
+    """Recursive-descent parser of the text of a pyarrow expression."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._rest = text
         self._schema = schema
 
     def condition(self) -> Both:
-        """All of the text."""
+        """Parse the complete text."""
         found = self._part()
         if self._rest:
             raise _Unread
@@ -183,7 +183,7 @@ class _Text:
         return theirs.is_null(), col(list(column)).is_null()
 
     def _is_in(self) -> Both:
-        """A list of values, null on null, as DuckDB asks for them."""
+        """Parse a list of values, null on null, as DuckDB writes it."""
         column, field = self._column()
         theirs = _field(column)
         match = _IS_IN.match(self._rest)
@@ -216,7 +216,7 @@ class _Text:
         return (name,), self._schema.field(name)
 
     def _literal(self, type: pa.DataType) -> pa.Scalar:
-        """A literal of the column's type."""
+        """Parse a literal of the column's type."""
         types = pa.types
         if types.is_string(type) or types.is_large_string(type):
             match = re.match(r'"(?:[^"\\]|\\.)*"', self._rest, re.S)
@@ -260,7 +260,7 @@ def _field(column: tuple[str, ...]) -> pc.Expression:
 
 
 def _plain(value: pa.Scalar) -> Any:
-    """A value that compares alike here and there: NaN does not."""
+    """Whether a literal compares alike in pyarrow and pqext; NaN does not."""
     found = value.as_py()
     if isinstance(found, float) and math.isnan(found):
         raise _Unread
@@ -268,7 +268,7 @@ def _plain(value: pa.Scalar) -> Any:
 
 
 def conjuncts(condition: pc.Expression) -> list[pc.Expression]:
-    """The conditions that are all true wherever ``condition`` is: itself alone where it has no parts."""
+    """Split a condition into conjuncts; the condition itself if it cannot be split."""
     try:
         make, (stored,) = condition.__reduce__()
         with pa.ipc.open_file(stored) as file:
@@ -301,7 +301,7 @@ def _joined(items: Items) -> list[range]:
 
 
 def _stop(items: Items, at: int) -> int:
-    """Where the argument ends that begins at ``at``."""
+    """Return the end of the argument that starts at ``at``."""
     type, value = items[at]
     if type == "nested_field_ref":
         return at + 1 + int(value)
@@ -314,7 +314,7 @@ def _stop(items: Items, at: int) -> int:
 
 
 def _stored(batch: pa.RecordBatch, items: Sequence[tuple[str, str]]) -> pa.Buffer:
-    """``batch`` with other calls, as pyarrow stores it."""
+    """Return ``batch`` with other calls in its metadata, as pyarrow stores them."""
     changed = batch.replace_schema_metadata(pa.KeyValueMetadata(items))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, changed.schema) as file:

@@ -39,7 +39,7 @@ _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "
 
 
 class Untranslated(Exception):
-    """A part of a condition that is left to polars."""
+    """A part of a condition that only polars evaluates."""
 
 
 def lazy_frame(scan: ScanSource, formats: Formats = STORED) -> pl.LazyFrame:
@@ -83,7 +83,7 @@ def _frame(data: Any) -> pl.DataFrame:
 
 
 def translated(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
-    """A condition that is true wherever ``predicate`` is, None where nothing of it is understood."""
+    """Translate a condition to one that is true wherever ``predicate`` is; None if no part can be translated."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the form is not stable: what is not known is not understood
         try:
@@ -149,7 +149,7 @@ def _condition(tree: Any, schema: pl.Schema) -> Expression:
 
 
 def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
-    """A column, or a field of a struct, and the name of its type; only those that compare alike here and there."""
+    """Return a column or struct field and its type, if it compares alike in polars and pqext."""
     path, kind = _path(tree, schema)
     name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
     if name not in _KINDS and name not in _INTEGERS and name != "Datetime":
@@ -168,7 +168,7 @@ def _path(tree: Any, schema: pl.Schema) -> tuple[tuple[str, ...], Any]:
 
 
 def _literal(tree: Any, dtype: str) -> Any:
-    """The value of a literal of the column's own type, to which polars has cast it."""
+    """Return the value of a literal, which polars has cast to the column's type."""
     ((kind, value),) = tree["Scalar"].items()
     if kind == dtype == "Datetime":
         ticks, unit, zone = value
@@ -194,7 +194,7 @@ def _plain(value: Any, dtype: str) -> Any:
 
 
 def _values(data: bytes, dtype: str) -> list[Any]:
-    """The values of a list in a literal: an Arrow stream with one column."""
+    """Return the values of a list literal: an Arrow stream with one column."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as reader:

@@ -1,4 +1,4 @@
-"""Columns and conditions that other engines push down to a scan; the engines evaluate the conditions again."""
+"""Push columns and conditions of other engines down to a scan; the engines evaluate the conditions again."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Expressions on Arrow data: which rows a condition keeps, and what is computed of columns."""
+"""Evaluate conditions and computed values on Arrow data."""

@@ -57,7 +57,7 @@ def constant_type(value: Literal, beside: pa.DataType) -> pa.DataType:
 
 
 def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
-    """A number as a scalar of its :func:`constant_type`."""
+    """Return a number as a scalar of its :func:`constant_type`."""
     if pa.types.is_floating(type) and isinstance(value, int | float | Decimal):
         try:
             return pa.scalar(float(value), type)
@@ -86,7 +86,7 @@ def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.Data
 
 
 def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
-    """``left operator right`` for arrays, or an array and a scalar, of their :func:`number_type`."""
+    """Compute ``left operator right`` for arrays, or an array and a scalar, of their :func:`number_type`."""
     array = left if isinstance(left, pa.Array) else right
     type = result_type(operator, left.type, right.type)
     if pa.types.is_null(type):
@@ -114,7 +114,7 @@ def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
 
 
 def negated(array: pa.Array) -> pa.Array:
-    """Each number negated, null for the one of 64 bits that has no opposite."""
+    """Negate each number; null for the 64-bit minimum, which has no opposite."""
     if pa.types.is_integer(array.type):
         return arithmetic("-", pa.scalar(0, pa.int64()), array)
     return pc.negate(array)
@@ -131,13 +131,13 @@ def _digits(type: pa.DataType) -> tuple[int, int]:
 
 
 def _widened(type: pa.DataType, result: pa.DataType) -> pa.DataType:
-    """A decimal of the same digits, in the width of the result."""
+    """Return a decimal with the same digits in the width of the result."""
     precision, scale = _digits(type)
     return pa.decimal256(precision, scale) if pa.types.is_decimal256(result) else pa.decimal128(precision, scale)
 
 
 def _as_decimal(value: Any) -> Decimal:
-    """A number exactly; a float as the shortest decimal that reads as it."""
+    """Convert a number to an exact decimal; a float to the shortest decimal that reads as it."""
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
@@ -152,7 +152,7 @@ def _doubles(side: Any) -> Any:
 
 
 def _nonzero(side: Any) -> Any:
-    """``side`` with nulls for zeros."""
+    """Replace zeros in ``side`` by nulls."""
     zero = pa.scalar(Decimal(0), side.type) if pa.types.is_decimal(side.type) else pa.scalar(0, side.type)
     return pc.if_else(pc.equal(side, zero), pa.scalar(None, side.type), side)
 

@@ -1,4 +1,4 @@
-"""Two arrays compared row by row, by the exact order of their values whatever their types."""
+"""Compare two arrays row by row, by the exact order of their values whatever their types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARABLE = (*_NUMBERS, "binary", "uuid")
 """Kinds whose values and bounds compare with each other without conversion."""
 _DAY = 86_400_000_000_000
 _NEAR = 1e-9
-"""Doubles and decimals that differ by a smaller share of them are compared exactly."""
+"""Relative difference below which doubles and decimals are compared exactly."""
 
 
 def check_related(left: Kind, right: Kind, text: str) -> None:
@@ -31,7 +31,7 @@ def check_related(left: Kind, right: Kind, text: str) -> None:
 
 
 def related(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
-    """``left operator right`` of arrays that ``evaluate`` has made comparable, of kinds that compare."""
+    """Compute ``left operator right`` for arrays that ``evaluate`` made comparable."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
         return pa.nulls(len(left), pa.bool_())
     less, equal = _order(left, right)
@@ -50,7 +50,7 @@ def related(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanAr
 
 
 def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Where the left value is less and where both are equal; null where one is."""
+    """Return where the left value is less, and where both are equal; null if either is null."""
     types = pa.types
     if types.is_temporal(left.type):
         return _ticks_order(left, right)
@@ -85,7 +85,7 @@ def _integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both in a decimal type that holds either; as exact numbers in bytes where no type has the digits."""
+    """Cast both to a decimal type that holds either; to exact numbers as bytes if no type has the digits."""
     digits = [
         (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0) for side in (left, right)
     ]
@@ -106,7 +106,7 @@ def _values(side: pa.Array) -> list[Fraction]:
 
 
 def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
-    """Integers or decimals, and doubles: rounding to doubles keeps the order but where both are as good as equal."""
+    """Compare integers or decimals with doubles: rounding to doubles preserves the order except near equality."""
     if pa.types.is_integer(exact.type):
         near = exact.cast(pa.float64(), safe=False)
         inexact = pc.equal(near, floats)
@@ -140,7 +140,7 @@ def _corrected(found: pa.Array, rows: Any, values: Any) -> pa.Array:
 
 
 def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
-    """Dates, times and timestamps: coarser ticks against the whole ones of the finer, then against the rest."""
+    """Compare temporal values of different units: whole ticks of the finer unit first, then the remainder."""
     one, other = _tick(left.type), _tick(right.type)
     if one < other:
         less, equal = _ticks_order(right, left)
@@ -158,14 +158,14 @@ def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
 
 
 def _tick(type: pa.DataType) -> int:
-    """Nanoseconds between two stored integers."""
+    """Return the nanoseconds between two stored integers."""
     if pa.types.is_date(type):
         return 1_000_000 if pa.types.is_date64(type) else _DAY
     return NANOSECONDS[type.unit]
 
 
 def kind_of(type: pa.DataType, text: str) -> Kind:
-    """The kind of a type; ``TypeError`` when its values compare with nothing."""
+    """Return the kind of a type; ``TypeError`` if its values do not compare."""
     kind = kind_of_arrow(type)
     if kind is None:
         raise TypeError(f"{text} of type {type} compares with nothing, only with null")

@@ -1,7 +1,7 @@
-"""Exact evaluation of expressions on Arrow data, row by row in effect and by column in fact.
+"""Evaluate expressions exactly on Arrow data, column by column.
 
-Numbers compare by their exact value: a literal that the column's type cannot hold lies between two of its
-values, or outside them all, and is compared as that.
+Numbers compare by their exact value: a literal that the column's type cannot represent lies between two of its values,
+or outside their range.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def evaluate(
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
-    """The values of a column, or of a field within a VARIANT column, on each row of ``batch``."""
+    """Return the values of a column, or of a field within a VARIANT column, for each row of ``batch``."""
     return _Evaluator(batch).value(operand)
 
 
 def stored_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
-    """A column or a field of a struct as ``batch`` holds it, null where what is around it is null."""
+    """Return a column or struct field of ``batch``, null where its parent is null."""
     return _Evaluator(batch)._column(column)[1]
 
 
@@ -169,7 +169,7 @@ class _Evaluator(Visitor[pa.Array]):
             raise
 
     def _validity(self, operand: Operand) -> pa.Array:
-        """Is there a value? Entries of dictionary arrays can be null too."""
+        """Test for values; entries of dictionary arrays can be null too."""
         found = self._entries(operand)
         if found is None:
             return pc.is_valid(self.value(operand))
@@ -189,19 +189,19 @@ class _Evaluator(Visitor[pa.Array]):
         return array, kind, indices
 
     def _shown_type(self, operand: Operand, array: pa.Array) -> pa.DataType:
-        """The type of an operand's values; durations are compared as the integers that count them."""
+        """Return the type of an operand's values; durations compare as their stored integers."""
         shown = self._stored_type(operand) if pa.types.is_int64(array.type) else None
         return shown if shown is not None and pa.types.is_duration(shown) else array.type
 
     def _stored_type(self, operand: Operand) -> pa.DataType | None:
-        """The type of a column in the batch; None for what is computed, and for values that are known without it."""
+        """Return the type of a column in the batch; None for computed values and values known without it."""
         if not isinstance(operand, Column):
             return None
         names = self.batch.schema.names
         return self._column(operand)[1].type if operand.exact(names).path[0] in names else None
 
     def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
-        """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
+        """Return the entries of a dictionary array and each row's entry, if that is fewer values to compare."""
         array = self.known.get(operand._key())
         if array is None:
             if not isinstance(operand, Column):
@@ -271,7 +271,7 @@ def _by_entry(found: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
 
 
 def comparable(array: pa.Array) -> pa.Array:
-    """``array`` in one of the few types that are compared: integers, doubles, wide decimals, binary and so on."""
+    """Cast ``array`` to one of the few comparable types: integers, doubles, wide decimals, binary and so on."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     types, type = pa.types, array.type
@@ -287,7 +287,7 @@ def comparable(array: pa.Array) -> pa.Array:
 
 
 def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
-    """``array operator value`` for a :func:`comparable` array and a comparison value of its kind."""
+    """Compute ``array operator value`` for a :func:`comparable` array and a comparison value of its kind."""
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.bool_())
     if pa.types.is_floating(array.type):
@@ -315,22 +315,22 @@ def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Arra
 
 
 _MANY = 8
-"""Integers of a list that are worth a hash table of their own."""
+"""Minimum number of integers in a list that are looked up in a hash table."""
 
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
-    """Is each value of a :func:`comparable` array one of ``values``? Null on null."""
+    """Test whether each value of a :func:`comparable` array is one of ``values``. Null on null."""
     return _Listed.of(array.type, values).holds(array)
 
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The values of a list that a :func:`comparable` type can hold, as it stores them."""
+    """The values of a list that a :func:`comparable` type can hold, in its storage."""
 
     stored: pa.Array
     has_nan: bool
     table: IntegerSet | None = None
-    """The values once more, where they are many integers."""
+    """A hash table of the values if they are many integers."""
 
     @classmethod
     def of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
@@ -356,7 +356,7 @@ class _Listed:
         return cls(pa.array(found, stored), len(kept) < len(values))
 
     def holds(self, array: pa.Array) -> pa.Array:
-        """Is each value one of these? Null on null."""
+        """Test whether each value is one of these. Null on null."""
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.bool_())
         stored = array if pa.types.is_floating(array.type) else _stored(array)
@@ -370,7 +370,7 @@ class _Listed:
 
 
 def _stored(array: pa.Array) -> pa.Array:
-    """Times and dates as the integers that store them."""
+    """Cast times and dates to their stored integers."""
     if pa.types.is_temporal(array.type):
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array
@@ -381,7 +381,7 @@ def _where_valid(array: pa.Array, value: bool) -> pa.Array:
 
 
 class IntegerSet:
-    """A hash table of integers, made once for all batches."""
+    """A hash table of integers, built once for all batches."""
 
     def __init__(self, table: pa.Array) -> None:
         values = table.to_numpy().astype(np.int64)

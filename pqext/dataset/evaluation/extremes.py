@@ -1,4 +1,4 @@
-"""The least and the greatest of Arrow values, and bounds in comparison form as Arrow values."""
+"""Minimum and maximum of Arrow values, and bounds converted to Arrow values."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from pqext.dataset.expressions.literals import NANOSECONDS
 _COMPARED = {
     pa.float16(): pa.float32(), pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(),
 }  # fmt: skip
-"""Types that Arrow has no order for, and those that hold the same values in order."""
+"""Types without an order in Arrow, and types that hold the same values in order."""
 
 
 def extreme(array: pa.Array, side: str) -> pa.Array:
-    """An array of the one least (``min``) or greatest value (``max``), nulls and NaN left aside; null of none.
-
-    Python may not hold it, as days of far years, so Arrow keeps it. Raises ``TypeError`` for values without an order.
-    """
+    """Return an array of the minimum (``min``) or maximum, ignoring nulls and NaN; null if there is none."""
     kind = array.type
     array = sortable(array)
     if pa.types.is_floating(array.type):
@@ -31,7 +28,7 @@ def extreme(array: pa.Array, side: str) -> pa.Array:
 
 
 def sortable(array: pa.Array) -> pa.Array:
-    """The values of an array in a type that Arrow orders, if it orders them in any."""
+    """Cast an array to a type that Arrow orders, if there is one."""
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type

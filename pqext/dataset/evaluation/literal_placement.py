@@ -1,4 +1,4 @@
-"""Place literals among the values of an Arrow type, which may hold some of them only nearly, or not at all."""
+"""Place literals among the values of an Arrow type that may not be able to represent them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _units(type: pa.DataType) -> Fraction:
 
 
 def range_of(type: pa.DataType) -> tuple[int, int]:
-    """The least and the greatest integer that the type stores."""
+    """Return the smallest and largest integer that the type stores."""
     if pa.types.is_decimal(type):
         return 1 - 10**type.precision, 10**type.precision - 1
     if pa.types.is_unsigned_integer(type):

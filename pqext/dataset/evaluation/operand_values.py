@@ -104,7 +104,7 @@ def check_matched(kind: Kind | None, node: Matches) -> None:
 
 
 def cast(array: pa.Array, to: Cast) -> pa.Array:
-    """``array`` as another type, by the casts of :func:`pqext.variant.get`."""
+    """Cast ``array`` to another type, by the rules of :func:`pqext.variant.get`."""
     from pqext.variant.access.cast import extract
     from pqext.variant.access.widening import widened
 
@@ -124,7 +124,7 @@ def cast(array: pa.Array, to: Cast) -> pa.Array:
 
 
 def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
-    """UUIDs in 16 bytes each as another type: as text in their own notation, not as what the bytes spell."""
+    """Cast UUIDs of 16 bytes to another type, as text in UUID notation."""
     from pqext.variant.access.cast import extract
 
     if not _is_text(target_type(to.type)):
@@ -133,7 +133,7 @@ def cast_uuids(array: pa.Array, to: Cast) -> pa.Array:
 
 
 def plain_text(decimals: pa.Array) -> pa.StringArray:
-    """Decimals as text with all digits of their scale, never with an exponent: ``1.30``."""
+    """Format decimals with all digits of their scale, never with an exponent: ``1.30``."""
     scale = decimals.type.scale
     digits = pc.utf8_ltrim(_rescaled(decimals, 0).cast(pa.string()), "-")
     if scale:
@@ -143,7 +143,7 @@ def plain_text(decimals: pa.Array) -> pa.StringArray:
 
 
 def as_shredded(array: pa.Array) -> pa.StructArray:
-    """Single values as the typed values of a shredded variant."""
+    """Wrap values as the typed values of a shredded variant."""
     rows = len(array)
     buffers = [None, pa.py_buffer(np.arange(rows + 1) * len(_EMPTY_METADATA)), pa.py_buffer(_EMPTY_METADATA * rows)]
     metadata = pa.Array.from_buffers(pa.large_binary(), rows, buffers)
@@ -222,18 +222,18 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _seconds(times: pa.Array) -> pa.Array:
-    """Times of day in microseconds as seconds since midnight, exactly."""
+    """Convert times of day in microseconds to exact seconds since midnight."""
     return _rescaled(times.view(pa.int64()).cast(pa.decimal128(19, 0)), 6)
 
 
 def _rescaled(decimals: pa.Array, scale: int) -> pa.Array:
-    """Decimals with the same digits and another scale."""
+    """Return decimals with the same digits and another scale."""
     type = pa.decimal128(decimals.type.precision, scale)
     return pa.Array.from_buffers(type, len(decimals), decimals.buffers(), decimals.null_count, decimals.offset)
 
 
 def _narrowed(array: pa.Array, type: pa.DataType) -> pa.Array:
-    """``array`` in a type that holds its values; timestamps that are too far for it are null."""
+    """Cast ``array`` to a type that holds its values; timestamps out of range become null."""
     if array.type == type:
         return array
     if pa.types.is_time(type):

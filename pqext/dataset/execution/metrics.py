@@ -31,32 +31,32 @@ class Metrics:
     """
 
     files: int = 0
-    """Files opened."""
+    """Number of files opened."""
     row_groups: int = 0
     """Number of row groups that were read at least in part."""
     requests: int = 0
     """Reads of the sources, footers and indexes included."""
     bytes: int = 0
-    """Bytes fetched by them."""
+    """Number of bytes fetched by these requests."""
     pages: int = 0
-    """Data pages decoded."""
+    """Number of data pages decoded."""
     rows_evaluated: int = 0
-    """Rows on which the filter was evaluated."""
+    """Number of rows on which the filter was evaluated."""
     rows: int = 0
-    """Rows given, or counted."""
+    """Number of rows returned or counted."""
     plan_seconds: float = 0.0
     """Opening and planning, without waiting for bytes."""
     fetch_seconds: float = 0.0
-    """Waiting for bytes, added up where several requests were under way."""
+    """Seconds of waiting for bytes, added up over concurrent requests."""
     decode_seconds: float = 0.0
-    """Decoding, and all that is not counted elsewhere."""
+    """Seconds of decoding and everything not counted elsewhere."""
     filter_seconds: float = 0.0
-    """Evaluating the filter, added up over threads."""
+    """Seconds of evaluating the filter, added up over threads."""
     seconds: float = 0.0
-    """All of the run."""
+    """Total seconds of the run."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers by their names."""
+        """Return the numbers by name."""
         return asdict(self)
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class Run:
         return source.is_opened
 
     def closes(self, source: Source, before: Counts, opened: bool) -> None:
-        """End what :meth:`opens` began."""
+        """Stop counting a source; ends :meth:`opens`."""
         self._files += source.is_opened - opened
         del self._open[id(source)]
         self._done = _sum(self._done, source.usage, before)
@@ -132,7 +132,7 @@ class Run:
         self._planning += seconds
 
     def plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
-        """The plans, made when they are asked for, with the time that this takes."""
+        """Iterate the plans and measure the time that producing them takes."""
         waiting = iter(plans)
         while True:
             with self.planning():
@@ -189,7 +189,7 @@ class _Planning:
 
 
 class _Opened:
-    """A file that is open in a run, as each of many is for a moment."""
+    """Track a file while it is open in a run."""
 
     __slots__ = ("_before", "_opened", "_run", "_source")
 
@@ -204,7 +204,7 @@ class _Opened:
 
 
 def _sum(counts: Counts, usage: Usage, before: Counts) -> Counts:
-    """``counts`` and what was read since ``before``."""
+    """Add the usage since ``before`` to ``counts``."""
     a, b, c, d, e, f = _of(usage)
     if before is not _NOTHING:
         a, b, c, d, e, f = a - before[0], b - before[1], c - before[2], d - before[3], e - before[4], f - before[5]

@@ -21,13 +21,13 @@ from pqext.core.schema.row_ranges import RowRanges, intersection
 from pqext.dataset.planning.plan import RowGroupPlan
 
 Part = tuple[pa.RecordBatch, list[pa.Array]]
-"""Rows that match, and of them the computed columns."""
+"""Matching rows, and the computed columns for them."""
 
 Run = Callable[[int], Iterator[Part]]
-"""Finds the parts of one row group, with the so manieth part of the memory that a call may hold."""
+"""Function that finds the parts of one row group with a share of the call's memory."""
 
 STEP_BYTES = 32 << 20
-"""Rows that a row group finds before those before it were taken, about."""
+"""Approximate number of rows that a row group finds before earlier ones are consumed."""
 _WAITING = 1
 """Row groups started beyond the number of threads, so that no thread waits for the consumer."""
 _FIRST_BYTES = 1 << 20
@@ -35,11 +35,11 @@ _GROWTH = 4
 _FEWEST_ROWS = 1 << 16
 """Below this number of rows, decoding a row group takes negligible time."""
 _MOST_LEAVES = 16
-"""More of them are work enough for all threads."""
+"""Number of row groups that keeps all threads busy."""
 
 
 class _Steps:
-    """One row group, worked on step by step."""
+    """One row group, decoded step by step."""
 
     def __init__(self, run: Run, shares: int) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class _Steps:
         self.is_stopped = False
 
     def step(self) -> tuple[deque[Part], bool]:
-        """The next parts, and whether there may be more."""
+        """Return the next parts, and whether there may be more."""
         found: deque[Part] = deque()
         held = 0
         try:
@@ -73,7 +73,7 @@ class _Steps:
         return not self._shares
 
     def alone(self) -> Iterator[Part]:
-        """The parts that are left, with all of the memory."""
+        """Return the remaining parts, with all of the memory."""
         passed = self._rows
         for batch, arrays in self._run(1):
             skipped = min(passed, batch.num_rows)
@@ -114,10 +114,7 @@ def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part
 
 
 def divided(plans: Iterable[RowGroupPlan], file: ParquetFile, threads: int) -> Iterator[RowGroupPlan]:
-    """The ``plans`` in their order; the last, where they are too few for all ``threads``, each in parts of its rows.
-
-    A page that lies across two parts is read by both, so nothing is divided that a server sends.
-    """
+    """Yield the ``plans`` in order; split the last one if there are too few for all ``threads``."""
     waiting = iter(plans)
     begun = 0
     for plan in waiting:
@@ -157,7 +154,7 @@ def _parts(plan: RowGroupPlan, file: ParquetFile, count: int) -> Iterator[RowGro
 
 
 def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | None:
-    """The first row of each page of the first column that is read; None where not all that is read has an index."""
+    """Return the first row of each page of the first column; None if any column lacks an offset index."""
     group, leaves = file.row_groups[plan.index], []
     for stage in plan.stages:
         nodes = [file.schema.root] if stage.columns is None else map(file.schema.find, stage.columns)
@@ -165,7 +162,7 @@ def _page_starts(plan: RowGroupPlan, file: ParquetFile) -> NDArray[np.int64] | N
         leaves += [file.schema.leaves[leaf] for _, leaf in (*stage.asked, *stage.leaves)]
     if not leaves or len(leaves) > _MOST_LEAVES or not all(group.chunk(leaf).has_offset_index for leaf in leaves):
         return None
-    pages = group.chunk(leaves[0]).page_places
+    pages = group.chunk(leaves[0]).page_locations
     return None if pages is None else np.asarray(pages.starts, np.int64)
 
 

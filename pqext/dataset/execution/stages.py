@@ -35,16 +35,16 @@ from pqext.dataset.planning.plan import RowGroupPlan, Stage, merged_stage
 from pqext.dataset.planning.projection import Computed, Fields, computed_of, read_leaves
 
 AHEAD_BYTES = 1 << 20
-"""A file of fewer is read when its rows are asked for."""
+"""Files with fewer rows are read on demand, without threads."""
 _STAGE_ROWS = 1 << 19
-"""Rows of a filter's columns that are decoded at a time."""
+"""Rows of a filter's columns decoded at a time."""
 _FEWEST_ROWS = 1024
 """Minimum number of rows evaluated together, regardless of the batch size."""
 _GROWTH = 8
 _MOST_ROWS = 1 << 23
 """Growth factor of a window relative to the previous window, and the maximum window."""
 _KEPT_BYTES = 32 << 20
-"""Bytes of the filter's columns that wait for the other columns of their rows, but for one batch."""
+"""Bytes of the filter's columns buffered for the other columns of their rows, apart from one batch."""
 _PAYS = 0.3
 """Maximum share of rows remaining for the last stage for which separate stages are worthwhile."""
 _NEARLY_ALL = 0.5
@@ -55,9 +55,9 @@ def matching(
     file: ParquetFile, plans: Iterable[RowGroupPlan], computed: Sequence[Computed], batch_rows: int, *,
     ahead: bool = True,
 ) -> Generator[Part, None, None]:
-    """The rows that match, in the order of the ``plans``: at most ``batch_rows`` at a time, none empty.
+    """Yield the matching rows in the order of the ``plans``: at most ``batch_rows`` at a time, no batch empty.
 
-    With ``ahead`` several row groups are read at once, and before their rows are asked for.
+    Row groups are decoded in parallel if that is worthwhile; ``ahead`` allows to read before rows are requested.
     """
     statistics = AdaptiveStatistics()
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
@@ -88,7 +88,7 @@ class AdaptiveStatistics:
     """Adaptive statistics: results of the row groups read so far that guide the next ones."""
 
     pays: bool | None = None
-    """Are stages worth their overhead? ``None`` before a row group was read."""
+    """Whether stages are worth their overhead; ``None`` until a row group was read."""
     prepared: Prepared = field(default_factory=dict)
     passed: PassRates = field(default_factory=PassRates)
 
@@ -121,7 +121,7 @@ def _run(
 
 
 def _filter_first(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | None:
-    """The stages of a plan, the columns of its filter apart from the others; None if that is not possible."""
+    """Separate the stages of a plan from the columns of its filter; None if that is not possible."""
     if len(plan.stages) > 1:
         return plan.stages
     (stage,) = plan.stages
@@ -137,7 +137,7 @@ def _filter_first(plan: RowGroupPlan, file: ParquetFile) -> tuple[Stage, ...] | 
 
 
 def _after(parts: Iterable[Part], rows: int) -> Iterator[Part]:
-    """The parts without their first ``rows`` rows."""
+    """Drop the first ``rows`` rows of the parts."""
     for batch, arrays in parts:
         if rows < batch.num_rows:
             yield batch.slice(rows), [array.slice(rows) for array in arrays]
@@ -190,14 +190,14 @@ class _Window:
         return mask
 
     def undo(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch whose dictionaries, which were made to compare their entries, are what the result has."""
+        """Restore result types of columns that were dictionary-encoded to compare their entries."""
         for place, (found, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
             if pa.types.is_dictionary(found.type) and (field := self.schema.field(found.name)).type != found.type:
                 batch = batch.set_column(place, field, dictionary_decoded(column).cast(field.type))
         return batch
 
     def left(self) -> NDArray[np.int64]:
-        """The rows that are left."""
+        """The remaining rows."""
         return np.concatenate(self.rows) if self.rows else np.empty(0, np.int64)
 
     def columns(self) -> pa.RecordBatch | None:
@@ -206,7 +206,7 @@ class _Window:
 
 
 class _GroupRun:
-    """One row group read, with one of ``shares`` parts of the memory that a call may hold."""
+    """Reads one row group with one of ``shares`` shares of the memory that a call may use."""
 
     def __init__(
         self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int,
@@ -224,7 +224,7 @@ class _GroupRun:
         self._usage = file.source.usage
 
     def parts(self) -> Iterator[Part]:
-        """The rows that match."""
+        """Yield the matching rows."""
         stages = self._plan.stages
         # If corrupt rows are skipped, rows cannot be numbered.
         if len(stages) < 2 or not self._stages_pay_off(stages) or self._file.options.on_corrupt == "skip":
@@ -366,22 +366,22 @@ class _GroupRun:
         )
 
     def _rows(self, left: NDArray[np.int64]) -> Rows:
-        """The rows to decode for those that are ``left``: just these, or all of the plan where few are not."""
+        """Return the rows to decode for the rows ``left``: only these, or all of the plan if most remain."""
         is_dense = len(left) >= _NEARLY_ALL * self._plan.rows_read and not self._is_apart
         return self._plan.rows if is_dense else left
 
 
 Rows = RowRanges | NDArray[np.int64] | None
-"""Rows of a row group: ranges, numbers of single ones that ascend, or ``None`` for all."""
+"""Rows of a row group: ranges, ascending row numbers, or ``None`` for all."""
 
 
 def _in_part(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the rows in ``part`` are ``left``: all of those that were chosen one by one."""
+    """Flag the rows in ``part`` that are ``left``."""
     return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flags_within(left, part)
 
 
 def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
-    """The columns of both, which are of the same rows."""
+    """Combine the columns of two batches of the same rows."""
     if first is None or second is None:
         return first if second is None else second
     return pa.RecordBatch.from_arrays(
@@ -390,7 +390,7 @@ def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) ->
 
 
 def _places(mask: pa.BooleanArray, found: int, first: int = 0) -> NDArray[np.int64]:
-    """Where a condition is true, ``found`` times, counted from ``first`` on."""
+    """Return the ``found`` positions where a condition is true, counted from ``first``."""
     mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null imports pandas
     places = np.empty(found, np.int64)
     selected_values.mask_positions(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
@@ -409,7 +409,7 @@ def _mask(
     stage: Stage, batch: pa.RecordBatch, fields: Fields, usage: Usage, prepared: Prepared, *,
     is_first: bool,
 ) -> pa.BooleanArray:
-    """The truth of a stage's filter, the first that is asked of these rows or not."""
+    """Evaluate a stage's filter; ``is_first`` if no other filter was evaluated on these rows."""
     if stage.filter is None:
         return pa.repeat(True, batch.num_rows)
     known = fields if stage.asked else None
@@ -429,7 +429,7 @@ def _only(
 
 
 def _matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped: Collection[str]) -> pa.RecordBatch:
-    """The rows of a batch where ``mask`` is true, without the columns ``dropped``."""
+    """Select the rows of a batch where ``mask`` is true, without the columns ``dropped``."""
     names = [name for name in batch.schema.names if name not in dropped]
     if not names:
         return _without_columns(mask.true_count)

@@ -1,4 +1,4 @@
-"""The first rows in an order, collected from batches in bounded memory."""
+"""Collect the first rows of a sort order from batches, in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pqext.dataset.expressions import Column, Expression, Value
 
 _PENDING_ROWS = 1 << 16
 _PENDING_BYTES = 32 << 20
-"""Rows that wait until they are compared with those held: at most one of these, and at most as many as are held."""
+"""Bounds on buffered rows: at most this number, and at most as many as are held."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,9 +65,9 @@ def check_order(value: Value, type: pa.DataType) -> None:
 
 
 class TopRows:
-    """The first ``rows`` rows by ``keys`` of the batches that were added, all of them if None.
+    """Collects the first ``rows`` rows by ``keys`` of all added batches; all rows if None.
 
-    Rows with equal keys are in the order of the positions that they were added with, then in the order of addition.
+    Rows with equal keys are ordered by the positions they were added with, then by the order of addition.
     """
 
     def __init__(self, keys: Sequence[OrderKey], rows: int | None) -> None:
@@ -79,7 +79,7 @@ class TopRows:
         self._limit: tuple[pa.Scalar, int] | None = None
         self._admitted: dict[bool, Expression | bool] = {}
         self.held = 0
-        """Bytes of the rows that are held."""
+        """Bytes of the rows held."""
 
     def add(self, batch: pa.RecordBatch, values: Sequence[pa.Array], position: int) -> None:
         """Add the rows of a batch with the values of their keys, as :func:`key_values` returns them."""
@@ -99,7 +99,7 @@ class TopRows:
             self._select()
 
     def settle(self) -> None:
-        """Compare the rows that were added with those held, if it is worthwhile, so that :meth:`admits` is strict."""
+        """Merge the buffered rows with those held if worthwhile, so that :meth:`admits` is strict."""
         if self._rows is not None and self._count >= self._rows and self._pending > self._rows // 2:
             self._select()
 
@@ -157,7 +157,7 @@ class TopRows:
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch with the rows of all."""
+    """Concatenate batches into one."""
     if len(batches) == 1:
         return batches[0]
     schema = batches[0].schema
@@ -172,7 +172,7 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _take_rows(batch: pa.RecordBatch, rows: Any) -> pa.RecordBatch:
-    """Copies of the rows, so that the batch can be freed."""
+    """Copy rows, so that the batch can be freed."""
     if not batch.num_columns:
         return batch.slice(0, len(rows))
     return pa.RecordBatch.from_arrays([_copied(column, rows) for column in batch.columns], schema=batch.schema)

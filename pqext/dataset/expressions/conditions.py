@@ -334,17 +334,17 @@ class Not(Expression):
 
 
 def all_of(expressions: Sequence[Expression]) -> Expression:
-    """The conjunction of one or more expressions."""
+    """Return the conjunction of one or more expressions."""
     return expressions[0] if len(expressions) == 1 else And(tuple(expressions))
 
 
 def any_of(expressions: Sequence[Expression]) -> Expression:
-    """The disjunction of one or more expressions."""
+    """Return the disjunction of one or more expressions."""
     return expressions[0] if len(expressions) == 1 else Or(tuple(expressions))
 
 
 def literal_text(literal: Literal) -> str:
-    """A literal for people to read."""
+    """Format a literal for display."""
     if isinstance(literal, pa.Scalar):
         return scalar_text(literal)
     return repr(literal) if isinstance(literal, str | bytes) else str(literal)

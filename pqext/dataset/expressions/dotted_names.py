@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def exact(node: T, names: Container[str]) -> T:
-    """A condition or a value with the columns ``names`` for the dotted names that are exactly theirs."""
+    """Resolve dotted names in a condition or a value that are exactly one of ``names``."""
     if not dotted_columns(node):
         return node
     made: T = replace_columns(node, lambda column: column.exact(names))
@@ -39,7 +39,7 @@ def dotted_columns(node: Any) -> list[Column]:
 
 
 def replace_columns(node: Any, replacement: Callable[[Column], Any]) -> Any:
-    """The tree below ``node``, an immutable value, with another value for each column; itself if all are the same."""
+    """Replace each column in the tree below ``node``, an immutable value; returns ``node`` if nothing changes."""
     if isinstance(node, Column):
         return replacement(node)
     if isinstance(node, VariantField):

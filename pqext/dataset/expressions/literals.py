@@ -32,7 +32,7 @@ NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """Nanoseconds in each of Arrow's time units."""
 
 MAX_EXPONENT = 1000
-"""Decimals lie between 10**-1000 and 10**1000, integers below 2**3000: beyond every column, cheap to compare."""
+"""Decimals are limited to 10**-1000 to 10**1000, integers to 2**3000: beyond every column, cheap to compare."""
 
 _DAY = 86_400 * NANOSECONDS["s"]
 _NUMPY_UNITS = {**NANOSECONDS, "m": 60 * NANOSECONDS["s"], "h": 3600 * NANOSECONDS["s"]}
@@ -98,7 +98,7 @@ def key(literal: Literal) -> tuple[str, str]:
 
 
 def timestamp_nanoseconds(literal: datetime | pa.Scalar) -> int:
-    """Nanoseconds since the Unix epoch of a canonical timestamp."""
+    """Return the nanoseconds since the Unix epoch of a canonical timestamp."""
     if isinstance(literal, datetime):
         days = literal.toordinal() - _EPOCH
         return days * _DAY + time_nanoseconds(literal.time())
@@ -107,7 +107,7 @@ def timestamp_nanoseconds(literal: datetime | pa.Scalar) -> int:
 
 
 def time_nanoseconds(literal: time | pa.Scalar) -> int:
-    """Nanoseconds since midnight of a canonical time of day."""
+    """Return the nanoseconds since midnight of a canonical time of day."""
     if isinstance(literal, time):
         seconds = (literal.hour * 60 + literal.minute) * 60 + literal.second
         return seconds * NANOSECONDS["s"] + literal.microsecond * NANOSECONDS["us"]
@@ -116,7 +116,7 @@ def time_nanoseconds(literal: time | pa.Scalar) -> int:
 
 
 def duration_nanoseconds(literal: timedelta | pa.Scalar) -> int:
-    """Nanoseconds of a canonical duration."""
+    """Return the nanoseconds of a canonical duration."""
     if isinstance(literal, timedelta):
         return (literal.days * 86_400 + literal.seconds) * NANOSECONDS["s"] + literal.microseconds * NANOSECONDS["us"]
     nanoseconds: int = literal.value * NANOSECONDS[literal.type.unit]
@@ -124,7 +124,7 @@ def duration_nanoseconds(literal: timedelta | pa.Scalar) -> int:
 
 
 def duration_literal(nanoseconds: int) -> timedelta | pa.Scalar:
-    """The canonical duration of ``nanoseconds``."""
+    """Return the canonical duration of ``nanoseconds``."""
     try:
         if nanoseconds % 1000:
             return pa.scalar(nanoseconds, pa.duration("ns"))
@@ -139,7 +139,7 @@ def is_duration(literal: Any) -> bool:
 
 
 def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
-    """The canonical timestamp that is ``nanoseconds`` from the Unix epoch, in UTC or without a timezone."""
+    """Return the canonical timestamp ``nanoseconds`` after the Unix epoch, in UTC or without a timezone."""
     zone = UTC if utc else None
     days, rest = divmod(nanoseconds, _DAY)
     if nanoseconds % 1000 == 0 and 1 <= days + _EPOCH <= date.max.toordinal():
@@ -151,7 +151,7 @@ def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
 
 
 def time_literal(nanoseconds: int) -> time | pa.Scalar:
-    """The canonical time of day that is ``nanoseconds`` after midnight, up to 24:00, which Python's times lack."""
+    """Return the canonical time of day ``nanoseconds`` after midnight, up to 24:00, which Python's times lack."""
     if not 0 <= nanoseconds <= _DAY:
         raise ValueError("a time of day lies between midnight and midnight")
     if nanoseconds % 1000 or nanoseconds == _DAY:
@@ -168,12 +168,12 @@ def packed(literal: Literal) -> Any:
 
 
 def unpacked(packed: Any) -> Literal:
-    """The literal that was :func:`packed`."""
+    """Restore a literal from :func:`packed`."""
     return pa.scalar(*packed) if isinstance(packed, tuple) else packed
 
 
 def scalar_text(literal: pa.Scalar) -> str:
-    """A timestamp or a time of day that Python's types cannot hold, for people to read."""
+    """Format a timestamp or time of day that Python's types cannot hold."""
     if pa.types.is_time(literal.type):
         return time_text(literal)
     if pa.types.is_duration(literal.type):
@@ -183,7 +183,7 @@ def scalar_text(literal: pa.Scalar) -> str:
 
 
 def time_text(literal: time | pa.Scalar) -> str:
-    """A canonical time of day for people to read; to Arrow, 24:00 looks like 00:00."""
+    """Format a canonical time of day; to Arrow, 24:00 looks like 00:00."""
     if time_nanoseconds(literal) == _DAY:
         return "24:00:00"
     return str(literal.cast(pa.string()) if isinstance(literal, pa.Scalar) else literal)
@@ -302,7 +302,7 @@ def kind_of_node(node: SchemaNode) -> Kind | None:
 
 
 def kind_of_arrow(type: pa.DataType) -> Kind | None:
-    """The kind of an Arrow array; None when its values compare with nothing."""
+    """Return the kind of an Arrow type; None if its values do not compare."""
     types = pa.types
     if isinstance(type, pa.BaseExtensionType):
         return kind_of_arrow(type.storage_type)
@@ -401,7 +401,7 @@ def _parsed(text: str, kind: Kind) -> int:
 
 
 def value_text(value: Value, kind: Kind | None) -> str:
-    """A comparison value for people to read, as a literal of its kind where there is one."""
+    """Format a comparison value, as a literal of its kind if there is one."""
     try:
         match value, kind:
             case bytes(), Kind("string"):

@@ -179,7 +179,7 @@ _SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_withi
 
 
 def compared_value(literal: Literal, kind: Kind, operand: Operand) -> Value:
-    """As ``to_value``; where the literal does not compare with the operand, the error shows one that does."""
+    """Convert as ``to_value``; if the literal does not compare with the operand, the error suggests one that does."""
     try:
         return to_value(literal, kind, str(operand))
     except TypeError as error:
@@ -211,7 +211,7 @@ def write_instead(literal: Literal, kind: Kind, written: Notation) -> str:
 
 
 def _duration(ticks: int, kind: Kind, is_sql: bool) -> str:
-    """The duration that a number of ticks is in a column of ``kind``."""
+    """Format the duration that a number of ticks stands for in a column of ``kind``."""
     if is_sql:
         count, unit = (f"{Decimal(ticks).scaleb(-3):f}", "us") if kind.unit == "ns" else (ticks, kind.unit)
         return f"interval '{count} {unit}'"
@@ -243,7 +243,7 @@ def _word(value: bool, is_sql: bool) -> str:
 
 
 def _temporal(value: date, kind: Kind, is_sql: bool) -> str:
-    """A date or timestamp as a literal of ``kind``; without a zone it is taken to be in UTC where one is needed."""
+    """Format a date or timestamp as a literal of ``kind``; assumes UTC if a zone is needed and missing."""
     if kind.name == "date":
         day = value.isoformat()[:10]
         return f"date '{day}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"

@@ -16,7 +16,7 @@ from pqext.dataset.expressions.patterns import ESCAPE
 
 
 class Predicates(Operand):
-    """An operand whose comparisons and questions make conditions."""
+    """An operand whose comparisons and predicates create conditions."""
 
     __slots__ = ()
     __array_ufunc__ = None  # so that a numpy scalar on the left leaves the comparison to us
@@ -25,10 +25,10 @@ class Predicates(Operand):
 
     @abstractmethod
     def _compare(self, operator: Operator, value: object) -> Expression:
-        """``self operator value``, with a literal or another operand."""
+        """Build ``self operator value`` for a literal or another operand."""
 
     def _as_text(self) -> Operand:
-        """The operand that patterns are compared with."""
+        """Return the operand that patterns are compared with."""
         return self
 
     def __eq__(self, value: object) -> Expression:  # type: ignore[override]
@@ -104,7 +104,7 @@ class Predicates(Operand):
         return IsNotNull(self)
 
     def is_nan(self) -> Expression:
-        """Is the value NaN? Null on null, as in pyarrow; the same as ``== math.nan``, for NaN is equal to itself."""
+        """Test whether the value is NaN. Null on null, as in pyarrow; equivalent to ``== math.nan``."""
         return self._compare("==", math.nan)
 
     def starts_with(self, prefix: str | bytes) -> Matches:
@@ -151,7 +151,7 @@ def as_condition(value: object) -> Expression:
 
 
 def _joined(other: object) -> Expression:
-    """The other operand of ``&`` or ``|`` as a condition."""
+    """Return the other operand of ``&`` or ``|`` as a condition."""
     if not isinstance(other, Expression | Predicates):
         raise TypeError(
             "& and | join conditions and bind closer than comparisons, so put these into parentheses: "

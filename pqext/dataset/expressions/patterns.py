@@ -1,4 +1,4 @@
-"""Patterns of text: which values begin with, end with, contain or are LIKE another text, and between which bounds."""
+"""Text patterns: prefix, suffix, substring and LIKE matching, and the bounds of matching values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ How = Literal["starts_with", "ends_with", "contains", "like", "ilike"]
 HOW: tuple[How, ...] = get_args(How)
 
 MAX_PATTERN = 10_000
-"""Characters of a pattern."""
+"""Maximum length of a pattern."""
 
 ESCAPE = "\\"
-"""The escape of LIKE where none is named, as in Spark and Postgres."""
+"""Default escape of LIKE, as in Spark and Postgres."""
 
 
 class Wildcard(Enum):
@@ -26,7 +26,7 @@ class Wildcard(Enum):
 
 
 Parts: TypeAlias = tuple[str | Wildcard, ...]
-"""A pattern of LIKE: texts, and the wildcards between them."""
+"""A parsed LIKE pattern: texts, and the wildcards between them."""
 
 
 def check_pattern(operator: str, pattern: object, escape: object) -> None:
@@ -71,7 +71,7 @@ def like_parts(pattern: str, escape: str) -> Parts:
 
 
 def matches(array: pa.Array, operator: How, pattern: str | bytes, escape: str) -> pa.BooleanArray:
-    """Where the values of an array of strings or bytes match; null on null."""
+    """Match the values of an array of strings or bytes; null on null."""
     array = _plain(array)
     if isinstance(pattern, str) and operator in ("like", "ilike"):
         parts = like_parts(pattern, escape)
@@ -121,7 +121,7 @@ def successor(prefix: bytes) -> bytes | None:
 
 
 def _of_arrow(part: str | Wildcard) -> str:
-    """A part of a pattern as Arrow writes it, where a backslash escapes."""
+    """Escape a part of a pattern for Arrow, where a backslash escapes."""
     if isinstance(part, Wildcard):
         return part.value
     return "".join("\\" + one if one in "%_\\" else one for one in part)
@@ -132,7 +132,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """``array`` in a layout that Arrow's functions take."""
+    """Cast ``array`` to a layout that Arrow's functions accept."""
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     if pa.types.is_binary_view(array.type):

@@ -44,7 +44,7 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
 
 
 def canonical_distance(operation: str, distance: Any) -> float | None:
-    """The distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate`` does."""
+    """Return the distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate``."""
     from pqext.geo.predicates.query import as_distance
 
     return as_distance(operation, distance)
@@ -73,7 +73,7 @@ def _box(geometry: Any) -> Box:
 
 
 def geometry_text(geometry: Geometry) -> str:
-    """A box or geometry for people to read, long ones cut short."""
+    """Format a box or geometry, truncated if long."""
     if not isinstance(geometry, bytes):
         return f"box ({', '.join(map(repr, geometry))})"
     import shapely
@@ -151,11 +151,11 @@ class SpatialPredicates(Generic[Result]):
 
 
 _LARGE = 16 << 10
-"""Bytes of WKB: of larger geometries, which each thread copies and indexes, fewer predicates are cached."""
+"""Bytes of WKB above which fewer predicates are cached, because each thread copies and indexes the geometry."""
 
 
 def predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
-    """The question as ``pqext.geo`` answers it, of rows and of row groups."""
+    """Return the predicate as ``pqext.geo`` evaluates it, for rows and for row groups."""
     is_large = isinstance(geometry, bytes) and len(geometry) > _LARGE
     return (_large_predicate if is_large else _small_predicate)(operation, geometry, distance)
 

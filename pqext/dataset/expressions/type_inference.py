@@ -15,7 +15,7 @@ from pqext.dataset.expressions.literals import canonical, is_null
 UNTYPED = "variant"
 """The type of a value without a cast."""
 _EXACT_INTEGERS = 1 << 53
-"""Integers below this one are the only ones that become their double."""
+"""Integers below this value are exact as doubles."""
 
 
 def type_beside(literal: Any) -> str | None:
@@ -41,7 +41,7 @@ def type_beside(literal: Any) -> str | None:
 
 
 def type_beside_all(values: Iterable[Any]) -> str | None:
-    """As :func:`type_beside`, for a list. Raises ``ValueError`` for literals of several types."""
+    """Infer the type as :func:`type_beside`, for a list. Raises ``ValueError`` for literals of several types."""
     types = {type_beside(value) for value in values if not is_null(value)}
     if len(types) > 1 and None not in types:
         raise ValueError("the list holds literals of several types; write the type of the value within the VARIANT")
@@ -49,7 +49,7 @@ def type_beside_all(values: Iterable[Any]) -> str | None:
 
 
 def type_to_write(literal: Any) -> str:
-    """The name of a type to write where a literal, None for a column, does not decide."""
+    """Return the type name to suggest if a literal, None for a column, does not determine the type."""
     value = None if literal is None else canonical(literal)
     match value:
         case int():

@@ -121,12 +121,12 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
 
 
 def paths(expression: Expression) -> tuple[tuple[str, ...], ...]:
-    """Paths of the columns that the condition reads, each once, in order of appearance."""
+    """Return the paths of the columns that the condition reads, each once, in order of appearance."""
     return tuple(dict.fromkeys(operand_column(operand).path for operand in operands(expression)))
 
 
 def columns(expression: Expression) -> tuple[str, ...]:
-    """Names of the top-level columns that the condition reads, each once, in order of appearance."""
+    """Return the names of the top-level columns that the condition reads, each once, in order of appearance."""
     return tuple(dict.fromkeys(path[0] for path in paths(expression)))
 
 
@@ -145,7 +145,7 @@ def operands(expression: Expression) -> list[Base]:
 
 
 def leaves(expression: Expression) -> Iterator[Expression]:
-    """The conditions that And, Or and Not join, in order."""
+    """Yield the conditions joined by And, Or and Not, in order."""
     match expression:
         case And() | Or():
             for operand in expression.operands:

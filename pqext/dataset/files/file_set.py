@@ -1,4 +1,4 @@
-"""The files of a scan, opened in their order: one after another, or several at once where opening waits."""
+"""Open the files of a scan in order: one by one, or several concurrently if opening waits on a network."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from pqext.dataset.files.summaries import Summaries
 OnInvalid = Literal["raise", "skip"]
 
 _AT_ONCE = 16
-"""Files that are opened at once, and that are open at most, where opening one waits for others than this machine."""
+"""Maximum number of files opened concurrently, and of open files, if opening waits on other machines."""
 _LOCAL_THREADS = 4
-"""Threads that read the ends of local files, which none of them parses."""
+"""Threads that read the footers of local files; parsing happens in the caller."""
 _LOCAL_AHEAD = 3
 """Number of single calls before files are opened in groups."""
 _FIRST_PARTS = (1, 3, 12)
 _TOGETHER = 16
 """Maximum number of local files whose footers one call reads; fewer at first, because the consumer may stop early."""
 _NAMED = 10
-"""Files that a message names at most."""
+"""Maximum number of files that a message names."""
 
 
 @dataclass(eq=False)
 class FileSet(PickledByFields):
-    """Sources, and how each is opened. Scans that were narrowed from one another share one, and what it knows."""
+    """Sources and how to open them. Scans derived from each other share one, with its cached metadata."""
 
     sources: tuple[Any, ...]
     options: ReadOptions = field(default_factory=ReadOptions)
@@ -97,7 +97,7 @@ class FileSet(PickledByFields):
 
     @cached_property
     def schemas(self) -> list[tuple[str, pa.Schema]]:
-        """The Arrow schemas of all files, those that differ, each with the first file that has it."""
+        """The distinct Arrow schemas of all files, each with the first file that has it."""
         found: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
         for row, file in self.opened(range(len(self.sources)), is_learning=True):
@@ -171,7 +171,7 @@ class FileSet(PickledByFields):
             raise FileNotFoundError(error.errno, reason, source_name(source)) from None
 
     def _of_all(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:
-        """The error of one file, or one that names all files like it."""
+        """Return the error of one file, or an error that names all files like it."""
         later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
         if not later:
             if len(rows) > 1:

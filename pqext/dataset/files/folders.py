@@ -36,14 +36,14 @@ COMMIT = "_pqext_commit-"
 JOURNAL = "journal.json"
 _OURS = re.compile(r"part-\d+-[0-9a-f]{32}-[\w-]+\.parquet")
 _WALKS = 50
-"""Walks after which a folder that changes all the time is an error."""
+"""Number of walks after which a folder that keeps changing is an error."""
 _FRESH = 2 * 10**9
-"""Nanoseconds within which two changes of a folder may bear one time stamp, on the coarsest file systems."""
+"""Nanoseconds within which two changes of a folder can have equal time stamps, on the coarsest file systems."""
 
 
 @dataclass(frozen=True)
 class Old:
-    """A file that a save replaces: its path relative to the folder, and what shows that it is still that file."""
+    """A file that a save replaces: its path relative to the folder, and its identity."""
 
     name: str
     size: int
@@ -64,7 +64,7 @@ class Journal:
     old: tuple[Old, ...]
 
     def dump(self) -> bytes:
-        """The bytes of ``journal.json``."""
+        """Serialise ``journal.json``."""
         old = [[one.name, one.size, one.mtime_ns] for one in self.old]
         return json.dumps({"version": 1, "new": self.new, "old": old}).encode()
 
@@ -122,7 +122,7 @@ def _inside(name: Any) -> str:
 
 
 def below(folder: str, name: str) -> str:
-    """The path of ``name``, relative and with slashes, below ``folder``."""
+    """Return the path of ``name``, relative and with slashes, below ``folder``."""
     return os.path.join(folder, *name.split("/"))
 
 
@@ -174,7 +174,7 @@ def enters(folders: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 class _Folder:
-    """One folder's own entries by their paths, with what unfinished saves in it change."""
+    """The entries of one folder by path, and the changes that unfinished saves in it make."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -238,7 +238,7 @@ class _Folder:
 
 
 class _Walk:
-    """One walk over a folder and those in it, as far as a pattern goes."""
+    """One walk over a folder and its descendants, as far as a pattern reaches."""
 
     def __init__(self, directory: str, pattern: tuple[str, ...], ignore_table_format: bool) -> None:
         self._ignore_table_format = ignore_table_format
@@ -262,7 +262,7 @@ class _Walk:
             self._keep(folder, log, whole)
 
     def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
-        """Take what a folder itself holds; the folders to enter next, in order, with what is left of the pattern."""
+        """Collect the entries of a folder; return the folders to enter next, in order, with the rest of the pattern."""
         try:
             stamp = os.stat(directory or os.curdir).st_mtime_ns
             log = SinkLog.of(directory)  # before the files, which are there when the log names them
@@ -286,7 +286,7 @@ class _Walk:
         return self._take(folder, pattern)
 
     def _keep(self, folder: str, log: SinkLog, whole: bool) -> None:
-        """Of the files below ``folder``, keep those that its log names."""
+        """Restrict the files below ``folder`` to those listed in its log."""
         start = os.path.join(folder, "")
         files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}
         kept = log.committed([*files.values()], whole)

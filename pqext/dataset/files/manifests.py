@@ -1,4 +1,4 @@
-"""Small JSON files in a folder that state which of its files count. Writers of the folder write them."""
+"""Read small JSON files in a folder that state which of its files count."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from pqext.core.base.errors import CorruptFileError, LimitError
-from pqext.core.io.sources.pending_files import check_note
+from pqext.core.io.sources.pending_files import check_manifest_size
 
 LINE_BYTES = 1 << 20
-"""The longest line of a list that is read."""
+"""Maximum length of a line."""
 
 
 def read_note(path: str) -> bytes:
@@ -22,7 +22,7 @@ def read_note(path: str) -> bytes:
     opened.
     """
     with _opened(path) as file:
-        check_note(os.fstat(file.fileno()).st_size, path)
+        check_manifest_size(os.fstat(file.fileno()).st_size, path)
         return file.read()
 
 
@@ -39,7 +39,7 @@ def lines_of(path: str) -> Iterator[bytes]:
 
 
 def _opened(path: str) -> BinaryIO:
-    """The regular file at ``path``. Opening a pipe or a device would wait, or never end."""
+    """Open the regular file at ``path``; a pipe or a device could block or never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -48,7 +48,7 @@ def _opened(path: str) -> BinaryIO:
 
 
 def parsed(text: bytes | str) -> Any:
-    """The document in ``text``. Raises ``ValueError`` for all that Python makes no object of."""
+    """Parse the JSON object in ``text``. Raises ``ValueError`` if it is not an object."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -56,7 +56,7 @@ def parsed(text: bytes | str) -> Any:
 
 
 def whole(number: Any) -> int:
-    """A whole number of a document. Raises ``ValueError`` for anything else, such as numbers with a fraction."""
+    """Return an integer of a document. Raises ``ValueError`` for anything else, such as fractions."""
     if type(number) is not int:
         raise ValueError("no whole number where one belongs")
     return number

@@ -1,4 +1,4 @@
-"""Patterns of names of files: ``{a,b}`` stands for one or the other, ``[^a]`` for another character, as in Hadoop."""
+"""File name patterns: ``{a,b}`` for alternatives, ``[^a]`` for any other character, as in Hadoop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pqext.core.base.errors import LimitError
 
 _MOST = 10_000
 _MOST_READ = 1 << 22
-"""Characters that are looked through."""
+"""Maximum length of a pattern."""
 _MARKS = re.compile("[{},]")
 _SET = re.compile(r"\[([!^]?)(\]?[^]]*\])")
 

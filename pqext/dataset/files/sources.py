@@ -1,4 +1,4 @@
-"""The files of a dataset: one, several, a directory's or a pattern's."""
+"""Find the files of a dataset from paths, folders and patterns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pqext.core.base.suggestions import closest_name
-from pqext.core.io.sources.locations import Location, is_place, locate
+from pqext.core.io.sources.locations import Location, is_filesystem_path, locate
 from pqext.core.io.table_formats import TableGuard, check_listing, check_parents
 from pqext.dataset.files.folders import enters, files_below, is_hidden, matches
 from pqext.dataset.files.patterns import alternatives
@@ -67,7 +67,7 @@ def common_root(
 
 
 def folder_of(source: Any) -> str | None:
-    """The folder that a file lies in, as :func:`common_root` counts folders; None for one without a path."""
+    """Return the folder of a file, as in :func:`common_root`; None for a source without a path."""
     if isinstance(source, Location):
         return posixpath.dirname("/" + source.key.lstrip("/"))
     return os.path.dirname(os.path.abspath(source)) if isinstance(source, str) else None
@@ -82,8 +82,8 @@ def source_name(source: Any) -> str:
 
 
 def located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Iterable[Any]:
-    """Where each of the sources lies."""
-    several = sources if isinstance(sources, list | tuple) and not is_place(sources) else [sources]
+    """Resolve the location of each source."""
+    several = sources if isinstance(sources, list | tuple) and not is_filesystem_path(sources) else [sources]
     for source in several:
         if isinstance(source, os.PathLike) and not isinstance(os.fspath(source), str):
             raise TypeError("a path is text")
@@ -214,7 +214,7 @@ def _fixed_parts(pattern: str) -> int:
 
 
 def _roots(path: str) -> list[str]:
-    """The root of a folder, a file or a pattern; of what braces name, one for each alternative."""
+    """Return the roots of a folder, a file or a pattern, one for each alternative in braces."""
     mode = _mode(path)
     if mode is not None:
         absolute = os.path.abspath(path)
@@ -226,7 +226,7 @@ def _roots(path: str) -> list[str]:
 
 
 def _mode(path: str) -> int | None:
-    """The type of what is at a path; None if nothing is."""
+    """Return the file type of a path; None if it does not exist."""
     try:
         return os.stat(path).st_mode
     except (OSError, ValueError):

@@ -18,14 +18,14 @@ from pqext.dataset.files.manifests import lines_of, parsed
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
 _ATTEMPTS = 5
-"""Spark removes the lists of single batches some time after it has put them together."""
+"""Number of attempts to list the log: Spark deletes the logs of single batches some time after compaction."""
 
 Parts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class SinkLog:
-    """The files that the log in ``path`` names, each by the parts of the path that it had when it was written."""
+    """The files listed in the log at ``path``, by the parts of the path at the time of writing."""
 
     path: str
     files: tuple[Parts, ...]
@@ -76,7 +76,7 @@ class SinkLog:
 
 
 def _batches(folder: str, names: Sequence[str]) -> list[str]:
-    """The files of the log that count: the last one that puts batches together, and all after it."""
+    """Return the effective files of the log: the last compacted one and all later ones."""
     matches = [match for match in map(_BATCH.fullmatch, names) if match]
     if not matches:
         return []
@@ -103,7 +103,7 @@ def _committed(paths: Sequence[str]) -> Iterator[Parts]:
 
 
 def _entries(path: str) -> Iterator[tuple[Parts, str]]:
-    """The files that one file of the log names, with what became of each: ``add`` or ``delete``."""
+    """Parse the entries of one log file with their action: ``add`` or ``delete``."""
     try:
         lines = (line.decode() for line in lines_of(path))
         version = next(lines, "")

@@ -37,7 +37,7 @@ class StoreJournal:
     batch: tuple[str, int] | None = None
 
     def dump(self) -> bytes:
-        """The bytes of the note."""
+        """Serialise the journal."""
         uploads = {name: [upload, [*etags]] for name, (upload, etags) in self.uploads.items()}
         told = {
             "version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old],
@@ -47,7 +47,7 @@ class StoreJournal:
 
     @staticmethod
     def load(data: bytes, path: str) -> StoreJournal:
-        """The note in ``data``. Raises ``CorruptFileError`` for one that is damaged."""
+        """Parse a journal. Raises ``CorruptFileError`` if it is corrupt."""
         try:
             found: Any = parsed(data)
             if found["version"] != 1:
@@ -74,7 +74,7 @@ class StoreJournal:
 
 
 def _name(name: Any) -> str:
-    """A name below the folder. Keys of stores may have parts without a name, but dots are ways out of the folder."""
+    """Check a name below the folder. Keys may have empty parts, but dots could leave the folder."""
     if not isinstance(name, str) or not name or {".", ".."}.intersection(name.split("/")):
         raise ValueError("a file that is not below the folder")
     return name

@@ -25,13 +25,13 @@ from pqext.core.options.read_write import ReadOptions
 from pqext.dataset.files.folders import below
 
 _WORTH_BYTES = 16 << 10
-"""Bytes of a summary that take less time than reading a footer does."""
+"""Size of a summary file that costs less than reading one footer."""
 _NOT_NOTED = "it does not note the sizes and times of its files, as pqext.write_summary does"
 
 
 @dataclass(eq=False)
 class Summaries(PickledByFields):
-    """The summaries of a scan: those that were named, by the files that they stand for, and ``folders`` with one."""
+    """The summary files of a scan: those named explicitly, by the files they list, and ``folders`` with one."""
 
     named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
     folders: Sequence[str] = ()
@@ -117,7 +117,7 @@ class Summaries(PickledByFields):
         except ParquetError as error:
             self._refused[path] = f"it is damaged: {error.message}"
             return
-        if summary.noted is None:
+        if summary.records is None:
             self._refused[path] = _NOT_NOTED
             return
         self._found.update((below(folder, name), (summary, name)) for name in summary.noted)
@@ -157,7 +157,7 @@ def expanded(
 
 
 def _named(file: Any, limits: Limits) -> Summary | None:
-    """The summary that ``file`` is, if it is one that stands for whole files."""
+    """Return the summary of ``file`` if it is a summary file that lists complete files."""
     if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Filters as lists of tuples, in disjunctive normal form, as pyarrow and pandas take them."""
+"""Filters as lists of tuples in disjunctive normal form, as in pyarrow and pandas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pqext.dataset.expressions.operators import Predicates, as_condition
 from pqext.dataset.notations.json_text import from_json
 
 Condition: TypeAlias = Expression | Value | tuple[Any, str, Any]
-"""An expression, a column of booleans, or a tuple of a column, an operator and a literal."""
+"""An expression, a boolean column, or a tuple of a column, an operator and a literal."""
 Filter: TypeAlias = Condition | Sequence[Condition | Sequence[Condition]] | str | None
 """Types accepted by ``filter=`` and Spark's ``where=``.
 
@@ -70,7 +70,7 @@ def as_expression(filter: Any) -> Expression | None:
 
 
 def from_text(text: str) -> Expression:
-    """The expression of JSON text, which begins with a brace, or of an SQL condition."""
+    """Parse JSON text, which starts with a brace, or an SQL condition."""
     if text.lstrip().startswith("{"):
         return from_json(text)
     from pqext.dataset.notations.sql import from_sql

@@ -100,7 +100,7 @@ def from_json(text: str | bytes) -> Expression:
 
 
 def tree_of(value: Value) -> dict[str, Any]:
-    """A value that is computed of columns, as the JSON object that stands for it in an expression."""
+    """Convert a computed value to its JSON object."""
     return _write_operand(value)
 
 
@@ -255,7 +255,7 @@ def _leaf(tree: dict[str, Any]) -> Expression:
 
 
 def _whole_operand(tree: Any, depth: int = 0) -> Value:
-    """An operand that is an object of its own, without an op."""
+    """Parse an operand that is an object of its own, without an op."""
     if not isinstance(tree, dict):
         raise ValueError("an operand is a JSON object")
     rest = dict(tree)
@@ -301,7 +301,7 @@ def _computed(name: str, tree: Any, depth: int) -> Value:
 
 
 def _timezone(tree: dict[str, Any]) -> str | None:
-    """Take the time zone of a cast out of its object."""
+    """Remove and parse the time zone in the object of a cast."""
     if "timezone" not in tree:
         return None
     name = _text(tree.pop("timezone"))
@@ -310,7 +310,7 @@ def _timezone(tree: dict[str, Any]) -> str | None:
 
 
 def _column(tree: dict[str, Any]) -> Column:
-    """The column of a tree, which loses its member."""
+    """Remove and parse the column of a tree."""
     is_dotted = "dotted" in tree
     path = tree.pop("dotted" if is_dotted else "column", None)
     if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):

@@ -59,9 +59,9 @@ from pqext.dataset.notations.sql_paths import PathError, masked, path_spans, wit
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
-"""Characters of a filter."""
+"""Maximum length of a filter in characters."""
 MAX_NESTED = 50
-"""Parentheses and brackets within one another."""
+"""Maximum nesting of parentheses and brackets."""
 
 Node: TypeAlias = Any
 """A node of sqlglot's syntax tree; its class name differs between versions."""
@@ -77,7 +77,7 @@ class _Path:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A geometry of the text: a box, WKB or a shapely one."""
+    """A geometry literal: a box, WKB or a shapely geometry."""
 
     geometry: Any
 
@@ -113,7 +113,7 @@ def parsed(text: str) -> Node:
 
 
 class _Reader:
-    """The mapping of one text."""
+    """Maps one SQL text to an expression."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -137,7 +137,7 @@ class _Reader:
             raise ValueError(str(self._failure(self._reached(), "the text nests too deep"))) from None
 
     def _reached(self) -> int:
-        """Where the part of the text begins that was read last."""
+        """Return the start of the part of the text that was read last."""
         if self._deepest is not None:
             return literals.start_of(self._deepest) or 0
         token = getattr(self._parser, "_curr", None)
@@ -158,7 +158,7 @@ class _Reader:
         return found[0]
 
     def _tokens(self, dialect: sqlglot.Dialect) -> list[Token]:
-        """The tokens, with every path of a VARIANT as one text in brackets."""
+        """Tokenise the text, with every VARIANT path as one text token in brackets."""
         try:
             spans = path_spans(self.text)
         except PathError as error:
@@ -195,7 +195,7 @@ class _Reader:
         return found
 
     def _any(self, node: Node) -> Any:
-        """A condition, a value, a path without a type, a geometry, a literal, or None for null."""
+        """Map any node: a condition, a value, a path without a type, a geometry, a literal, or None for null."""
         self._deepest = node
         try:
             self._check(node)
@@ -279,7 +279,7 @@ class _Reader:
         return Column(path, place, 0 if is_quoted else len(path))
 
     def _inside(self, node: exp.Bracket) -> Any:
-        """A field of a struct, or a path of a VARIANT."""
+        """Map a struct field, or a path of a VARIANT."""
         column = self._any(node.this)
         (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
         if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
@@ -298,7 +298,7 @@ class _Reader:
         return literals.cast_literal(found, node.to)
 
     def _operand(self, node: Node) -> Any:
-        """A value or a literal."""
+        """Map a value or a literal."""
         found = self._any(node)
         if found is None:
             raise self._syntax_error(node, NULL_COMPARED)
@@ -325,7 +325,7 @@ class _Reader:
         return null_safe(self._compared("==", node, node.this, node.expression))
 
     def _typed(self, node: Node, path: _Path, beside: Any) -> VariantField:
-        """A value within a VARIANT, of the type that a literal says."""
+        """Map a VARIANT value, with the type of the literal that it is compared with."""
         is_literal = not isinstance(beside, Value | _Path)
         type = type_beside(beside) if is_literal else None
         if type is None:

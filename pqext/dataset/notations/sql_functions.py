@@ -1,4 +1,4 @@
-"""Functions of SQL text: what each is called, and the question or the geometry that it makes."""
+"""SQL functions of filters: their names, and the predicates or geometries that they create."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pqext.dataset.expressions.visitors import leaf_operands
 
 
 def fold_constants(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
-    """Two numbers computed as columns of them would be."""
+    """Compute an operation on two literals as it would be computed on columns."""
     whole = pa.int64()
     for side in (left, right):
         check_number(side)
@@ -64,7 +64,7 @@ def _box(*sides: Any) -> tuple[float, ...]:
 
 
 def null_safe(equality: Expression) -> Expression:
-    """An equality that is never null: true where both sides are null, false where one of them is."""
+    """Build an equality that is never null: true if both sides are null, false if one of them is."""
     sides = leaf_operands(equality)
     same = all_of([equality, *(IsNotNull(side) for side in sides)])
     return same if len(sides) == 1 else any_of([same, all_of([IsNull(side) for side in sides])])
@@ -94,6 +94,6 @@ SPATIAL = {
     "st_equals": ("geom_equals", "geom_equals"),
     "st_dwithin": ("dwithin", "dwithin"),
 }
-"""The question of each function, and what it asks where the column comes second."""
+"""The predicate of each spatial function, and its converse if the column is the second argument."""
 
 FUNCTIONS = (*GEOMETRIES, *SPATIAL, *TEXT, *LENGTH, *NAN, *VARIANT)

@@ -57,7 +57,7 @@ _PART = re.compile(
     re.ASCII | re.I,
 )
 _MOST = 200
-"""Characters of a duration."""
+"""Maximum length of a duration in characters."""
 
 
 def number(text: str) -> int | float | Decimal:
@@ -74,7 +74,7 @@ def number(text: str) -> int | float | Decimal:
 
 
 def _finite(value: float, text: str) -> float:
-    """``value``, unless it is infinite and its ``text`` is not."""
+    """Return ``value``; ``ValueError`` if it is infinite and its ``text`` is not."""
     if isinf(value) and "inf" not in text.lower():
         raise ValueError(f"{text} is beyond every double")
     return value
@@ -103,7 +103,7 @@ def sql_types() -> Iterator[None]:
 
 
 def type_of_cast(type: exp.DataType) -> str:
-    """The name of a type as casts have it; ``ValueError`` for types that they do not have."""
+    """Return the name of a type for casts; ``ValueError`` if casts do not support it."""
     from pqext.variant.access.targets import type_name
 
     name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
@@ -132,7 +132,7 @@ def _nested(type: exp.DataType) -> str:
 
 
 def cast_literal(value: Any, type: exp.DataType) -> Any:
-    """A literal as another type, as in ``date '2024-01-01'``; ``ValueError`` for a text that does not read so."""
+    """Convert a literal to another type, as in ``date '2024-01-01'``; ``ValueError`` if the text does not match."""
     name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
     kind = _TYPES.get(name, name.lower())
     if kind == "decimal":
@@ -235,7 +235,7 @@ ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
 
 
 def duration(node: exp.Interval) -> timedelta | pa.Scalar:
-    """The duration of an interval; ``ValueError`` for months and years, whose length is not fixed."""
+    """Convert an interval to a duration; ``ValueError`` for months and years, which have no fixed length."""
     number, unit = node.this, node.args.get("unit")
     while isinstance(number, exp.Paren):
         number = number.this

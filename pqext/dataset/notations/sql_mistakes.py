@@ -20,7 +20,7 @@ _OF_ROWS = {
     "min": "Scan.min(column) finds it",
     "max": "Scan.max(column) finds it",
 } | dict.fromkeys(("sum", "avg", "mean"), "query Scan.to_dataset() with DuckDB, or Scan.to_polars()")
-"""Aggregates of SQL, and what gives them."""
+"""SQL aggregates, and their equivalents in pqext."""
 _INSTEAD = {
     **dict.fromkeys(("lower", "upper"), "ilike compares in any case of the letters, as in name ilike 'ann'"),
     **dict.fromkeys(
@@ -31,13 +31,13 @@ _INSTEAD = {
     "variant_get": "try_variant_get gives null for a value that does not cast",
     **dict.fromkeys(("now", "current_date", "current_timestamp"), "write the date, as in '2026-05-31'"),
 }
-"""Other functions that are often tried, and what to write instead."""
+"""Unsupported functions that users often try, and their equivalents."""
 _MOST = 40
-"""Characters of a word of the text that are repeated."""
+"""Maximum length of a word that errors repeat."""
 
 
 def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
-    """Where sqlglot's ``parser`` gave up, and what it needed there."""
+    """Return where sqlglot's ``parser`` stopped, and what it expected there."""
     told = error.errors[0] if error.errors else {}
     description, word = str(told.get("description")), str(told.get("highlight") or "")
     is_end = getattr(parser, "_index", 0) >= len(getattr(parser, "_tokens", "-"))
@@ -59,7 +59,7 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
 
 
 def unknown_form(node: Any) -> tuple[int, str]:
-    """Where a part of the text says more than filters understand, and what to write."""
+    """Return where the text uses unsupported syntax, and what to write instead."""
     at = start_of(node) or 0
     if isinstance(node, exp.Alias) and isinstance(node.args.get("alias"), exp.Identifier):
         alias = node.args["alias"]
@@ -73,7 +73,7 @@ def unknown_form(node: Any) -> tuple[int, str]:
 
 
 def not_understood(node: Any, parser: Any) -> tuple[int, str]:
-    """Where there is a form or an operator that filters do not have; ``parser`` has the tokens."""
+    """Return the position of an unsupported form or operator; ``parser`` has the tokens."""
     at = start_of(node) or 0
     if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
         return at, "conditions are joined by and and or"

@@ -17,7 +17,7 @@ from pqext.variant.access.path import format_path
 
 @dataclass(frozen=True, slots=True)
 class PathSpan:
-    """A path, and where its text begins, with the colon, and ends."""
+    """A path, with the start (including the colon) and end of its text."""
 
     start: int
     stop: int
@@ -25,7 +25,7 @@ class PathSpan:
 
 
 class PathError(ValueError):
-    """An invalid path within SQL text, with the offset of the fault."""
+    """An invalid path in SQL text, with the offset of the fault."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class PathError(ValueError):
 _SKIPPED = re.compile(
     r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|`(?:[^`]|``)*+`|--[^\n]*|/\*.*?\*/|::|\bstruct\s*<""", re.S | re.I
 )
-"""Quoted texts and names, comments, and what has other colons."""
+"""Quoted texts and names, comments, and other syntax with colons."""
 _NAME = re.compile(r"\w+")
 _INDEX = re.compile(r"\[\s*(-?\d{1,12})\s*\]")
 _QUOTED_NAME = re.compile(r'"((?:[^"]|"")+)"|`((?:[^`]|``)+)`')
@@ -46,7 +46,7 @@ _ESCAPED = {"'": re.compile(r"\\([\\'])|'(')"), '"': re.compile(r'\\([\\"])|"(")
 
 
 def path_spans(text: str) -> list[PathSpan]:
-    """The paths of SQL text, in order. Raises :class:`PathError` for a path that is not understood."""
+    """Find the paths of SQL text, in order. Raises :class:`PathError` for an invalid path."""
     found: list[PathSpan] = []
     at = 0
     while at < len(text):
@@ -63,14 +63,14 @@ def path_spans(text: str) -> list[PathSpan]:
 
 
 def masked(text: str, spans: Sequence[PathSpan]) -> str:
-    """The text with spaces for its paths, so that all else stays where it is."""
+    """Replace paths in the text by spaces, so that all other positions are unchanged."""
     for span in spans:
         text = text[: span.start] + " " * (span.stop - span.start) + text[span.stop :]
     return text
 
 
 def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token]:
-    """The tokens of a masked text, with each path as a text in brackets."""
+    """Tokenise a masked text, with each path as a text in brackets."""
     joined: list[Token] = []
     left = list(reversed(spans))
     for token in [*tokens, None]:
@@ -87,7 +87,7 @@ def with_paths(tokens: Sequence[Token], spans: Sequence[PathSpan]) -> list[Token
 
 
 def _type_end(text: str, at: int) -> int:
-    """After the bracket that closes a type whose bracket was opened before ``at``."""
+    """Return the position after the bracket that closes a type opened before ``at``."""
     depth = 1
     while at < len(text) and depth:
         depth += (text[at] == "<") - (text[at] == ">")

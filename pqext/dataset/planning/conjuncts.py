@@ -40,7 +40,7 @@ def conjuncts_of(expression: Expression) -> list[Expression]:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A part of a filter, and the leaves that it needs by their top-level columns."""
+    """A conjunct of a filter, and the leaves that it needs, by top-level column."""
 
     filter: Expression
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class Conjunct:
 
     @cached_property
     def leaves(self) -> frozenset[int]:
-        """All leaves that it needs."""
+        """All leaves that the conjunct needs."""
         return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
 
     @cached_property
@@ -84,7 +84,7 @@ _LEAST = 0.01
 
 
 def estimated(condition: Expression, group: RowGroupFacts) -> float:
-    """The share of a row group's rows that may pass, as if values lay evenly between their bounds."""
+    """Estimate the share of a row group's rows that match, assuming values are uniform between their bounds."""
     match condition:
         case And():
             share = 1.0
@@ -129,7 +129,7 @@ def _of_leaf(condition: Comparison | IsIn | IsNull | IsNotNull, bounds: Bounds, 
 
 
 def _equal(low: Any, high: Any) -> float:
-    """The share that equals one value."""
+    """Estimate the share of rows that equal one value."""
     is_counted = type(low) is int and type(high) is int and high >= low
     return 1 / (high - low + 1) if is_counted else _EQUAL
 
@@ -146,7 +146,7 @@ class PassRates:
     counts: dict[Expression, tuple[int, int]] = field(default_factory=dict)
 
     def count(self, condition: Expression, asked: int, passed: int) -> None:
-        """Learn of ``asked`` rows."""
+        """Record the result for ``asked`` rows."""
         before = self.counts.get(condition, (0, 0))
         self.counts[condition] = before[0] + asked, before[1] + passed
 

@@ -30,7 +30,7 @@ def summary(tasks: Sequence[Task]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``number`` with its noun."""
+    """Format ``number`` with its noun."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -150,7 +150,7 @@ def _group_lines(plan: RowGroupPlan) -> list[str]:
 
 
 def _rows_text(plan: RowGroupPlan) -> str:
-    """The rows that pages leave, the first few ranges of them."""
+    """Format the rows that remain after page pruning: the first few ranges."""
     rows = plan.rows or []
     held = sum(map(len, rows))
     places = ", ".join(f"{one.start:,} to {one.stop - 1:,}" for one in rows[:_SHOWN_RANGES])

@@ -1,4 +1,4 @@
-"""Warn of likely mistakes in a question: paths close to shredded ones, and boxes beyond the globe."""
+"""Warn of likely mistakes in a query: paths similar to shredded ones, and boxes outside the range of longitudes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pqext.variant.access.path import as_path
 
 
 def checkable_parts(condition: Expression | None, result: Iterable[object]) -> tuple[list[VariantField], list[Spatial]]:
-    """The values within VARIANT columns and the spatial conditions of a question."""
+    """Return the VARIANT fields and the spatial conditions of a query."""
     asked = [] if condition is None else operands(condition)
     asked += [base for one in result if isinstance(one, Computed) for base in bases(one.field)]
     spatial = [] if condition is None else [leaf for leaf in leaves(condition) if isinstance(leaf, Spatial)]
@@ -36,7 +36,7 @@ def mistake_warnings_of(fields: list[VariantField], conditions: list[Spatial], f
 
 
 def unlikely_boxes(conditions: Iterable[Spatial], schema: pa.Schema) -> list[str]:
-    """A line for each geometry beyond the longitudes of its geographic column, or with ``xmin > xmax`` elsewhere."""
+    """Yield a warning for each geometry outside the longitudes of its column, or with ``xmin > xmax`` elsewhere."""
     found = (_unlikely_box(condition, schema) for condition in conditions)
     return list(dict.fromkeys(line for line in found if line))
 

@@ -33,7 +33,7 @@ class Stage:
     filter: Expression | None = None
     """Condition evaluated on these columns; only rows for which it is true reach the next stage."""
     kept: tuple[str, ...] = ()
-    """Top-level columns whose values in this stage, which is not the last, go into the result."""
+    """Top-level columns read in this stage, which is not the last, that are part of the result."""
     leaves: tuple[tuple[str, int], ...] = ()
     """Computed columns of the result that are read from a leaf of their own, each with its column index."""
     asked: tuple[tuple[int, int], ...] = ()
@@ -48,19 +48,19 @@ class Stage:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the ``byte_ranges``."""
+        """Total length of the ``byte_ranges``."""
         return sum(length for _, length in self.byte_ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroupPlan:
-    """What a scan reads of one row group; ``num_bytes`` counts all stored bytes of the columns it needs."""
+    """Plan of one row group; ``num_bytes`` counts all stored bytes of the columns it needs."""
 
     index: int
     num_rows: int
     num_bytes: int
     prune_reason: str | None
-    """Why no row can match, when the row group is skipped."""
+    """The proof that no row can match, if the row group is skipped."""
     rows: RowRanges | None = None
     """Rows of pages that may contain a match, if page indexes prune any, or within the limit."""
     stages: tuple[Stage, ...] = ()
@@ -69,18 +69,18 @@ class RowGroupPlan:
     """Evidence for pruning: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which also
     prunes rows beyond the limit."""
     pages: tuple[int, int] | None = None
-    """With ``rows``, how many pages of the columns needed hold any of them, and how many there are."""
+    """With ``rows``, the number of pages of the needed columns that contain any of them, and of all pages."""
 
     @property
     def rows_read(self) -> int:
-        """Rows that are read, but for the rest of pages that are read in part."""
+        """Number of rows read, except for the rest of pages that are read in part."""
         if self.prune_reason is not None:
             return 0
         return self.num_rows if self.rows is None else sum(map(len, self.rows))
 
     @property
     def bytes_read(self) -> int:
-        """Stored bytes of the columns needed that are read at most, each byte counted once."""
+        """Upper bound of stored bytes read of the needed columns, each byte counted once."""
         if self.prune_reason is not None:
             return 0
         if self.rows is None or not self.stages:
@@ -90,12 +90,12 @@ class RowGroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a scan reads of one file."""
+    """Plan of one file."""
 
     path: str
     row_groups: tuple[RowGroupPlan, ...]
     prune_reason: str | None = None
-    """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
+    """The proof that no row can match, if the file is skipped by its path; its row groups are not planned then."""
     footer_crc: int | None = None
     """CRC-32 of the footer that the plan was made from, which detects a replaced file."""
     is_outline: bool = False
@@ -111,12 +111,12 @@ class Task:
 
     @property
     def total(self) -> int:
-        """Row groups in the file."""
+        """Number of row groups in the file."""
         return len(self.row_groups)
 
     @property
     def bytes_kept(self) -> int:
-        """Stored bytes of the needed columns that are read: whole row groups, or pages where these were asked."""
+        """Stored bytes of the needed columns that are read: complete row groups, or pages if page indexes were used."""
         return sum(plan.bytes_read for plan in self.row_groups)
 
     @property
@@ -126,21 +126,21 @@ class Task:
 
     @property
     def rows_kept(self) -> int:
-        """Rows that are read."""
+        """Number of rows read."""
         return sum(plan.rows_read for plan in self.row_groups)
 
     @property
     def rows_total(self) -> int:
-        """Rows in the file."""
+        """Number of rows in the file."""
         return sum(plan.num_rows for plan in self.row_groups)
 
     @property
     def reasons(self) -> dict[int, str]:
-        """Why each row group that is skipped cannot match, by its index."""
+        """The proof for each skipped row group, by index."""
         return {plan.index: plan.prune_reason for plan in self.row_groups if plan.prune_reason is not None}
 
     def to_json(self) -> str:
-        """The plan as JSON text, exactly; :meth:`from_json` makes an equal plan of it."""
+        """Serialise the plan as JSON text; :meth:`from_json` restores an equal plan."""
         return json.dumps(
             {
                 "path": self.path,
@@ -171,7 +171,7 @@ class Task:
 
 
 def merged_stage(stages: Sequence[Stage]) -> Stage:
-    """One stage that reads what all ``stages`` read, and keeps the rows that they keep."""
+    """Merge ``stages`` into one that reads all their columns and applies all their filters."""
     if len(stages) == 1:
         return stages[0]
     columns = tuple(dict.fromkeys(name for stage in stages for name in stage.columns or ()))
@@ -186,7 +186,7 @@ def merged_stage(stages: Sequence[Stage]) -> Stage:
 
 
 def joined(places: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
-    """Byte ranges sorted, and joined where they meet or overlap."""
+    """Sort byte ranges, and merge those that touch or overlap."""
     found = merged(range(offset, offset + length) for offset, length in places)
     return tuple((one.start, len(one)) for one in found)
 

@@ -133,13 +133,13 @@ class FilePlanner:
         return True
 
     def _ask_all(self, bound: Bound, pages: bool, chosen: Collection[int] | None) -> None:
-        """Ask of the row groups what planning and reading will ask of their indexes."""
+        """Prefetch the indexes of the row groups that planning and reading need."""
         with suppress(CorruptFileError):
             for group in self._groups(chosen):
                 if prune_reason(bound, group) is None and pages and self.options.on_corrupt != "skip":
                     chosen_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
-                        _ = group.chunk(leaf).page_places
+                        _ = group.chunk(leaf).page_locations
 
     def _group_plan(
         self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool, row_target: RowTarget | None
@@ -213,14 +213,14 @@ class FilePlanner:
         return tuple(stages) if worth else (merged_stage(stages),)
 
     def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
-        """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
+        """Return the computed columns that a row group stores in a leaf of their own, outside the columns ``held``."""
         if not self.computed or self.options.on_corrupt == "skip" or self.options.strict:
             return {}  # corrupt rows must be dropped in all columns; strict reading checks complete variants
         found = leaves_of(group, self.computed, held)
         return {column.name: leaf.leaf_start for column, leaf in found.items()}
 
     def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
-        """All that is needed at once, computed columns without ``leaves`` from what lies in their VARIANT."""
+        """Return all needed leaves for reading in one stage; computed columns without ``leaves`` need their VARIANT."""
         key = tuple(leaves.items())
         if key not in self._known_stages:
             within = [column for column in self.computed if column.name not in leaves]
@@ -245,17 +245,17 @@ class FilePlanner:
 
     @cached_property
     def _tops(self) -> frozenset[str]:
-        """The top-level columns that are read, computed ones apart."""
+        """The top-level columns that are read, without computed columns."""
         return frozenset(node.path[0] for node in self._needed(()))
 
     @cached_property
     def _result_tops(self) -> frozenset[str]:
-        """The top-level columns of the result, computed ones apart."""
+        """The top-level columns of the result, without computed columns."""
         return self._unfiltered._tops
 
     @cached_property
     def _conjuncts(self) -> list[Conjunct]:
-        """The filter in parts that read different columns; none where the file is to be read in one stage."""
+        """The conjuncts of the filter; none if the file is to be read in one stage."""
         options = self.options
         if self.filter is None or options.on_corrupt == "skip" or options.strict:
             return []
@@ -336,7 +336,7 @@ class FilePlanner:
 
     @cached_property
     def _read_alike(self) -> list[SchemaNode] | None:
-        """The leaves that are read of any row group, in whatever stages; None where each has leaves of its own."""
+        """The leaves read of any row group, in whatever stages; None if row groups differ."""
         if self.computed or any(one.is_within_variants for one in self._conjuncts):
             return None
         leaves = self.facts.schema.leaves
@@ -357,7 +357,7 @@ class RowTarget:
 
 
 def _prove_no_match(bound: Bound, group: RowGroupFacts, *, with_reasons: bool) -> Proof | None:
-    """Why no row can be true, in full only where that ``with_reasons``; None when one may be."""
+    """Prove that no row matches, with the complete reason only ``with_reasons``; None if a row may match."""
     if with_reasons:
         return proof(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
@@ -372,7 +372,7 @@ def _operands_by_path(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Op
 
 
 def _by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
-    """The leaves of what the reader calls by ``names``, by the top-level columns."""
+    """Return the leaves of the reader's ``names``, by top-level column."""
     found: dict[str, set[int]] = {}
     for name in names:
         node = schema.find(name)
@@ -390,7 +390,7 @@ def _is_plain_group(node: SchemaNode) -> bool:
 
 
 def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
-    """The columns of a VARIANT that a filter needs; where it is null its ``metadata`` shows."""
+    """Return the columns of a VARIANT that a filter needs; ``metadata`` shows whether it is null."""
     from pqext.variant.access.columns import columns_of_path
 
     paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
@@ -400,7 +400,7 @@ def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNod
 
 
 def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
-    """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
+    """Return the byte ranges of the pages of ``chunks`` that contain ``rows``, all if None, and their dictionaries."""
     return joined(place for chunk in chunks for place in _byte_ranges(chunk, rows))
 
 
@@ -409,7 +409,7 @@ def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> t
 
     The chunks belong to a row group of ``num_rows``.
     """
-    known = [chunk.page_places for chunk in chunks]
+    known = [chunk.page_locations for chunk in chunks]
     return (
         sum(len(pages_of(one, rows)) for one in known if one is not None),
         sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
@@ -418,7 +418,7 @@ def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> t
 
 def _byte_ranges(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
     start, length = chunk.byte_range
-    known = None if rows is None else chunk.page_places
+    known = None if rows is None else chunk.page_locations
     if rows is None or known is None:
         yield start, length
         return

@@ -38,7 +38,7 @@ Fields: TypeAlias = Mapping[Key, pa.Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computed:
-    """A column of the result called ``name``: the value of ``field`` on each row."""
+    """A result column called ``name``: the value of ``field`` in each row."""
 
     name: str
     field: Value
@@ -59,7 +59,7 @@ class Computed:
         return self.field._key()
 
     def arrow_field(self, file: ParquetFile) -> pa.Field:
-        """Its Arrow field in a file; raises as binding does where the file cannot give it."""
+        """Return its Arrow field in a file; raises as binding does if the file cannot provide it."""
         for base in bases(self.field):
             node = find(file.schema, operand_column(base))
             if isinstance(base, VariantField) and node.logical_name != "VARIANT":
@@ -93,7 +93,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 
 
 def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
-    """``columns`` of a scan: names, columns, variant fields, and values with a name; or a mapping of names to these."""
+    """Parse ``columns`` of a scan: names, columns, VARIANT fields and named values; or a mapping of names to these."""
     if isinstance(columns, str):
         raise TypeError(column_list_hint(columns))
     if isinstance(columns, Mapping):
@@ -127,7 +127,7 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
 
 
 def twice(name: str) -> str:
-    """That the result would have two columns of a name."""
+    """Format the error that the result would have two columns of one name."""
     shown = escape_text(name)
     return f"column {shown!r} is asked for twice: name one of them, as in \"{shown} as other\" or .alias('other')"
 
@@ -184,7 +184,7 @@ def read_leaves(
 def computed_of(
     computed: Sequence[Computed], leaves: Fields, batch: pa.RecordBatch
 ) -> list[pa.Array]:
-    """The columns of a batch: from their leaves, or from what they are computed of in the batch."""
+    """Compute the computed columns of a batch: from their leaves, or from the columns in the batch."""
     return [
         leaves[column.key] if column.key in leaves
         else stored_of(column.field, batch) if isinstance(column.field, Column)

@@ -1,1 +1,1 @@
-"""Values as people and programs without their types read them: text, JSON, WKT and Python objects."""
+"""Convert values for readers without their types: to text, JSON, WKT and Python objects."""

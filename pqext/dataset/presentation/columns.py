@@ -20,7 +20,7 @@ GeometryFormat: TypeAlias = Literal["wkb", "wkt", "shapely"]
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """The formats of VARIANT and geometry columns in a result."""
+    """Formats of VARIANT and geometry columns in a result."""
 
     variants: VariantFormat = "binary"
     geometry: GeometryFormat = "wkb"
@@ -66,7 +66,7 @@ class Formats:
         )
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with the types of the formats."""
+        """Convert a schema to the types of the formats."""
         if self.is_stored or not any(map(self.converts, schema)):
             return schema
         metadata = dict(schema.metadata or {})
@@ -84,7 +84,7 @@ class Formats:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema(schema))
 
     def table(self, table: pa.Table) -> pa.Table:
-        """A table in the formats."""
+        """Convert a table to the formats."""
         if self.is_stored or not any(map(self.converts, table.schema)):
             return table
         schema = self.schema(table.schema)
@@ -155,7 +155,7 @@ def _parts(field: pa.Field) -> list[pa.Field]:
 
 
 def _with_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """A nested type whose fields are changed, in the layout of `plain_layout`."""
+    """Replace the fields of a nested type, in the layout of `plain_layout`."""
     types: Any = pa.types
     kind = storage_type(kind)
     if types.is_dictionary(kind):
@@ -172,7 +172,7 @@ def _with_fields(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
 
 
 def plain_layout(array: pa.Array) -> pa.Array:
-    """An array without extension types, dictionaries and list views at its top."""
+    """Convert an array to a type without extension types, dictionaries and list views at the top."""
     array = storage_array(array)
     if pa.types.is_dictionary(array.type):
         return plain_layout(array.dictionary_decode())
@@ -182,7 +182,7 @@ def plain_layout(array: pa.Array) -> pa.Array:
 
 
 def entries(array: pa.MapArray) -> pa.ListArray:
-    """A map array as lists of structs with a key and a value."""
+    """Convert a map array to lists of structs with a key and a value."""
     kind = array.type
     pairs = pa.StructArray.from_arrays([array.keys, array.items], fields=[kind.key_field, kind.item_field])
     buffers = array.buffers()[:2]

@@ -54,7 +54,7 @@ def to_pandas(table: pa.Table, formats: Formats, options: Mapping[str, Any]) -> 
 
 
 def to_polars(table: pa.Table, formats: Formats) -> polars.DataFrame:
-    """A table as a DataFrame in the formats."""
+    """Convert a table to a polars DataFrame in the formats."""
     require_package("polars")
     import polars
 
@@ -80,7 +80,7 @@ def _objects(table: pa.Table, formats: Formats) -> dict[int, list[Any]]:
 
 
 def _without(table: pa.Table, places: Mapping[int, object]) -> pa.Table:
-    """The table with nulls in these columns."""
+    """Replace these columns of the table by nulls."""
     for place in places:
         table = table.set_column(place, table.schema.field(place).name, pa.nulls(table.num_rows))
     return table
@@ -121,7 +121,7 @@ def objects(array: pa.Array, field: pa.Field, formats: Formats) -> list[Any]:
 
 
 def _grouped(array: pa.Array, values: list[Any]) -> Iterator[list[Any] | None]:
-    """The values of each list; None for nulls."""
+    """Return the values of each list; None for nulls."""
     start = 0
     for length in pc.list_value_length(array).to_pylist():
         if length is None:

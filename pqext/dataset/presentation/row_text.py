@@ -21,31 +21,31 @@ from pqext.dataset.presentation.columns import SHOWN, Formats, is_geometry, is_v
 from pqext.variant.types import plain_binary
 
 _CHUNK_BYTES = 1 << 20
-"""Bytes of text that are written together."""
+"""Bytes of text written together."""
 _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def json_lines(batch: pa.RecordBatch, schema: pa.Schema, formats: Formats = SHOWN) -> Iterator[memoryview]:
-    """The rows of a batch as JSON objects, one a line, in parts."""
+    """Format the rows of a batch as JSON objects, one per line, in parts."""
     text = _Columns(batch.columns, schema, batch.num_rows, formats)
     return text.parts(text.rows.json)
 
 
 def csv_lines(batch: pa.RecordBatch, schema: pa.Schema, formats: Formats = SHOWN) -> Iterator[memoryview]:
-    """The rows of a batch as lines of CSV, in parts: nothing for nulls, ``""`` for empty text."""
+    """Format the rows of a batch as lines of CSV, in parts: empty for nulls, ``""`` for empty text."""
     text = _Columns(batch.columns, schema, batch.num_rows, formats)
     return text.parts(text.rows.csv)
 
 
 def csv_heading(schema: pa.Schema) -> bytes:
-    """The line of CSV with the names of the columns."""
+    """Format the header line of CSV."""
     names = pa.schema([pa.field(str(i), pa.string()) for i in range(len(schema))])
     row = pa.RecordBatch.from_arrays([pa.array([name], pa.string()) for name in schema.names], schema=names)
     return b"".join(csv_lines(row, names)) if schema.names else b"\n"
 
 
 def texts(array: pa.Array, field: pa.Field, formats: Formats = SHOWN) -> pa.StringArray:
-    """The text of each value of a column, null for nulls."""
+    """Format each value of a column as text, null for nulls."""
     columns = _Columns([array], pa.schema([field]), len(array), formats)
     rows, validity, offsets, text, fault = columns.rows.texts(0)
     if fault:
@@ -55,7 +55,7 @@ def texts(array: pa.Array, field: pa.Field, formats: Formats = SHOWN) -> pa.Stri
 
 
 class _Columns:
-    """The columns of a batch, described for the kernel."""
+    """Describe the columns of a batch for the kernel."""
 
     def __init__(self, columns: list[pa.Array], schema: pa.Schema, rows: int, formats: Formats) -> None:
         self._formats = formats

@@ -60,7 +60,7 @@ Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
 
 @dataclass(frozen=True)
 class Leaf:
-    """A leaf of the expression on ``node``: no row is true unless all ``questions`` may match."""
+    """A predicate leaf on ``node``: no row matches unless all ``questions`` may match."""
 
     expression: Expression
     node: SchemaNode
@@ -68,7 +68,7 @@ class Leaf:
 
     @cached_property
     def compared(self) -> tuple[core.Comparison | core.IsIn, ...]:
-        """The questions that bounds answer by their ends."""
+        """The predicates that minimum and maximum can disprove."""
         return tuple(one for one in self.questions if isinstance(one, core.Comparison | core.IsIn))
 
     @cached_property
@@ -84,14 +84,14 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """No row is true unless all ``operands`` may match."""
+    """Conjunction: no row matches unless all ``operands`` may match."""
 
     operands: tuple[Bound, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """No row is true unless one of ``operands`` may match."""
+    """Disjunction: no row matches unless one of ``operands`` may match."""
 
     operands: tuple[Bound, ...]
 
@@ -111,7 +111,7 @@ class Derived:
     types: Mapping[tuple[Any, ...], pa.DataType]
 
     def may_match(self, known: Callable[[SchemaNode], core.Bounds]) -> bool:
-        """Can a row be true where this is known of columns? ``False`` is a proof."""
+        """Test whether a row may match, given bounds of columns. ``False`` is a proof."""
 
         def bounds(base: Base) -> core.Bounds:
             node = self.nodes[base._key()]
@@ -203,7 +203,7 @@ def _bind_leaf(leaf: Expression, expression: Expression, schema: Schema) -> Boun
 def _bind_predicates(
     expression: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]
 ) -> Bound:
-    """The leaf of questions about an operand's values."""
+    """Bind predicates on an operand's values."""
     if isinstance(operand, Column | VariantField):
         node = find(schema, operand_column(operand))
         return Leaf(expression, node, _column_predicates(operand, node, questions))
@@ -220,7 +220,7 @@ def _derived(
 
 
 def _flat(base: Base, schema: Schema) -> SchemaNode | None:
-    """The leaf of a plain column, whose bounds bound its values in rows."""
+    """Return the column of an operand whose statistics bound its values in rows."""
     node = find(schema, operand_column(base))
     is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
     return node if is_plain and for_logical(node.logical_name) is None else None
@@ -229,7 +229,7 @@ def _flat(base: Base, schema: Schema) -> SchemaNode | None:
 def _column_predicates(
     operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]
 ) -> tuple[Question, ...]:
-    """``questions`` in the form that whoever answers for the operand understands."""
+    """Convert ``questions`` to the predicates that evaluate the operand's statistics."""
     if node.max_repetition_level:
         return ()  # a value of a list is not the value of a row
     if isinstance(operand, Column):
@@ -325,7 +325,7 @@ def _comparison_kind(operand: Operand, schema: Schema) -> Kind:
 
 
 def type_in(operand: Operand, schema: Schema) -> pa.DataType:
-    """The Arrow type of an operand's values in a file; raises as :func:`bind` does for what has none there."""
+    """Return the Arrow type of an operand's values in a file; raises as :func:`bind` if it has none."""
     return type_of(operand, lambda base: _column_type(base, schema))
 
 

@@ -56,7 +56,7 @@ def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
 
 
 def type_of_constant(operand: Constant) -> pa.DataType:
-    """An Arrow type of a number's kind."""
+    """Return the Arrow type of a number's kind."""
     value = operand.value
     return pa.float64() if isinstance(value, float) else pa.decimal256(76, 0) if isinstance(value, Decimal) else (
         pa.int64()
@@ -76,7 +76,7 @@ def _free_of_counts(bounds: Bounds) -> Bounds:
 
 
 def _signed(type: pa.DataType) -> pa.DataType:
-    """A type as casts know it: unsigned integers as wider ones."""
+    """Return the type that casts use: unsigned integers become wider signed ones."""
     return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
 
 
@@ -93,7 +93,7 @@ def _arithmetic(operand: Arithmetic, types: _Types, known: _Known) -> Bounds:
 
 
 def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
-    """The bounds as numbers of one kind, finite ones."""
+    """Return finite bounds as numbers of one kind."""
     low, high = bounds.minimum, bounds.maximum
     if low is None or high is None or isinstance(low, bytes) or isinstance(high, bytes):
         return None
@@ -106,7 +106,7 @@ def _endpoints(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
 
 
 def _combined(operator: str, ends: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
-    """The ends of what the ends give; None when they do not bound it."""
+    """Combine endpoints; None if the result is unbounded."""
     if len(ends) == 1:
         return [-end for end in ends[0]]
     (a, b), (c, d) = ends

@@ -63,7 +63,7 @@ def _of_leaf(known: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
 
 
 def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
-    """The rows of ``row_group`` that may match by its page indexes; ``None`` when all may."""
+    """Return the rows of ``row_group`` that may match by its page indexes; ``None`` if all may."""
     if row_group.num_rows <= 0:  # the reader reports the fault
         return None
     rows = rows_that_may_match(bound, row_group)
@@ -71,7 +71,7 @@ def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
 
 
 def _rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> RowRanges | None:
-    """The rows that may satisfy one question on ``node``; None when all may."""
+    """Return the rows that may satisfy one predicate on ``node``; None if all may."""
     if isinstance(question, IsNull | IsNotNull):
         return _rows_by_nulls(node, row_group, question)
     annotation = for_logical(node.logical_name)
@@ -84,7 +84,7 @@ def _rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> Row
 
 
 def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> RowRanges | None:
-    """A group is null where a leaf is that is required within it."""
+    """Return null bounds of a group from a leaf that is required within it."""
     for leaf in node.leaves():
         if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:
             pages = row_group.chunk(leaf).pages

@@ -1,4 +1,4 @@
-"""Conditions with literals as questions that bounds answer."""
+"""Convert conditions with literals to predicates that bounds can disprove."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _membership(values: tuple[Value, ...], has_null: bool, negated: bool) -> tup
 
 
 def _matched(leaf: e.Matches, negated: bool) -> tuple[tuple[Predicate, ...], ...]:
-    """Texts with one prefix lie between it and what comes next, all others outside."""
+    """Build predicates for texts with a prefix: from the prefix up to its successor, or outside of these."""
     prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
     above = successor(prefix)
     if is_exact(leaf.how, leaf.pattern, leaf.escape):

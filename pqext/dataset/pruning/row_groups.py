@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, IsNull, asks_for_values, may_match, within
+from pqext.core.format.predicate import Comparison, IsIn, IsNotNull, IsNull, is_equality, may_match, within
 from pqext.core.schema.annotations import for_logical
 from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
-    """Can a row of ``row_group`` be true? False only when what is stored of it proves that none is."""
+    """Test whether a row of ``row_group`` may match. False only if its metadata proves that none does."""
     match bound:
         case AllOf():
             return all(row_group_may_match(operand, row_group) for operand in bound.operands)
@@ -32,22 +32,22 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
 
 
 def prune_reason(bound: Bound, row_group: RowGroupFacts) -> str | None:
-    """Why no row of ``row_group`` can be true, for people to read; None when one may be."""
+    """Prove that no row of ``row_group`` matches, as text; None if a row may match."""
     found = proof(bound, row_group)
     return None if found is None else found.reason
 
 
 class Proof(NamedTuple):
-    """That no row of a row group can be true."""
+    """Proof that no row of a row group matches."""
 
     reason: str
-    """Why, for people to read."""
+    """The proof as text."""
     evidence: tuple[str, ...]
     """Evidence for pruning, in a word or two."""
 
 
 def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
-    """Why no row of ``row_group`` can be true; None when one may be."""
+    """Prove that no row of ``row_group`` matches; None if a row may match."""
     match bound:
         case AllOf():
             return next(filter(None, (proof(operand, row_group) for operand in bound.operands)), None)
@@ -94,11 +94,11 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     bounds = row_group.bounds(node)
     if not may_match(question, bounds):
         return False
-    return not asks_for_values(question) or row_group.chunk(node).may_contain(within(question, bounds))
+    return not is_equality(question) or row_group.chunk(node).may_contain(within(question, bounds))
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
-    """A group is null where all of its leaves are: a leaf without nulls proves that the group has none."""
+    """Return null bounds of a group: it is null where all of its leaves are null."""
     for leaf in node.leaves():
         if leaf.max_repetition_level:
             continue  # an entry of a list is not a row

@@ -1,1 +1,1 @@
-"""Many files as one table: the columns of their folders, one schema, and what each file is asked for."""
+"""Combine many files into one table: partition columns, one schema, and the request to each file."""

@@ -1,4 +1,4 @@
-"""Files that must agree: the first one sets the schema of the result, and the others must have it too."""
+"""Files whose schemas must agree: the first file sets the schema of the result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Agreement(SchemaStrategy):
 
     @property
     def schema(self) -> pa.Schema | None:
-        """As the first file has it."""
+        """The schema of the first file."""
         return self._schema
 
     def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
@@ -53,7 +53,7 @@ class Agreement(SchemaStrategy):
         return file_request
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """Columns that are not named need not agree."""
+        """Unselected columns need not agree."""
         if self.table_request.result is None:
             return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
         return self.ask(row, file, filter)

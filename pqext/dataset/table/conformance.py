@@ -20,14 +20,14 @@ from pqext.geo.types import GeospatialType, type_of
 
 
 def nulls(rows: int, type: pa.DataType) -> pa.Array:
-    """``rows`` nulls of any type."""
+    """Create ``rows`` nulls of any type."""
     if isinstance(type, pa.BaseExtensionType):
         return type.wrap_array(nulls(rows, type.storage_type))
     return pa.nulls(rows, type)
 
 
 def conform(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
-    """``array`` as ``type``. Raises ``ValueError``, which calls the column ``name``, where a value does not fit."""
+    """Cast ``array`` to ``type``. Raises ``ValueError`` with the column ``name`` if a value does not fit."""
     types = pa.types
     if array.type == type:
         return array

@@ -48,12 +48,12 @@ class TableRequest:
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The names among the columns."""
+        """The names of stored columns."""
         return None if self.result is None else tuple(name for name in self.result if isinstance(name, str))
 
     @property
     def computed(self) -> tuple[Computed, ...]:
-        """The computed ones among the columns."""
+        """The computed columns."""
         return tuple(column for column in self.result or () if isinstance(column, Computed))
 
     @property
@@ -71,7 +71,7 @@ class TableRequest:
         return frozenset(found)
 
     def columns_of(self, file: ParquetFile) -> Sequence[str] | None:
-        """The columns that a file holds, all when None."""
+        """Return the columns to read from a file, all if None."""
         columns: Sequence[str] | None = self.columns
         if self.partitions:
             names = set(self.partitions.schema.names)
@@ -90,7 +90,7 @@ class TableRequest:
             bind(leaf, file.schema)
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
-        """The Arrow schema of the result as a file alone has it."""
+        """Return the Arrow schema of the result for a file on its own."""
         self.partitions.check_included(file.schema.root)
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
@@ -106,7 +106,7 @@ class TableRequest:
         return schema
 
     def _held_schema(self, file: ParquetFile) -> pa.Schema:
-        """The Arrow schema of a file's columns, in the order of the file, and after them of the computed ones."""
+        """Return the Arrow schema of a file's columns in file order, followed by the computed columns."""
         columns = self.columns_of(file)
         for name in columns or ():
             lookup(file.schema, name, self.partitions.schema.names)
@@ -125,13 +125,13 @@ class FileRequest:
     """Request to one file, and the conversion of its rows to rows of the result."""
 
     columns: Sequence[str] | None
-    """Names and dotted paths to read, all when None."""
+    """Names and dotted paths to read, all if None."""
     computed: tuple[Computed, ...]
-    """Values within VARIANT columns to read."""
+    """VARIANT values to read."""
     filter: Expression | None
     """Condition on the file's own columns; only rows for which it is true are in the result."""
     schema: pa.Schema
-    """The result's."""
+    """The schema of the result."""
     prune_reason: str | None = None
     """Reason why no row of the file can match, if its schema proves it."""
     is_exact: bool = True
@@ -140,7 +140,7 @@ class FileRequest:
     def result_batch(
         self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
-        """Rows of the result, out of a batch of the file, the computed columns and what its folders say."""
+        """Build rows of the result from a batch of the file, the computed columns and its partition values."""
         named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
         return _project(batch, named, self.schema)
 
@@ -159,14 +159,14 @@ class SchemaStrategy(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema | None:
-        """The Arrow schema of the result, None before a file was asked where the first one sets it."""
+        """The Arrow schema of the result; None before the first file was opened if that file sets it."""
 
     @abstractmethod
     def check_filter(self, file: ParquetFile) -> None:
         """Raise as binding does where the scan's filter does not suit a file."""
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """As `ask` where rows are only counted."""
+        """Return the request as `ask`, for rows that are only counted."""
         return self.ask(row, file, filter)
 
     @abstractmethod
@@ -213,7 +213,7 @@ def _check_durations(leaf: Expression, file: ParquetFile) -> None:
 
 
 def _duration(operand: Operand, file: ParquetFile) -> Kind | None:
-    """The kind of a column of durations; None for other operands."""
+    """Return the kind of a duration column; None for other operands."""
     if not isinstance(operand, Column):
         return None
     column = operand.exact(file.schema.root.child_names)

@@ -54,11 +54,11 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 """Folder value that represents null."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
-"""Whole numbers as programs write them: with zeros before it a number is a code, such as ``01234``."""
+"""Integers as programs write them; numbers with leading zeros are codes, such as ``01234``."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 PartitionTypes = Mapping[str, str | pa.DataType]
-"""Types of the columns that folders name, by column; see :func:`partitions_of`."""
+"""Types of partition columns by name; see :func:`partitions_of`."""
 _OTHERS = "*"
 """The name that stands for all other columns."""
 
@@ -82,13 +82,13 @@ class Partitions:
     paths: str | None = None
     """The column of the file's path."""
     rows: str | None = None
-    """The column of the row's number in its file, which whoever reads the rows fills in."""
+    """The column of the row number in its file, which the executor fills in."""
 
     def __bool__(self) -> bool:
         return bool(self.schema.names)
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
-        """The value of each column in each source, a row a source; null where no folder names it."""
+        """Return the partition values of the sources, one row per source; null if its folders lack the column."""
         found = [_named(source, self.root) for source in sources]
         columns = []
         for field in self.schema:
@@ -175,12 +175,12 @@ class Partitions:
             raise TypeError(f"column {operand.column} is not a VARIANT but a partition column")
 
     def others(self, filter: Expression | None) -> list[Expression]:
-        """The leaves of ``filter`` on columns of the files."""
+        """Return the leaves of ``filter`` on columns of the files."""
         leaves = [] if filter is None else _leaves(normal(filter))
         return [leaf for leaf in leaves if _tops(leaf).isdisjoint(self.schema.names)]
 
     def typed(self, schema: pa.Schema) -> Partitions:
-        """These columns in the types that ``schema`` gives them, where it does."""
+        """Cast these columns to the types that ``schema`` declares for them."""
         fields = [schema.field(one.name) if one.name in schema.names else one for one in self.schema]
         return replace(self, schema=pa.schema(fields))
 
@@ -192,7 +192,7 @@ class Partitions:
         return schema
 
     def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
-        """The columns for ``length`` rows of the source in ``row`` of ``values``."""
+        """Return the columns for ``length`` rows of the source in ``row`` of ``values``."""
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
 
     def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
@@ -202,7 +202,7 @@ class Partitions:
         return batch
 
     def columns_of_files(self, names: Sequence[str]) -> list[str]:
-        """Those of the columns ``names`` that are in the files."""
+        """Return the members of ``names`` that are columns of the files."""
         return [name for name in names if name not in self.schema.names]
 
 
@@ -260,7 +260,7 @@ def _schema_of(types: PartitionTypes, partitions: pa.Schema) -> pa.Schema:
 
 
 def partitions_below(root: str | None, files: Sequence[Any]) -> Partitions:
-    """The columns that folders between ``root`` and ``files`` name; raises as :func:`partitions_of` does."""
+    """Infer the partition columns between ``root`` and ``files``; raises as :func:`partitions_of`."""
     texts: dict[str, dict[str | None, None]] = {}
     folders = {file.rpartition(os.sep)[0] if isinstance(file, str) else folder_of(file): file for file in files}
     for file in folders.values():
@@ -347,7 +347,7 @@ def _tops(leaf: Expression) -> set[str]:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """The leaves of a normalised expression, with the Not above them."""
+    """Yield the leaves of a normalised expression, including a Not above them."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
@@ -379,7 +379,7 @@ def _remaining(
 
 
 def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | None:
-    """A leaf of a normalised expression with the values of ``row`` for its columns; its truth where they decide it."""
+    """Substitute the partition values of ``row`` in a leaf; return its truth if they decide it."""
     if isinstance(leaf, Not):
         inner = substituted(leaf.operand, row)
         return Not(inner) if isinstance(inner, Expression) else None if inner is None else not inner
@@ -399,7 +399,7 @@ def reads(operand: Operand, names: Collection[str]) -> bool:
 
 
 def _replaced(operand: Any, row: pa.RecordBatch) -> Any:
-    """An operand with constants for what is computed of ``row`` alone; None where that is null."""
+    """Substitute constants for values computed from ``row`` alone; None if the value is null."""
     if reads(operand, row.schema.names):
         (found,) = value_of(operand, row)
         return Constant(found) if found.is_valid else None

@@ -34,13 +34,13 @@ from pqext.core.base.errors import SchemaMismatchError
 from pqext.core.schema.types.marks import marks
 
 _DECIMALS = {32: (9, pa.decimal32), 64: (18, pa.decimal64), 128: (38, pa.decimal128), 256: (76, pa.decimal256)}
-"""Decimal types by their width in bits: the most digits, and the factory."""
+"""Decimal types by bit width: the maximum precision, and the factory."""
 _UNITS = ("s", "ms", "us")
-"""Units of timestamps between which all dates of a calendar can be converted; nanoseconds hold 584 years."""
+"""Timestamp units between which all calendar dates convert; nanoseconds cover 584 years."""
 
 
 class Conflict(Exception):
-    """Two types without a common one, at ``path`` below the column."""
+    """Two types without a common type, at ``path`` below the column."""
 
     def __init__(self, first: object, other: object, path: tuple[str, ...] = ()) -> None:
         super().__init__(first, other, path)
@@ -98,7 +98,7 @@ class Unifier:
 
 
 def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
-    """A field for the values of both, with the first one's name and metadata. Raises `Conflict`."""
+    """Merge two fields, with the first one's name and metadata. Raises `Conflict`."""
     if pa.types.is_null(first.type):
         return other.with_name(first.name).with_nullable(True)
     if pa.types.is_null(other.type):
@@ -111,7 +111,7 @@ def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
 
 
 def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """A type for the values of both, by the table of this module. Raises `Conflict`."""
+    """Merge two types, by the table in this module. Raises `Conflict`."""
     types = pa.types
     if first == other:
         return first

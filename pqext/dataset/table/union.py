@@ -44,7 +44,7 @@ from pqext.dataset.table.file_request import FileRequest, SchemaStrategy, TableR
 _KEPT = 256
 """Maximum number of cached pairs of schema and filter."""
 _MAYBE = object()
-"""The answer of a condition that a file's own columns do not decide."""
+"""Marks a condition that a file's own columns do not decide."""
 
 
 class Union(SchemaStrategy):
@@ -74,7 +74,7 @@ class Union(SchemaStrategy):
         return self._schema
 
     def check_filter(self, file: ParquetFile) -> None:
-        """It suits the unified schema, whatever a file has."""
+        """No check: the filter suits the unified schema, whatever a file has."""
 
     def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
         """Request the columns that the file has, and the part of the filter that it can evaluate."""
@@ -115,7 +115,7 @@ class Union(SchemaStrategy):
         )
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> FileRequest:
-        """As `ask`."""
+        """Return the same request as `ask`."""
         return self.ask(row, file, filter)
 
     def _names(self, file: ParquetFile) -> list[str]:
@@ -129,7 +129,7 @@ class Union(SchemaStrategy):
         return list(found)
 
     def _columns(self) -> Sequence[str]:
-        """Names of the columns of files that are in the result."""
+        """Names of file columns in the result."""
         columns = self.table_request.columns_of(self._template)
         return self._stored.names if columns is None else columns
 
@@ -176,11 +176,11 @@ class Union(SchemaStrategy):
 
     @cached_property
     def _known(self) -> dict[Expression, dict[tuple[pa.DataType | None, ...], Expression | bool | object]]:
-        """Answers by leaf and the types that files have."""
+        """Cached results by leaf and the types in files."""
         return {}
 
     def _type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
-        """The Arrow type of a column as a file has it, None where it has no value there."""
+        """Return the Arrow type of a column in a file, None if it is missing."""
         return type_at(file.arrow_schema, path)
 
 
@@ -193,12 +193,12 @@ class Conformed(FileRequest):
     stored: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """The unified schema of all columns of files."""
     later: tuple[Computed, ...] = ()
-    """Columns that are computed of rows that conform: of what the file lacks, or has in another type."""
+    """Columns computed after the cast, because the file lacks their inputs or has them in another type."""
 
     def result_batch(
         self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
     ) -> pa.RecordBatch:
-        """Rows of the result: columns in their unified types, nulls for those that are not there."""
+        """Build rows of the result: columns in their unified types, nulls for missing ones."""
         named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
         if self.later:
             tops = {operand_column(base).path[0] for one in self.later for base in bases(one.field)}
@@ -229,7 +229,7 @@ class Conformed(FileRequest):
         return replace(self, columns=names, computed=(), schema=pa.schema([]), later=())
 
     def _conformed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
-        """Whole columns of the files in their unified types."""
+        """Cast complete columns of the files to their unified types."""
         fields = [self.stored.field(name).with_nullable(True) for name in names if name in self.stored.names]
         held = batch.schema.names
         arrays = [
@@ -244,14 +244,14 @@ def _without_columns(rows: int) -> pa.RecordBatch:
 
 
 def _leaves(expression: Expression) -> list[Expression]:
-    """The leaves of a normalised expression, with the Not above them."""
+    """Yield the leaves of a normalised expression, including a Not above them."""
     if not isinstance(expression, And | Or):
         return [expression]
     return [leaf for operand in expression.operands for leaf in _leaves(operand)]
 
 
 def _lacking(filter: Expression, file: ParquetFile) -> str:
-    """The columns of a filter that a file lacks, for people to read."""
+    """Format the columns of a filter that a file lacks."""
     found = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
     return ", ".join(escape_text(repr(name)) for name in found)
 
@@ -261,7 +261,7 @@ def _has(file: ParquetFile, name: str) -> bool:
 
 
 def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
-    """The node of a file at ``path``, or the deepest above it; None where it lacks the column."""
+    """Return the node of a file at ``path``, or its deepest existing ancestor; None if the column is missing."""
     found, node = None, file.schema.root.child(path[0])
     for name in path[1:]:
         if node is None:

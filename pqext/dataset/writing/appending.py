@@ -24,7 +24,7 @@ appended."""
 
 
 def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
-    """A file without rows, which holds the schema."""
+    """Write a file without rows, which holds the schema."""
     sink = io.BytesIO()
     with ParquetWriter(sink, schema, **options):
         pass
@@ -32,12 +32,12 @@ def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
 
 
 def without(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    """``schema`` without the columns ``names``."""
+    """Return ``schema`` without the columns ``names``."""
     return pa.schema([field for field in schema if field.name not in names], schema.metadata)
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:
-    """``schema`` with columns that may be null."""
+    """Return ``schema`` with nullable columns."""
     return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
 
 

@@ -32,7 +32,7 @@ from urllib.parse import unquote
 
 from pqext.core.base import local_paths
 from pqext.core.footer.thrift_footer import ENCRYPTED_MAGIC, MAGIC
-from pqext.core.io.sources.pending_files import check_note
+from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
 SUCCESS = "_SUCCESS"
@@ -107,7 +107,7 @@ def commit(
         try:
             (target / SUCCESS).unlink(missing_ok=True)
             journal = Journal(tuple(names), tuple(old)).dump()
-            check_note(len(journal), str(waiting / JOURNAL))
+            check_manifest_size(len(journal), str(waiting / JOURNAL))
             _write(waiting / JOURNAL, journal)
             for folder in {(waiting / name).parent for name in names} | {waiting}:
                 flush(folder)
@@ -151,7 +151,7 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
 
 
 def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
-    """Those of the files ``names`` that lie in ``folders``, however their names are escaped."""
+    """Return the members of ``names`` in ``folders``, however their names are escaped."""
     replaced = {_decoded(folder) for folder in folders}
     found = []
     for name in names:
@@ -181,14 +181,14 @@ def abort(target: Path, job: str) -> None:
 
 
 def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
-    """:func:`pqext.spark.clean` for a folder of a file system."""
+    """Implement :func:`pqext.spark.clean` for a folder of a file system."""
     target = Path(path).absolute()
     with _locked(target):
         return _tidy(target, older_than)
 
 
 def flush(path: Path) -> None:
-    """Have the system write a file, or the names in a folder, to its disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     if local_paths.ON_WINDOWS and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if local_paths.ON_WINDOWS else os.O_RDONLY)  # it flushes what it may write
@@ -246,7 +246,7 @@ def _tidy(target: Path, older_than: timedelta) -> Cleaned:
 
 
 def _finish(folder: Path) -> None:
-    """Step 4 of a save, from wherever it stopped; two processes may do it at once."""
+    """Run step 4 of a save, from wherever it stopped; two processes may do so concurrently."""
     target = folder.parent
     journal = Journal.load(str(folder))
     if journal is not None:

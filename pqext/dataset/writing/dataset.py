@@ -1,4 +1,4 @@
-"""A folder of Parquet files, written from one table or a stream of batches."""
+"""Write one table or a stream of batches into a folder of Parquet files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pqext.core.base.suggestions import did_you_mean
 from pqext.core.io.sources.locations import locate
 from pqext.core.options.keywords import WriteKeywords
 from pqext.core.options.read_write import WriteOptions, from_keywords
+from pqext.core.schema.arrow_check import check_table
 from pqext.core.write.table_inputs import as_table
 from pqext.dataset.writing.appending import check_append, empty_file, without
 from pqext.dataset.writing.part_files import Division, PartFiles, check_division
@@ -143,7 +144,7 @@ def check_choice(name: str, choice: str, words: Sequence[str]) -> None:
 
 
 def _path(folder: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> str:
-    """An absolute local path, or the URL of a store."""
+    """Return an absolute local path, or the URL of a store."""
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"folder is a path or a URL, not {type(folder).__name__}")
     path = os.fsdecode(folder)
@@ -172,8 +173,9 @@ def _plain(type: pa.DataType) -> pa.DataType:
 
 
 def _batches(table: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of ``table`` in batches with the types of ``schema``."""
+    """The rows of ``table`` in batches with the types of ``schema``; what is divided must not be invalid Arrow data."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS) if isinstance(table, pa.Table) else table:
+        check_table(pa.Table.from_batches([batch]))
         columns = [
             column if column.type == field.type else column.cast(field.type)
             for column, field in zip(batch.columns, schema, strict=True)

@@ -1,4 +1,4 @@
-"""Notes that record which input files the rows of a folder come from."""
+"""Records of the input files that the rows of a folder come from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.sources.pending_files import check_note
+from pqext.core.io.sources.pending_files import check_manifest_size
 from pqext.dataset.files.manifests import parsed, whole
 
 Digest = tuple[tuple[int, str], ...]
@@ -17,20 +17,20 @@ Digest = tuple[tuple[int, str], ...]
 
 @dataclass(frozen=True)
 class Noted:
-    """An input file as a job ingested it."""
+    """An input file of a job."""
 
     stamp: str
     """The size, and the modification time or the version in its store."""
     digest: Digest | None = None
-    """The content; None for files of stores, and in notes of earlier versions."""
+    """The content hashes; None for files of stores, and in records of earlier versions."""
     arguments: Mapping[str, str] | None = None
-    """The arguments of the job as text; None in notes of earlier versions."""
+    """The arguments of the job as text; None in records of earlier versions."""
     bad_lines: int = 0
-    """Documents with a fault."""
+    """Number of invalid documents."""
 
 
 Note = Mapping[str, Noted]
-"""The input files of one job by their paths."""
+"""The input files of one job, by path."""
 
 
 def read_ingest_note(note: bytes, path: str) -> Note:
@@ -53,10 +53,10 @@ def read_ingest_note(note: bytes, path: str) -> Note:
 
 
 def note_of(entries: Sequence[Mapping[str, Any]], arguments: Mapping[str, str] | None = None) -> bytes:
-    """The note of files that were ingested. Raises ``LimitError`` for more of them than a note may name."""
+    """Build the record of ingested files. Raises ``LimitError`` for more files than a record can hold."""
     content = {"version": 1, "files": [*entries]} | ({} if arguments is None else {"arguments": {**arguments}})
     note = json.dumps(content).encode()
-    check_note(len(note), "the note of what is ingested")
+    check_manifest_size(len(note), "the note of what is ingested")
     return note
 
 

@@ -1,4 +1,4 @@
-"""The Parquet files that one task writes: one, or one for each partition, and none larger than asked."""
+"""Write the Parquet files of one task: one for each partition, split by size."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pqext.core.write.writer import ParquetWriter
 from pqext.dataset.writing.partition_folders import folder_names, split
 from pqext.dataset.writing.staging import Staged, Token
 from pqext.variant.shredding.choice import shredding
-from pqext.variant.shredding.residual import Counts, residual_counts
+from pqext.variant.shredding.file_shredding import Counts, residual_counts
 from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import is_marked, is_shredded_type
 
 _OPEN_FILES = 64
-"""Partitions that a task writes at once; beyond them, the file that waits longest for rows is closed."""
+"""Maximum number of partitions written at a time; beyond it, the least recently used file is closed."""
 _HELD_BYTES = 256 << 20
-"""Rows that a task holds for all of its open files, as Arrow has them."""
+"""Maximum number of buffered rows of a task over all open files."""
 
 
 @dataclass(frozen=True)

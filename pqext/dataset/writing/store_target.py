@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import Any
 
 from pqext.core.base.errors import CorruptFileError
-from pqext.core.io.sources.pending_files import Pending, PendingFile, PendingStore, check_note
+from pqext.core.io.sources.pending_files import Pending, PendingFile, PendingStore, check_manifest_size
 from pqext.core.io.sources.pending_stores import pending_store
 from pqext.core.io.table_formats import check_listing, check_parents, writing
 from pqext.dataset.files import spark_metadata
@@ -75,7 +75,7 @@ class StagedStore:
         return dest.finish()
 
     def give_up(self, name: str, dest: PendingFile) -> None:
-        dest.give_up()
+        dest.abort()
 
     def discard(self, name: str, token: Token) -> None:
         with suppress(Exception):
@@ -113,7 +113,7 @@ class StoreTarget:
         finished = self._finish_other()
         before = datetime.now(UTC) - older_than
         removed: dict[str, None] = {}
-        for one in [*self._bucket.begun(self._inside)]:
+        for one in [*self._bucket.unfinished(self._inside)]:
             ours = _OURS.fullmatch(one.key.rpartition("/")[2])
             if ours is not None and one.at < before:
                 self._bucket.abort(one.key, one.upload)
@@ -131,7 +131,7 @@ class StoreTarget:
 
     def check_no_table(self) -> None:
         with writing():
-            check_parents(self._bucket.place(self._bucket.prefix))
+            check_parents(self._bucket.location(self._bucket.prefix))
 
     def check(self, overwrite: bool, compare: Compare) -> None:
         if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
@@ -148,8 +148,8 @@ class StoreTarget:
                 "it: move it elsewhere, or save to another folder"
             )
         if not overwrite and present:
-            places = {self._bucket.url(key): self._bucket.place(key) for key in present}
-            folder = self._bucket.place(self._bucket.prefix)
+            places = {self._bucket.url(key): self._bucket.location(key) for key in present}
+            folder = self._bucket.location(self._bucket.prefix)
             compare(self.path, folder, places)
 
     def begin(self, job: str, owner: int | None = None) -> StagedStore:
@@ -196,7 +196,7 @@ class StoreTarget:
                 self._job, uploads, small, old, after, None if batch is None else (batch.query, batch.number)
             )
             note = journal.dump()
-            check_note(len(note), self._bucket.url(self._inside + NOTE))
+            check_manifest_size(len(note), self._bucket.url(self._inside + NOTE))
             try:
                 version = self._bucket.claim(self._inside + NOTE, note)
             except FileExistsError:
@@ -224,7 +224,7 @@ class StoreTarget:
     def _give_up(self) -> None:
         """Give up what attempts have left that do not count."""
         with suppress(Exception):
-            for one in [*self._bucket.begun(self._inside)]:
+            for one in [*self._bucket.unfinished(self._inside)]:
                 if f"-{self._job}-" in one.key:
                     self._bucket.abort(one.key, one.upload)
 
@@ -245,7 +245,7 @@ class StoreTarget:
         inside = len(self._inside)
         found = self._bucket.keys(self._inside)
         with writing():
-            check_listing(self._bucket.place(self._bucket.prefix), (key[inside:] for key in found))
+            check_listing(self._bucket.location(self._bucket.prefix), (key[inside:] for key in found))
         return [key for key in found if not any(map(is_hidden, key[inside:].split("/")))]
 
     def _replaced(self, folders: Collection[str] | None) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ from numpy.typing import NDArray
 from pqext.geo.kernels.wkb import WkbColumn
 
 class Summary:
-    """What all rows of a column have in common, every value checked: raises GeometryError with row and byte.
+    """Summary of all rows of a column, fully validated: raises GeometryError with row and byte.
 
-    ``box`` holds xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None where a dimension has no value;
-    ``types`` the sorted ISO type codes; ``rows`` counts the values that are not null; ``extended`` tells of
-    EWKB headers, ``hollow`` of parts or holes without coordinates; ``srids`` has the first two different SRIDs
-    other than 0, each with its first row.
+    ``box`` holds xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None for dimensions without values;
+    ``types`` the sorted ISO type codes; ``rows`` the number of values that are not null; ``extended`` whether there are
+    EWKB headers, ``hollow`` whether there are parts or holes without coordinates; ``srids`` the first two distinct
+    SRIDs other than 0, each with its first row.
     """
 
     box: tuple[float | None, ...]
@@ -21,7 +21,7 @@ class Summary:
 
     def __init__(self, column: WkbColumn, strict: bool = False) -> None: ...
     def is_of(self, column: WkbColumn) -> bool:
-        """Does ``column`` lie in the very memory of the column that was summarized, and has its rows?"""
+        """Return whether ``column`` shares the buffers of the summarized column, and has its rows."""
 
     def parts(
         self,
@@ -30,10 +30,10 @@ class Summary:
         types: NDArray[np.uint32],
         rows: NDArray[np.int64],
     ) -> None:
-        """What the rows of each part have in common: of those from one number in ``starts`` to the next.
+        """Summarize each segment of rows, from one number in ``starts`` to the next.
 
-        Fills xmin, xmax, ymin, ymax, the lines of ``boxes``, with NaN where a part has no value, its bits
-        8 * dims + base in ``types`` and its count of ``rows`` that are not null.
+        Fills xmin, xmax, ymin, ymax, the rows of ``boxes``, with NaN for segments without values, the bits
+        8 * dims + base in ``types``, and the number of ``rows`` that are not null.
         """
 
 def row_boxes(column: WkbColumn, out: NDArray[np.float64]) -> tuple[int, int]: ...

@@ -13,7 +13,7 @@ from pqext.geo.kernels.wkb cimport (
 
 
 cdef struct Found:
-    # What the rows of a range have in common.
+    # Summary of a range of rows.
     Box box
     uint32_t types  # bit 8 * dims + base
     int64_t rows  # that are not null
@@ -35,9 +35,9 @@ cdef enum:
 
 
 cdef int64_t plain_run(const Column *c, int64_t row, int64_t stop_row, Box *box) noexcept nogil:
-    """How many rows from `row` to `stop_row` are little-endian XY points one right behind the other, in whole blocks.
+    """Count the rows from `row` to `stop_row` that are contiguous little-endian XY points, in complete blocks.
 
-    Widens `box` by them. Each loop does one thing for a block.
+    Widens `box` by them. Each loop does one operation on a block.
     """
     cdef int64_t i = c.first + row, first = i, end = c.first + stop_row
     cdef int k
@@ -68,10 +68,10 @@ cdef int64_t plain_run(const Column *c, int64_t row, int64_t stop_row, Box *box)
 cdef int64_t point_run(
     const Column *c, int64_t row, int64_t stop_row, Box *box, int64_t *counts
 ) noexcept nogil:
-    """How many rows from `row` to `stop_row` are null or little-endian ISO points, all with the first one's dimensions.
+    """Count the rows from `row` to `stop_row` that are null or little-endian ISO points of the first one's dimensions.
 
-    Widens `box` by them and adds their number to `counts[dims]`. For 32-bit offsets only, of which each is
-    read once; anything else ends the run and is left to `walk`.
+    Widens `box` by them and adds their number to `counts[dims]`. For 32-bit offsets only, which are
+    read once each; any other value ends the run and is left to `walk`.
     """
     cdef Box run
     cdef int64_t i = c.first + row, first = i, end = c.first + stop_row, points = 0, size = 0
@@ -118,7 +118,7 @@ cdef int64_t point_run(
 
 
 cdef struct Traits:
-    # What few rows have; of SRIDs in EWKB headers the first two different ones other than 0, and their rows.
+    # Rare traits; of SRIDs in EWKB headers the first two distinct ones other than 0, and their rows.
     bint extended
     bint hollow
     int known
@@ -200,7 +200,7 @@ cdef int64_t data_size(const Column *c) noexcept nogil:
 
 
 cdef class Summary:
-    """What all rows of a column have in common; see the stub. It knows the same of each range of rows in turn."""
+    """Summary of all rows of a column, and of consecutive ranges of rows; see the stub."""
 
     cdef readonly tuple box
     cdef readonly list types
@@ -249,7 +249,7 @@ cdef class Summary:
         free(self.ranges)
 
     def is_of(self, WkbColumn column not None):
-        """Does `column` lie in the very memory of the column that was summarized, and has its rows?"""
+        """Return whether `column` shares the buffers of the summarized column, and has its rows."""
         cdef const Column *one = &self.column.c
         cdef const Column *other = &column.c
         return (
@@ -262,10 +262,10 @@ cdef class Summary:
         self, const int64_t[::1] starts not None, double[:, ::1] boxes not None, uint32_t[::1] types not None,
         int64_t[::1] rows not None,
     ):
-        """What the rows of each part have in common: of those from one number in `starts` to the next.
+        """Summarize each segment of rows, from one number in `starts` to the next.
 
-        Fills xmin, xmax, ymin, ymax, the lines of `boxes`, with NaN where a part has no value, its bits 8 * dims + base
-        in `types` and its count of `rows` that are not null.
+        Fills xmin, xmax, ymin, ymax, the rows of `boxes`, with NaN for segments without values, the bits 8 * dims +
+        base in `types`, and the number of `rows` that are not null.
         """
         cdef const Column *c = &self.column.c
         cdef Py_ssize_t part, d, parts = starts.shape[0] - 1
@@ -283,7 +283,7 @@ cdef class Summary:
         geometry.at = 0
         with nogil:
             for part in range(parts):
-                # Whoever else may write to `starts` meanwhile, rows only ascend, to the last one.
+                # Rows only ascend, up to the last one, even if another thread writes to `starts`.
                 status = self.summarize(&row, min(starts[part + 1], c.length), &found, &geometry)
                 if status != 0:
                     break
@@ -327,7 +327,7 @@ cdef tuple box_tuple(const Box *box):
 def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
     """Fill `out`, one line a bound (xmin, xmax, ymin, ymax[, zmin, zmax, mmin, mmax]), one column a row.
 
-    NaN stands where a row has no value in a dimension. Returns two bit masks: the type codes found (bit
+    Missing values are NaN. Returns two bit masks: the type codes found (bit
     8 * dims + base) and the dimensions (bit 0 for x to bit 3 for m) that some row is without. With 4 lines it
     stops at the first geometry that has Z or M, leaving the rest of `out` as it was.
     """

@@ -20,7 +20,7 @@ cdef uint16_t STEPS[4][256]
 cdef uint16_t four_levels(uint32_t state, uint32_t x, uint32_t y) noexcept nogil:
     """Descend four levels of quadrants, mirroring and swapping the axes as the curve turns.
 
-    The state says what has been done to the axes so far: bit 0 that they are mirrored, bit 1 that they are swapped.
+    Bit 0 of the state: the axes are mirrored; bit 1: they are swapped.
     """
     cdef uint32_t d = 0, mirror = state & 1, swap = state >> 1, bit_x, bit_y, held
     cdef int level
@@ -31,7 +31,7 @@ cdef uint16_t four_levels(uint32_t state, uint32_t x, uint32_t y) noexcept nogil
         bit_x ^= held
         bit_y ^= held
         d = (d << 2) | ((3 * bit_x) ^ bit_y)
-        # In the quadrants with y = 0 the curve's axes are swapped, in the one with x = 1 mirrored besides.
+        # In the quadrants with y = 0 the curve's axes are swapped, in the one with x = 1 also mirrored.
         mirror ^= bit_x & (bit_y ^ 1)
         swap ^= bit_y ^ 1
     return <uint16_t> (d << 2 | swap << 1 | mirror)
@@ -58,7 +58,7 @@ cdef inline uint64_t hilbert(uint32_t x, uint32_t y) noexcept nogil:
 
 
 cdef inline uint64_t spread(uint64_t bits) noexcept nogil:
-    """The 32 bits of a number at the even places of 64."""
+    """Spread the 32 bits of a number to the even bits of 64."""
     bits = (bits | (bits << 16)) & 0x0000FFFF0000FFFFu
     bits = (bits | (bits << 8)) & 0x00FF00FF00FF00FFu
     bits = (bits | (bits << 4)) & 0x0F0F0F0F0F0F0F0Fu

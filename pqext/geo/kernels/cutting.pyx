@@ -17,8 +17,8 @@ def cheapest_cuts(
     """Cut n boxes into parts of `least` to `most` (only the last may be shorter), by dynamic programming.
 
     A part of k boxes costs (its width + `width`) * (its height + `height`) * (k + `extra`). Boxes are lines
-    xmin, xmax, ymin, ymax, inverted where there is none. Entry i of `starts` (n + 1 of them, as of `costs`) says
-    where the last part begins when the first i boxes are cut.
+    xmin, xmax, ymin, ymax, inverted if missing. Entry i of `starts` (n + 1 entries, like `costs`) is the
+    start of the last part if the first i boxes are split.
     """
     cdef int64_t n = boxes.shape[1], stop, start, k
     cdef double x0, x1, y0, y1, w, h, cost

@@ -13,8 +13,8 @@ def edge_boxes(
 ) -> tuple[int, int]:
     """Fill ``out`` as :func:`pqext.geo.kernels.boxes.row_boxes` does, with boxes around whole edges.
 
-    With 4 lines Z and M are left out. ``xmin > xmax`` where a box wraps. Edges run over an ellipsoid with the squared
-    eccentricity ``e2`` and ``ratio`` of polar to equatorial axis; ``turn`` bounds, in radians, how far the algorithm
-    that draws them misses their direction. Rows whose coordinates are no longitude and latitude are flagged in
-    ``outside`` and have no X and Y. Raises GeometryError with the row, without ``outside`` for these too.
+    With 4 rows Z and M are omitted. ``xmin > xmax`` if a box wraps. Edges lie on an ellipsoid with the squared
+    eccentricity ``e2`` and ``ratio`` of polar to equatorial axis; ``turn`` bounds the error of the algorithm in the
+    azimuth of edges, in radians. Rows whose coordinates are out of range are flagged in
+    ``outside`` and have no X and Y. Raises GeometryError with the row; without ``outside`` also for these rows.
     """

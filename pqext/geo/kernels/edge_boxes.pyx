@@ -19,7 +19,7 @@ from pqext.core.base.errors import GeometryError
 cdef double SLACK = 1e-9
 
 cdef enum:
-    OUTSIDE = 100  # a status of our own: coordinates that are no longitude and latitude
+    OUTSIDE = 100  # an additional status: coordinates that are not longitude and latitude
 
 
 cdef inline bint on_globe(double west, double east, double south, double north) noexcept nogil:
@@ -42,10 +42,10 @@ def edge_boxes(
 ):
     """Fill `out` as `row_boxes` does, with boxes around whole edges; xmin > xmax where one wraps.
 
-    With 4 lines it leaves out Z and M, and goes on.
-    Edges run over an ellipsoid with the squared eccentricity `e2` and `ratio` of polar to equatorial axis; `turn`
-    bounds, in radians, how far the algorithm that draws them misses their direction.
-    Rows whose coordinates are no longitude and latitude are flagged in `outside` and have no X and Y; without it they
+    With 4 rows, Z and M are omitted.
+    Edges lie on an ellipsoid with the squared eccentricity `e2` and `ratio` of polar to equatorial axis; `turn`
+    bounds the error of the algorithm in the azimuth of edges, in radians.
+    Rows whose coordinates are out of range are flagged in `outside` and have no X and Y; without it they
     are errors.
     """
     cdef Column *c = &column.c

@@ -3,20 +3,20 @@ from pqext.geo.kernels.paths cimport Path
 
 
 cdef enum:
-    SPANS = 1024  # stretches of longitude that are kept apart in one geometry
+    SPANS = 1024  # separate ranges of longitude in one geometry
 
 
 cdef struct Globe:
     double e2  # squared eccentricity, 0 for a sphere and for what is longer than it is wide
     double ratio  # polar axis by equatorial axis
-    double turn  # radians by which an algorithm may miss an edge's direction
-    double stretch  # by which a longitude on the auxiliary sphere may be larger, at the most
-    double quick  # degrees by which an edge rises, at the most, by its width in degrees squared
+    double turn  # maximum error of the algorithm in the azimuth of an edge, in radians
+    double stretch  # maximum factor of longitudes on the auxiliary sphere
+    double quick  # maximum degrees that an edge rises, per squared degree of its width
     double tie  # what part of half the globe makes it doubtful which side of a ring is the smaller
 
 
 cdef struct Span:
-    double west  # at most east: what crosses the antimeridian is kept as two
+    double west  # at most east: spans that cross the antimeridian are stored as two
     double east
 
 

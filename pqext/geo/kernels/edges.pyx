@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""What edges on a sphere or an ellipsoid of revolution reach; the proofs are in specs/geospatial.md.
+"""Extents of edges on a sphere or an ellipsoid of revolution; the proofs are in specs/geospatial.md.
 
 Between two longitudes an edge rises to where a great circle does whose ends have the tangents of the same
 latitudes and lie `stretch` times as far apart in longitude: exactly so on a sphere, at most so on an ellipsoid.
@@ -14,14 +14,14 @@ from pqext.geo.kernels.wkb cimport load_double
 
 
 cdef double RADIANS = M_PI / 180
-# An edge so wide on the auxiliary sphere, short of half a turn, is taken to pass over a pole: radians.
+# An edge at least this wide on the auxiliary sphere, in radians, is assumed to cross a pole.
 cdef double HALF_TURN = M_PI - 2e-7
 # An edge at most so wide on the auxiliary sphere, in degrees, rises by at most `quick` times its width squared.
 cdef double NARROW = 28.0
 # Degrees: how far a latitude, and a sum of two, is uncertain by rounding; see `reach` for larger errors.
 cdef double ROUNDING = 1e-12
 cdef double OPPOSITE = 1e-9
-# What is so near a pole, in degrees, is at it.
+# Latitudes at least this high are at the pole, in degrees.
 cdef double AT_POLE = 90.0 - 1e-9
 # Degrees: latitudes nearer to the equator are taken for this one.
 cdef double TINY = 1e-30
@@ -126,7 +126,7 @@ cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept
 
 
 cdef double reach(double high, double low, double width, double t) noexcept nogil:
-    """The highest latitude of a great circle between two, of which `high` > 0 is the higher, `width` radians apart.
+    """Highest latitude of a great circle between two latitudes, `high` > 0 and `low`, `width` radians apart.
 
     `t` is the tangent of `high`, and not 0. Rounded upward: the error of the sine of `width` grows towards half a turn.
     """
@@ -262,7 +262,7 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
     winding = rint(winding / (2 * M_PI))
     half = 2 * M_PI * globe.tie
     if winding == 0:
-        if fabs(area) > 2 * M_PI - half:  # what lies beside both poles is the larger side
+        if fabs(area) > 2 * M_PI - half:  # the side that contains both poles is the larger one
             extent.north_pole = extent.south_pole = True
         return
     if fabs(winding) > 1 or winding * area > -half:
@@ -296,7 +296,7 @@ cdef inline void track_lap(Track *track, long by, double x) noexcept nogil:
 
 
 cdef inline void extent_span(Extent *extent, const Track *track, double margin) noexcept nogil:
-    """Enter the longitudes of a path whose laps have ended, all edges of which may swing by `margin`."""
+    """Enter the longitudes of a path whose laps are complete; its edges may deviate by `margin`."""
     cdef double low = track.lowest, high = track.highest, swing = 0.0, c
     cdef double width = 360.0 * <double> (track.high_lap - track.low_lap) + (high - low)
     if margin > 0:
@@ -315,7 +315,7 @@ cdef inline void extent_span(Extent *extent, const Track *track, double margin) 
 
 
 cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
-    """Widen by a point, a line string or a ring. NaN is no value; the line goes on at the next vertex."""
+    """Widen by a point, a line string or a ring. NaN vertices are skipped."""
     cdef size_t i
     cdef const uint8_t *p = path.first
     cdef double x, y, width, found, most, margin = 0.0, narrow = NARROW / globe.stretch

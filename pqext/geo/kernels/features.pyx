@@ -36,7 +36,7 @@ cdef void release(Features *f) noexcept nogil:
 
 
 cdef int append_line(Features *f, Bytes *out, const char *before, size_t n, Reader *r) noexcept nogil:
-    """The value at r.s.p, which is passed over, on a line of its own: a line break in JSON is a blank."""
+    """Append the value at r.s.p, skipping it, on a line of its own: line breaks in JSON become blanks."""
     cdef const uint8_t *start = r.s.p
     cdef uint8_t *to
     cdef size_t size, i
@@ -130,7 +130,7 @@ cdef int add_collection(Features *f, Reader *r, const Members *m) noexcept nogil
 
 
 cdef int add_all(Features *f, Reader *r) noexcept nogil:
-    """Every object of the text; a record separator may stand before each."""
+    """Add every object of the text; a record separator may precede each."""
     cdef Members m
     cdef const uint8_t *start
     cdef int status

@@ -6,7 +6,7 @@ from pqext.geo.kernels.json_scan cimport Scan
 
 
 cdef enum GeojsonFault:
-    # Beyond those of `json_scan`; RETRY is none: the geometry has other dimensions than were tried.
+    # In addition to the faults of `json_scan`; RETRY is not a fault: the geometry has other dimensions than tried.
     RETRY = 16
     NO_OBJECT
     NO_TYPE
@@ -33,7 +33,7 @@ cdef struct Reader:
 
 
 cdef struct Members:
-    # Where the values of an object's members begin, NULL where it has none such.
+    # Start of the values of an object's members, NULL if missing.
     int type
     const uint8_t *coordinates
     const uint8_t *geometries

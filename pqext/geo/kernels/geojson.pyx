@@ -1,7 +1,7 @@
 # cython: language_level=3
 """GeoJSON geometries and features to ISO WKB.
 
-Members come in any order: those that matter are found in one pass over an object, whose values are then read. Only
+Members come in any order: one scan of an object locates the relevant ones, whose values are then read. Only
 collections within collections recurse, at most MAX_DEPTH deep.
 """
 from libc.math cimport NAN
@@ -28,12 +28,12 @@ FAULTS = {
     SCAN_END: ("the JSON ends too early", "geo.geojson.object"),
     SCAN_VALUE: ("not a JSON value", "geo.geojson.object"),
     SCAN_STRING: ("not a JSON string", "geo.geojson.object"),
-    SCAN_COLON: ("a colon should stand here", "geo.geojson.object"),
-    SCAN_COMMA: ("a comma or a closing bracket should stand here", "geo.geojson.object"),
+    SCAN_COLON: ("expected a colon", "geo.geojson.object"),
+    SCAN_COMMA: ("expected a comma or a closing bracket", "geo.geojson.object"),
     SCAN_DEPTH: (f"JSON is nested deeper than {SCAN_LEVELS}", "geo.geojson.object"),
     NO_OBJECT: ("not a GeoJSON object", "geo.geojson.object"),
     NO_TYPE: ("the object has no type", "geo.geojson.object"),
-    UNKNOWN_TYPE: ("not one of GeoJSON's types for this place", "geo.geojson.object"),
+    UNKNOWN_TYPE: ("not a GeoJSON type that is allowed here", "geo.geojson.object"),
     MISSING: ("the object lacks the member that its type needs", "geo.geojson.object"),
     TWICE: ("the object has the same member twice", "geo.geojson.object"),
     POSITION: ("a position is an array of two or more numbers", "geo.geojson.position"),
@@ -97,7 +97,7 @@ cdef const uint8_t **member(Members *m, const uint8_t *text, size_t n) noexcept 
 
 
 cdef int read_members(Reader *r, Members *m) noexcept nogil:
-    """What the object at r.s.p has, which is passed over; 0 or a fault."""
+    """Locate the members of the object at r.s.p, skipping it; 0 or a fault."""
     cdef const uint8_t *text = NULL
     cdef const uint8_t *start
     cdef const uint8_t **known
@@ -141,7 +141,7 @@ cdef int read_members(Reader *r, Members *m) noexcept nogil:
 # --- Coordinates ---------------------------------------------------------------------------------
 
 cdef int read_position(Reader *r) noexcept nogil:
-    """An array of numbers, of which those behind the third mean nothing here."""
+    """Read an array of numbers; numbers after the third are ignored."""
     cdef double values[3]
     cdef double more
     cdef const uint8_t *stop
@@ -240,7 +240,7 @@ cdef int read_coordinates(Reader *r, int base) noexcept nogil:
 
 
 cdef int read_geometry(Reader *r, const Members *m, int depth) noexcept nogil:
-    """The geometry whose members were found; r.s.p is then behind it."""
+    """Read the geometry whose members were located; r.s.p is then after it."""
     cdef Members inner
     cdef size_t at
     cdef uint64_t count = 0
@@ -289,7 +289,7 @@ cdef int read_geometry(Reader *r, const Members *m, int depth) noexcept nogil:
 
 
 cdef int read_geometry_or_null(Reader *r, bint feature, bint *valid) noexcept nogil:
-    """The geometry at r.s.p, or that of a feature there; null is none. In three dimensions if any position has them."""
+    """Read the geometry at r.s.p, or of a feature there; null is missing. It has Z if any position has."""
     cdef Members m
     cdef size_t at = r.out.size
     cdef const uint8_t *start

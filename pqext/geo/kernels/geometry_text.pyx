@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Geometries as well-known text and as GeoJSON: one checked walk over WKB writes either.
 
-What is written is bounded by the bytes that are read: some thirty characters for the eight bytes of a double, a tag for
+The output is bounded by the input bytes: some thirty characters for the eight bytes of a double, a tag for
 the nine bytes of the smallest part.
 """
 from libc.math cimport isfinite, isnan
@@ -20,7 +20,7 @@ from pqext.geo.kernels.wkb cimport (
 from pqext.core.base.errors import GeometryError
 
 cdef enum:
-    NOT_JSON = 32   # a fault beyond those of WKB
+    NOT_JSON = 32   # a fault in addition to the faults of WKB
     NUMBER_ROOM = 64
 
 
@@ -66,7 +66,7 @@ cdef inline uint8_t *write_ordinate(uint8_t *p, double value, int decimals) noex
 cdef inline int write_coordinate(
     Bytes *out, const uint8_t *p, int dims, bint little, const Style *style
 ) noexcept nogil:
-    """`x y z m`, or `[x,y,z]`, where a Z that is NaN is left out as M is. 0, MEMORY or NOT_JSON."""
+    """Write `x y z m`, or `[x,y,z]`, omitting M and a Z that is NaN. 0, MEMORY or NOT_JSON."""
     cdef int count = <int> (stride_of(dims) // 8), i
     cdef uint8_t *to
     cdef double value
@@ -169,7 +169,7 @@ cdef int write_value(
             count or head.base == POINT
         ):
             return DIMENSIONS
-        if not (json and empty and not tagged):  # GeoJSON has no place for a point of nothing among others
+        if not (json and empty and not tagged):  # GeoJSON cannot represent an empty point within a MultiPoint
             if depth:
                 if stack[depth - 1].begun and put(out, b"," if json else b", ") != 0:
                     return MEMORY
@@ -281,7 +281,7 @@ def to_text(WkbColumn column not None, bint json, int decimals=-1):
         bytes_free(&offsets)
         if status == NOT_JSON:
             raise GeometryError(
-                "NaN and infinite coordinates have no place in GeoJSON", rule="geo.geojson.numbers",
+                "GeoJSON cannot represent NaN and infinite coordinates", rule="geo.geojson.numbers",
                 row=column.row + row, offset=geometry.at,
             )
         raise fault(status, column.row + row, &geometry)

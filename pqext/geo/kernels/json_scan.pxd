@@ -1,5 +1,5 @@
 # cython: language_level=3
-# JSON text passed over with all checks but those of strings' encoding, for readers that want a few members of it.
+# Skipping of JSON text with all checks except string encoding, for readers that need a few members.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
 from libc.string cimport memchr, memcmp
@@ -44,7 +44,7 @@ cdef inline int fault_here(const Scan *s, int fault) noexcept nogil:
 
 
 cdef inline int scan_string(Scan *s, const uint8_t **text, size_t *length) noexcept nogil:
-    """A string, between its quotes as it stands; a fault leaves s.p where it lies."""
+    """Scan a string and return the raw text between its quotes; after a fault s.p is the fault's position."""
     cdef const uint8_t *p
     if s.p >= s.end or s.p[0] != c'"':
         return fault_here(s, SCAN_STRING)
@@ -76,7 +76,7 @@ cdef inline bint scan_word(Scan *s, const char *word, size_t n) noexcept nogil:
 
 
 cdef inline int scan_key(Scan *s, const uint8_t **text, size_t *length) noexcept nogil:
-    """A member's name and the colon behind it."""
+    """Scan a member's name and the following colon."""
     cdef int status
     blank(s)
     status = scan_string(s, text, length)

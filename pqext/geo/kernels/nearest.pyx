@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 
 cdef enum:
-    BLOCK = 32  # segments of the query that are passed over together
+    BLOCK = 32  # segments of the query that are skipped together
 
 
 cdef inline double dot(const double *a, const double *b) noexcept nogil:
@@ -44,7 +44,7 @@ def nearest(
     """Write for every row where it and the query are nearest to each other: a segment, and how far along it, of both.
 
     A row's segments are those from its offset to the next, two ends of three coordinates each. `blocks` has centre
-    and radius of a sphere around each 32 segments of the query. Rows without segments are left as they are.
+    and radius of a sphere around each 32 segments of the query. Rows without segments are unchanged.
     """
     cdef int64_t rows = offsets.shape[0] - 1, row, i, j, m = query.shape[0], best_i, best_j
     cdef int64_t block, stop, count = (m + BLOCK - 1) // BLOCK

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The coordinates of a WKB column as one flat array, and the column again with others in their place."""
+"""The coordinates of a WKB column as one flat array, and the column rebuilt with other coordinates."""
 from libc.math cimport NAN
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -15,7 +15,7 @@ cdef struct Path:
 
 cdef struct Paths:
     # Where in a value its next path begins. Headers follow each other as in a walk down the tree, and nothing
-    # here asks whose part one is: so there is no stack.
+    # needs the parent of a part, so there is no stack.
     const uint8_t *value
     size_t size
     size_t at
@@ -31,7 +31,7 @@ cdef inline void paths_begin(Paths *paths, const uint8_t *value, size_t size) no
 
 
 cdef inline bint next_path(Paths *paths, Path *path) noexcept nogil:
-    """The next path of a value that `walk` has found sound; false when there is none. Never leaves the value."""
+    """Advance to the next path of a value that `walk` has validated; false at the end. Never leaves the value."""
     cdef const uint8_t *value = paths.value
     cdef size_t size = paths.size
     cdef uint32_t count

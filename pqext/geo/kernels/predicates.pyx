@@ -19,7 +19,7 @@ cdef inline int judge(
     double xlow, double xhigh, double ylow, double yhigh, double west, double east, double south, double north,
     bint wraps, bint strict,
 ) noexcept nogil:
-    """How a row's box stands to the query's; comparisons are so put that NaN, which is no value, answers NO.
+    """Relation of a row's box to the query's; comparisons are ordered so that NaN, a missing value, gives NO.
 
     With ``strict`` a box that reaches the border is not within.
     """

@@ -165,7 +165,7 @@ cdef int walk(Paths *t, const uint8_t *p, const uint8_t *end, uint64_t seed, int
 
 
 cdef object names_of(Paths *t, int64_t path):
-    """The names on the way to a path, as they are written, with None for the elements of an array."""
+    """Return the raw names on the way to a path, with None for the elements of an array."""
     names = []
     while path > 0:
         names.append(None if t.all[path].name == NULL else t.all[path].name[:t.all[path].length])
@@ -174,10 +174,10 @@ cdef object names_of(Paths *t, int64_t path):
 
 
 def measure(lines not None, uint64_t seed, int64_t most):
-    """What a table of the objects in `lines` takes: (cells, names, paths of integers beyond INT64).
+    """Measure a table of the objects in `lines`: (cells, names, paths of integers beyond INT64).
 
-    A cell is a slot of a member's name: each name has one for each row, or for each element of the lists that it is
-    in. The paths are those of which no number has a fraction. The lines are not walked beyond `most` paths. `seed` is
+    A cell is a slot of a member's name: each name has one for each row, or for each element of the lists that
+    contain it. The paths are those without any fraction. Lines are scanned up to `most` paths. `seed` is
     a random number.
     """
     cdef Py_buffer view

@@ -1,4 +1,4 @@
-# One checked pass over well-known binary, shared by every kernel that reads geometries.
+# A single validated walk over well-known binary, shared by all geometry kernels.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -9,7 +9,7 @@ from pqext.core.kernels.buffer cimport Bytes
 cdef enum:
     MAX_DEPTH = 128  # collections within collections
 
-    # What `walk` and `column_row` answer: 0 is fine, NULL_ROW is no value, above are the faults of the bytes.
+    # Results of `walk` and `column_row`: 0 is success, NULL_ROW a missing value, higher values are faults of the bytes.
     NULL_ROW = -1
     OFFSETS = 1
     TRUNCATED = 2
@@ -44,7 +44,7 @@ cdef struct Box:
 
 
 cdef struct Geometry:
-    # What a walk learns of one value besides its box.
+    # Result of a walk over one value, in addition to its box.
     int base  # 1 Point ... 7 GeometryCollection
     int dims  # bit 0: Z, bit 1: M
     int extended  # any header in the EWKB form
@@ -54,7 +54,7 @@ cdef struct Geometry:
 
 
 cdef struct Header:
-    # How a geometry or a part of one begins.
+    # Header of a geometry or of a part.
     int base  # 1 Point ... 7 GeometryCollection
     int dims  # bit 0: Z, bit 1: M
     bint little
@@ -103,7 +103,7 @@ cdef extern from *:
     #endif
 
     /* Widen the ranges of x and y, low[2] and high[2], by `count` little-endian pairs that lie `stride` bytes apart,
-       four chains at a time, which wait for no earlier call. A NaN leaves them as they are. */
+       four chains at a time, independent of earlier calls. NaN leaves them unchanged. */
     static inline void pqext_widen_pairs(const uint8_t *p, size_t count, size_t stride, double *low, double *high) {
         size_t i = 0;
     #ifdef PQEXT_PAIR
@@ -139,7 +139,7 @@ cdef extern from *:
     #endif
     }
 
-    /* Bits in which the first five bytes of `count` values, `stride` bytes apart, differ from `expected`. */
+    /* Bits in which the first five bytes of any of `count` values, `stride` bytes apart, differ from `expected`. */
     static inline uint64_t pqext_differing(const uint8_t *p, size_t count, size_t stride, uint64_t expected) {
         uint64_t found = 0, one, two;
         size_t i;
@@ -210,7 +210,7 @@ cdef inline size_t stride_of(int dims) noexcept nogil:
 
 
 cdef inline int read_header(const uint8_t *value, size_t left, Header *header) noexcept nogil:
-    """The header at `value`, of which `left` bytes exist; 0, TRUNCATED, BYTE_ORDER, TYPE_CODE or CURVE."""
+    """Read the header at `value`, where `left` bytes exist; 0, TRUNCATED, BYTE_ORDER, TYPE_CODE or CURVE."""
     cdef uint32_t code, flags
     if left < 5:
         return TRUNCATED
@@ -271,7 +271,7 @@ cdef inline uint64_t header(const uint8_t *value) noexcept nogil:
 
 
 cdef inline bint plain_point(const uint8_t *value, size_t size) noexcept nogil:
-    """Is this a little-endian XY point, whole and nothing more?"""
+    """Whether this is exactly a little-endian XY point."""
     return size == POINT_XY and header(value) == 0x101u
 
 

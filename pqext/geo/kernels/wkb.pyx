@@ -66,7 +66,7 @@ cdef inline void one_coordinate(const uint8_t *p, int dims, bint little, Box *bo
 
 
 cdef inline bint closed(const uint8_t *p, size_t count, size_t stride, bint little) noexcept nogil:
-    """Does a ring of `count` coordinates have none, or at least four with the last at the first's place?"""
+    """Whether a ring of `count` coordinates is empty, or has at least four and its last equals its first."""
     cdef const uint8_t *last
     if count == 0:
         return True
@@ -84,8 +84,8 @@ cdef int walk(
 ) noexcept nogil:
     """Check one value and widen `box` by it; 0 or a fault, whose byte is then in `geometry.at`.
 
-    `strict` also refuses unclosed rings, children that have coordinates in other dimensions than the whole, and SRIDs
-    that differ. `iso`, unless NULL, takes the value with every header in the ISO form.
+    `strict` also rejects unclosed rings, children with other dimensions than their parent, and differing SRIDs.
+    `iso`, unless NULL, receives the value with ISO headers.
     """
     cdef Frame stack[MAX_DEPTH]
     cdef Header head
@@ -187,7 +187,7 @@ cdef int walk(
                     stack[depth].base = expected
                     depth += 1
                     continue
-        # The next sibling, or that of the nearest parent which has one.
+        # The next sibling, or the next sibling of the nearest ancestor.
         while depth and stack[depth - 1].left == 0:
             depth -= 1
         if depth == 0:

@@ -45,7 +45,7 @@ cdef inline int append_empty_point(Bytes *out, int dims) noexcept nogil:
 
 
 cdef inline bint closed_ring(const Bytes *out, size_t start, uint64_t count, size_t stride) noexcept nogil:
-    """Has the ring that begins at byte `start` no coordinates, or at least four with the last at the first's place?"""
+    """Whether the ring at byte `start` is empty, or has at least four coordinates and its last equals its first."""
     cdef double first[2]
     cdef double last[2]
     if count == 0:

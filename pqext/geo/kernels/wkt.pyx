@@ -40,8 +40,8 @@ cdef enum Fault:
 
 FAULTS = {
     TAG: ("a geometry begins with one of the seven types, such as POINT", "geo.wkt.tag"),
-    OPENING: ("an opening parenthesis or EMPTY should stand here", "geo.wkt.tag"),
-    SEPARATOR: ("a comma or a closing parenthesis should stand here", "geo.wkt.tag"),
+    OPENING: ("expected an opening parenthesis or EMPTY", "geo.wkt.tag"),
+    SEPARATOR: ("expected a comma or a closing parenthesis", "geo.wkt.tag"),
     NUMBER: ("not a number that a double can hold", "geo.wkt.numbers"),
     ORDINATES: ("a coordinate has other dimensions than the geometry", "geo.wkt.dimensions"),
     DIMENSIONS: ("a part has other dimensions than the whole", "geo.wkt.dimensions"),
@@ -278,7 +278,7 @@ cdef int read_value(Parser *ps) noexcept nogil:
         if append_header(ps.out, base, dims) != 0:
             return MEMORY
         if empty:
-            # What has no coordinates may say otherwise than the whole, as GEOS writes it.
+            # Empty parts may have other dimensions than their parent, as GEOS writes them.
             status = read_empty(ps, base, dims)
         else:
             if tagged != UNKNOWN:

@@ -13,13 +13,13 @@ class Longitudes:
     def __init__(self, first: float = -180.0, last: float = 180.0, least: float = 0.0) -> None: ...
     @property
     def settled(self) -> bool:
-        """Is it certain that there is no gap, whatever comes?"""
+        """Return whether no gap can remain, whatever is entered."""
 
     def add(self, column: WkbColumn) -> None:
-        """Enter the planar interval of every geometry; raises GeometryError on bytes that are no geometry."""
+        """Enter the planar interval of every geometry; raises GeometryError if WKB is invalid."""
 
     def add_intervals(self, west: NDArray[np.float64], east: NDArray[np.float64]) -> None:
-        """Enter intervals; ``west > east`` crosses the antimeridian, NaN is no interval."""
+        """Enter intervals; ``west > east`` crosses the antimeridian, NaN is skipped."""
 
     def widest_gap(self) -> tuple[float, float] | None:
         """West and east end of the widest stretch of [-180, 180] that no geometry's interval covers."""

@@ -50,7 +50,7 @@ cdef inline bint mark(Circle *circle, double low, double high) noexcept nogil:
 
 
 cdef double widest(const Circle *circle, double *west, double *east) noexcept nogil:
-    """The width of the widest gap between two intervals, whose ends it writes; 0 when there is none."""
+    """Return the width of the widest gap between two intervals and write its ends; 0 without gaps."""
     cdef int i
     cdef int64_t open_intervals = 0
     cdef double end = INFINITY, width = 0.0, low, high
@@ -69,7 +69,7 @@ cdef double widest(const Circle *circle, double *west, double *east) noexcept no
 
 
 cdef bint full(const Circle *circle, double first, double last, double least) noexcept nogil:
-    """Is there no gap as wide as `least`, nor can there come to be one between `first` and `last`?
+    """Whether there is no gap as wide as `least`, and none can open between `first` and `last`.
 
     Gaps between intervals only ever get narrower; a new one can open up only beyond the outermost.
     """
@@ -93,7 +93,7 @@ cdef class Longitudes:
     cdef Circle circle
     cdef readonly bint settled
     cdef int64_t seen  # intervals of all calls
-    cdef int64_t look  # when so many were seen
+    cdef int64_t look  # number of intervals at which to check again
     cdef double first, last, least
 
     def __cinit__(self, double first=-180.0, double last=180.0, double least=0.0):
@@ -115,7 +115,7 @@ cdef class Longitudes:
         return full(&self.circle, self.first, self.last, self.least)
 
     def add(self, WkbColumn column not None):
-        """Enter every geometry of a column; raises GeometryError on bytes that are no geometry."""
+        """Enter every geometry of a column; raises GeometryError if WKB is invalid."""
         cdef Column *c = &column.c
         cdef Box box
         cdef Geometry geometry
@@ -149,7 +149,7 @@ cdef class Longitudes:
             raise fault(status, column.row + row, &geometry)
 
     def add_intervals(self, const double[::1] west not None, const double[::1] east not None):
-        """Enter intervals, of which those with west > east cross the antimeridian and those with NaN are none."""
+        """Enter intervals; west > east crosses the antimeridian, NaN is skipped."""
         cdef Py_ssize_t i, n = west.shape[0]
         cdef bint inside
         if east.shape[0] != n:
@@ -171,7 +171,7 @@ cdef class Longitudes:
     def widest_gap(self):
         """(west, east) of the widest stretch between -180 and 180 without a geometry, its ends being occupied.
 
-        None when there is no such stretch between two geometries, when all are narrower than `least` or a cell,
+        None if there is no gap between two geometries, if all are narrower than `least` or a cell,
         and when some x lies outside [-180, 180].
         """
         cdef double west = 0.0, east = 0.0

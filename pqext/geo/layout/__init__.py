@@ -1,1 +1,1 @@
-"""Where rows of geometries lie in a file: order along a curve, cuts, and what a query will read."""
+"""Layout of geometries in a file: order along a curve, splits into row groups and pages, and query cost."""

@@ -1,4 +1,4 @@
-"""How well a file's boxes serve spatial queries: how far they overlap, and what a query of some size will read."""
+"""Analysis of a file's bounding boxes: their overlap, and the expected cost of spatial queries."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pqext.geo.types import GeospatialType
 
 _Doubles = NDArray[np.float64]
 _WORTH_SORTING = 2.0
-"""How many times the pages of an even grid a query may read before sorting is suggested; Hilbert order needs 1.3."""
+"""Read cost, relative to an even grid of pages, above which sorting is suggested; Hilbert order reaches 1.3."""
 
 _FEWEST, _SPREAD, _NEAR = 4, 0.3, 0.5
-"""What boxes of rows in order have: a count, a range of their middles within the extent, and steps from one to the next
-that are short against distances between any two."""
+"""Criteria for ordered boxes: their number, the spread of their centers within the extent, and short steps between
+neighbors relative to the mean distance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Part:
     bytes: int
     box: BoundingBox | None
     holds_none: bool = False
-    """Nothing in it has a place, so no query reads it."""
+    """Whether it has no coordinates, so no query reads it."""
     own: bool = True
-    """Is the box its own, not that of the row group in which it lies?"""
+    """Whether the box is its own rather than the box of its row group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,10 @@ class BoxLayout:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What :func:`explain_layout` finds; ``str`` tells it to people.
+    """Result of :func:`explain_layout`; ``str`` formats it.
 
-    ``extent`` is the box around all boxes, which wraps around the antimeridian where that is narrower; None where there
-    are none. Without boxes of its own a page has that of its
-    row group. ``suggestions`` says what would make queries read less, if anything.
+    ``extent`` is the box around all boxes, which wraps around the antimeridian if that is narrower; None without boxes.
+    A page without a box has the box of its row group. ``suggestions`` lists changes that would make queries read less.
     """
 
     path: str
@@ -111,21 +110,21 @@ class Layout:
 
 
 def explain_layout(source: Any, column: str | None = None, query: float | tuple[float, float] = 0.001) -> Layout:
-    """How the boxes of a geometry column's row groups and pages lie, and what a query is expected to read by them.
+    """Analyze the boxes of a geometry column's row groups and pages, and estimate the cost of queries.
 
-    ``source`` is what :func:`pqext.open` takes, or an open file; ``column`` a dotted path, by default the only
-    geometry column. ``query`` is the share of the extent's area that queries cover, in the extent's proportions, or
-    their width and height in the column's units. Expectations are exact for queries placed evenly within the extent;
-    they cross the antimeridian where the extent does. Raises KeyError for a column that is not there, ValueError for
-    one that is no geometry, and when ``column`` is needed.
+    ``source`` is a source for :func:`pqext.open`, or an open file; ``column`` a dotted path, by default the only
+    geometry column. ``query`` is the area of queries as a share of the extent, in the extent's proportions, or
+    their width and height in the column's units. Estimates are exact for queries distributed evenly over the extent;
+    they cross the antimeridian if the extent does. Raises KeyError if the column does not exist, ValueError if it is
+    not a geometry, or if ``column`` is required.
     """
-    share = _checked(query)
+    share = _check_query(query)
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         node = geometry_leaf(file, column)
         groups, pages = parts_of(file, node)
         type = _type(file, node)
         geographic = type is not None and type.geographic
-        frame = _Frame.around((part.box for part in groups), geographic)
+        frame = _Frame.enclosing((part.box for part in groups), geographic)
         width, height = frame.query(share)
         found = [_describe(parts, frame, width, height) for parts in (groups, pages)]
         advice = _suggestions(groups, pages, found, frame, width, height)
@@ -143,7 +142,7 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
         )
 
 
-def _checked(query: float | tuple[float, float]) -> float | tuple[float, float]:
+def _check_query(query: float | tuple[float, float]) -> float | tuple[float, float]:
     sides = query if isinstance(query, tuple) else (query,)
     numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in sides)
     if not numbers or (isinstance(query, tuple) and len(query) != 2):
@@ -168,7 +167,7 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
         named = ", ".join(leaf.dotted for leaf in leaves)
         raise KeyError(f"no column {column!r}; the geometries are {named or 'none'}")
     if node not in leaves:
-        raise ValueError(f"column {column!r} is no geometry")
+        raise ValueError(f"column {column!r} is not a geometry")
     return node
 
 
@@ -179,9 +178,9 @@ def parts_of(file: ParquetFile, node: SchemaNode) -> tuple[list[Part], list[Part
     type = _type(file, node)
     for group in file.row_groups:
         chunk = group.chunk(node)
-        whole = _whole(chunk, group, type)
-        groups.append(whole)
-        pages += _pages(chunk, whole)
+        group_part = _row_group_part(chunk, group, type)
+        groups.append(group_part)
+        pages += _pages(chunk, group_part)
     return groups, pages
 
 
@@ -194,8 +193,8 @@ def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
         return None
 
 
-def _whole(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
-    """The row group, with the box that a query is held against: the column's own, or that of GeoParquet's covering."""
+def _row_group_part(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
+    """Return the row group with the box used for pruning: its own, or the box of its covering."""
     found = chunk.geospatial_statistics
     geographic = type is not None and type.geographic
     box = None if found is None or found.bbox is None else BoundingBox.from_metadata(found.bbox)
@@ -205,31 +204,31 @@ def _whole(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> 
     return Part(group.index, group.num_rows, chunk.byte_range[1], box, box is None and chunk.bounds().all_null)
 
 
-def _pages(chunk: ColumnChunk, whole: Part) -> list[Part]:
+def _pages(chunk: ColumnChunk, group_part: Part) -> list[Part]:
     places = chunk.pages
     if places is None:
-        return [whole]
+        return [group_part]
     boxes = page_boxes.read(chunk)
-    found = []
+    parts = []
     for page in range(len(places)):
-        box, none, own = whole.box, whole.holds_none, boxes is not None and bool(boxes.known[page])
+        box, is_empty, own = group_part.box, group_part.holds_none, boxes is not None and bool(boxes.has_box[page])
         if boxes is not None:
-            none = bool(boxes.nulls[page] or boxes.empty[page])
-            if boxes.known[page]:
+            is_empty = bool(boxes.nulls[page] or boxes.empty[page])
+            if boxes.has_box[page]:
                 box = _clipped(
                     BoundingBox(*(float(line[page]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax))), box
                 )
         rows, size = len(places.rows(page)), places.byte_range(page)[1]
-        found.append(Part(whole.row_group, rows, size, None if none else box, none, own))
-    return found
+        parts.append(Part(group_part.row_group, rows, size, None if is_empty else box, is_empty, own))
+    return parts
 
 
-def _clipped(page: BoundingBox, whole: BoundingBox | None) -> BoundingBox:
-    """The page's box, which is rounded outward, within that of its row group."""
-    if whole is None or page.wraps or whole.wraps:
+def _clipped(page: BoundingBox, group: BoundingBox | None) -> BoundingBox:
+    """Clip the box of a page, which is rounded outward, to the box of its row group."""
+    if group is None or page.wraps or group.wraps:
         return page
     clipped = BoundingBox(
-        max(page.xmin, whole.xmin), min(page.xmax, whole.xmax), max(page.ymin, whole.ymin), min(page.ymax, whole.ymax)
+        max(page.xmin, group.xmin), min(page.xmax, group.xmax), max(page.ymin, group.ymin), min(page.ymax, group.ymax)
     )
     return clipped if clipped.xmin <= clipped.xmax and clipped.ymin <= clipped.ymax else page
 
@@ -241,7 +240,7 @@ class _Frame:
     extent: BoundingBox | None
 
     @classmethod
-    def around(cls, boxes: Iterable[BoundingBox | None], geographic: bool) -> _Frame:
+    def enclosing(cls, boxes: Iterable[BoundingBox | None], geographic: bool) -> _Frame:
         return cls(union([box for box in boxes if box is not None], geographic))
 
     @property
@@ -260,7 +259,7 @@ class _Frame:
         width, height = (min(side / whole, 1.0) if whole > 0 else 1.0 for side, whole in sides)
         return width, height
 
-    def place(self, boxes: list[BoundingBox]) -> _Doubles:
+    def relative(self, boxes: list[BoundingBox]) -> _Doubles:
         """Lines xmin, xmax, ymin, ymax in the unit square; an extent without width or height is all covered."""
         lines = np.array([[box.xmin, box.xmax, box.ymin, box.ymax] for box in boxes]).reshape(-1, 4).T.copy()
         if self.extent is None:
@@ -283,7 +282,7 @@ def hits(boxes: _Doubles, width: float, height: float) -> _Doubles:
     x = _share(boxes[0], boxes[1], width)
     wraps = boxes[0] > boxes[1]
     if wraps.any():
-        # What touches neither end lies between them.
+        # Boxes that touch neither end lie between them.
         between = _share(boxes[1] + width, boxes[0] - width, width) if width < 1 else np.zeros_like(x)
         x = np.where(wraps, 1 - between, x)
     found: _Doubles = x * _share(boxes[2], boxes[3], height)
@@ -299,7 +298,7 @@ def _share(low: _Doubles, high: _Doubles, side: float) -> _Doubles:
 
 def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> BoxLayout:
     boxed = [index for index, part in enumerate(parts) if part.box is not None]
-    boxes = frame.place([box for part in parts if (box := part.box) is not None])
+    boxes = frame.relative([box for part in parts if (box := part.box) is not None])
     chances = np.array([0.0 if part.holds_none else 1.0 for part in parts])
     chances[boxed] = hits(boxes, width, height)
     wraps = boxes[0] > boxes[1]
@@ -332,25 +331,25 @@ def _union(boxes: _Doubles) -> float:
 def _suggestions(
     groups: list[Part], pages: list[Part], layouts: list[BoxLayout], frame: _Frame, width: float, height: float
 ) -> tuple[str, ...]:
-    whole, single = layouts
-    if not whole.with_box:
-        return ("no row group has a box, so every query reads the whole column: write the file with statistics",)
+    groups_layout, pages_layout = layouts
+    if not groups_layout.with_box:
+        return ("no row group has a box, so every query reads the complete column; write the file with statistics",)
     found = []
     rows = sum(part.rows for part in groups)
-    own = any(part.own and part.box is not None for part in pages)  # else the pages say nothing of the order of rows
-    name, parts, layout = ("pages", pages, single) if own else ("row groups", groups, whole)
+    own = any(part.own and part.box is not None for part in pages)  # otherwise pages do not show the order of rows
+    name, parts, layout = ("pages", pages, pages_layout) if own else ("row groups", groups, groups_layout)
     per_side = sqrt(layout.count)
     even = (1 + per_side * width) * (1 + per_side * height)
     if layout.count > 1 and layout.read > _WORTH_SORTING * even and not _is_ordered(parts, frame):
         found.append(
-            f"sort the rows of the whole file, by geo.sort or by order='hilbert' in write_table (a ParquetWriter and "
-            f"pqext convert order only within each row group): a query would read about "
+            f"sort the rows of the file with geo.sort or order='hilbert' in write_table (ParquetWriter and "
+            f"pqext convert sort within row groups only): a query would read about "
             f"{even:,.0f} {name} of an even grid instead of {layout.read:,.0f}"
         )
-    if not own and single.count >= 2 * whole.count:
-        found.append("pages have no boxes, so queries read whole row groups: the writer's option page_boxes makes them")
-    mean = rows / max(single.count, 1)
-    if mean > 2 * PAGE_ROWS and single.rows_read > 3 * rows * width * height:
+    if not own and pages_layout.count >= 2 * groups_layout.count:
+        found.append("pages have no boxes, so queries read complete row groups; set the writer option page_boxes")
+    mean = rows / max(pages_layout.count, 1)
+    if mean > 2 * PAGE_ROWS and pages_layout.rows_read > 3 * rows * width * height:
         found.append(
             f"smaller pages, page_rows={PAGE_ROWS:,} instead of {mean:,.0f} on average, spare rows around the query"
         )
@@ -358,11 +357,11 @@ def _suggestions(
 
 
 def _is_ordered(parts: list[Part], frame: _Frame) -> bool:
-    """Do the rows follow each other in space already, so that what boxes overlap is the size of the geometries?
+    """Return whether rows are ordered spatially already, so that overlap comes from the size of the geometries.
 
-    Then the middles of the boxes are spread in both directions, and neighbours in the file are neighbours in space.
+    The centers of the boxes are then spread in both directions, and neighbors in the file are neighbors in space.
     """
-    west, east, south, north = frame.place([box for part in parts if (box := part.box) is not None])
+    west, east, south, north = frame.relative([box for part in parts if (box := part.box) is not None])
     middles = np.column_stack([west + east + (west > east), south + north]) / 2
     if len(middles) < _FEWEST or (np.ptp(middles, axis=0) < _SPREAD).any():
         return False

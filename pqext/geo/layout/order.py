@@ -1,38 +1,152 @@
-"""The row order of a file by one of its geometry columns (the writer option ``order``), and boundaries of row groups
-and pages that keep their boxes small.
+"""Row order along a space-filling curve, and splits into row groups and pages with small bounding boxes.
+
+Consecutive positions of Hilbert's curve are neighbors; the Z-order (Morton) curve of other tools has jumps.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.schema.arrow_check import check_array, check_table
+from pqext.core.write.row_order import pick, taken
+from pqext.geo.box import BoundingBox
+from pqext.geo.kernels.curves import positions
 from pqext.geo.kernels.cutting import cheapest_cuts
-from pqext.geo.layout.curves import order_of, row_boxes
-from pqext.geo.storage import GeometryStorage
+from pqext.geo.storage import Curve, GeometryStorage
+from pqext.geo.summary import row_values
+from pqext.geo.types import array_type, type_of
+from pqext.geo.wkb import GeometryArray, columns, require_bytes
 
 if TYPE_CHECKING:
     from pqext.core.schema.annotations import Storage
 
+CURVES: tuple[Curve, ...] = get_args(Curve)
+
+
+def hilbert_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
+    """Each point's position on the Hilbert curve of order 32 that fills ``bounds``, from its lower left corner.
+
+    ``x`` and ``y`` are sequences of numbers of one length. Points outside count as at the edge, NaN as at
+    the lower end. Raises ValueError when the bounds wrap or are not finite, or the lengths differ.
+    """
+    return _positions(x, y, bounds, "hilbert")
+
+
+def zorder_index(x: Any, y: Any, bounds: BoundingBox) -> NDArray[np.uint64]:
+    """Each point's position in Z-order (Morton order) within ``bounds``: the bits of y and x in turn.
+
+    Arguments and errors as in :func:`hilbert_index`.
+    """
+    return _positions(x, y, bounds, "zorder")
+
+
+def check_curve(curve: Any) -> Curve:
+    """``curve``; raises ValueError unless it is the name of one."""
+    if curve not in CURVES:
+        raise ValueError(f"an order is {' or '.join(map(repr, CURVES))}, not {curve!r}")
+    found: Curve = curve
+    return found
+
+
+def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.uint64]:
+    if not isinstance(bounds, BoundingBox):
+        kind = type(bounds).__name__
+        raise TypeError(f"the bounds of a curve are BoundingBox(xmin, xmax, ymin, ymax), not of type {kind}")
+    if not bounds.usable or bounds.wraps:
+        raise ValueError("the bounds of a curve must be finite and must not wrap")
+    for values in (x, y):
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            check_array(values)
+    xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
+    out = np.empty(len(xs), dtype=np.uint64)
+    positions(curve == "zorder", xs, ys, bounds.xmin, bounds.xmax, bounds.ymin, bounds.ymax, out)
+    return out
+
+
+def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve: Curve = "hilbert") -> pa.UInt64Array:
+    """The rows' numbers in the order of the centres of their boxes on a curve, for ``table.take``.
+
+    The curve fills ``bounds``, by default the box around all centres. Empty geometries and nulls come last,
+    in their old order. Raises GeometryError with row and byte on bad WKB.
+
+    >>> from pqext.geo import from_points
+    >>> sort_indices(from_points([0, 9, 0, 9], [0, 0, 9, 9])).to_pylist()
+    [0, 2, 3, 1]
+    """
+    require_bytes(array)
+    type = array_type(array.type)
+    planar = type is None or type.planar
+    return pa.array(order_of(row_boxes(array), bounds, check_curve(curve), planar), type=pa.uint64())
+
+
+def sort(
+    table: pa.Table, column: str, curve: Curve = "hilbert", bounds: BoundingBox | None = None
+) -> pa.Table:
+    """Return ``table`` with rows sorted along a curve over geometry ``column``, as by :func:`sort_indices`.
+
+    ``column`` is a name, or a dotted path through structs. Equal positions keep their order; null and empty
+    geometries come last. The result is a copy, in chunks; sorting needs 56 more bytes per row. Raises
+    KeyError if the column does not exist, GeometryError with row and byte if WKB is invalid.
+    """
+    if not isinstance(table, pa.Table):
+        raise TypeError(f"sort takes a pyarrow Table, not {type(table).__name__}")
+    check_curve(curve)
+    check_table(table)
+    field, values = pick(table, column)
+    marked = type_of(field)
+    order = order_of(row_boxes(values), bounds, curve, marked is None or marked.planar)
+    return taken(table, order)
+
+
+def row_boxes(array: GeometryArray) -> NDArray[np.float64]:
+    """Return the planar box of each row as arrays xmin, xmax, ymin, ymax; NaN without coordinates."""
+    parts = [row_values(column)[0][:4] for column in columns(array)]
+    return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0] if parts else np.empty((4, 0))
+
+
+def order_of(
+    boxes: NDArray[np.float64], bounds: BoundingBox | None, curve: Curve, planar: bool
+) -> NDArray[np.int64]:
+    """The numbers of the rows with such ``boxes`` along the curve; ``planar``: edges run straight in x and y."""
+    with np.errstate(invalid="ignore"):  # from one infinity to the other
+        x, y = boxes[0] / 2 + boxes[1] / 2, boxes[2] / 2 + boxes[3] / 2
+    if not planar:  # edges take the shorter way around, so what spans more than half of it lies across the antimeridian
+        across = boxes[1] - boxes[0] > 180
+        x[across] += np.where(x[across] > 0, -180, 180)
+    known = np.isfinite(x) & np.isfinite(y)
+    placed = np.flatnonzero(known)
+    if len(placed) < len(x):
+        x, y = x[placed], y[placed]
+    if bounds is None and len(placed):
+        bounds = BoundingBox(float(x.min()), float(x.max()), float(y.min()), float(y.max()))
+    if bounds is None:
+        return np.arange(len(known))
+    order = np.argsort(_positions(x, y, bounds, curve), kind="stable")
+    if len(placed) == len(known):
+        return order
+    return np.concatenate([placed[order], np.flatnonzero(~known)])
+
+
 _STEPS = 64
 """Places among the most rows of a part where it may end."""
 _EXTRA = 1.0
-"""What a part costs beyond its rows, as a share of the most rows: pages are not to be smaller than they need be."""
+"""Fixed cost of a segment, as a share of the maximum rows; it keeps pages from becoming needlessly small."""
 PAGE_ROWS = 2048
-"""Rows of a page at most where rows are ordered: a small query reads whole pages of every column it needs."""
+"""Maximum rows of a page in ordered files: a small query reads complete pages of every column."""
 
 
-def cuts(
+def split_rows(
     boxes: NDArray[np.float64], at_most: int, order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """The first rows of parts of ``at_most`` rows, and about half as many at least but for the last.
+    """Return the first rows of segments of at most ``at_most`` rows, and at least about half as many except the last.
 
-    ``boxes`` are lines xmin, xmax, ymin, ymax, one column a row, NaN where a row has none; ``order`` numbers the rows
-    in the order in which they are cut. The parts are those for
-    which a query of the size of a typical part's box, anywhere in the plane, reads the fewest rows.
+    ``boxes`` has rows xmin, xmax, ymin, ymax and a column per row, NaN for rows without a box; ``order`` lists the rows
+    in the order of splitting. The segments minimize the rows read by queries of the size of a typical segment's box,
+    anywhere in the plane.
     """
     rows = boxes.shape[1]
     step = max(1, at_most // _STEPS)
@@ -56,7 +170,7 @@ def cuts(
 
 
 def _typical(blocks: NDArray[np.float64], most: int) -> tuple[float, float]:
-    """Median width and height of the boxes around ``most`` blocks each; 1 where there are none, or points only."""
+    """Median width and height of the boxes around ``most`` blocks each; 1 if there are none, or only points."""
     firsts = np.arange(0, blocks.shape[1], most)
     sides = []
     for low, high in ((0, 1), (2, 3)):
@@ -67,29 +181,29 @@ def _typical(blocks: NDArray[np.float64], most: int) -> tuple[float, float]:
 
 
 class OrdersRows:
-    """What makes the handler one that arranges rows: see :class:`pqext.core.schema.annotations.ArrangesRows`."""
+    """Row ordering of the handler; see :class:`pqext.core.schema.annotations.ArrangesRows`."""
 
     def orders_rows(self, storage: Storage) -> bool:
-        """Does the column's option name a curve?"""
-        return GeometryStorage.of(storage).order is not None
+        """Return whether the column's option names a curve."""
+        return GeometryStorage.from_storage(storage).order is not None
 
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows along the curve that fills the column's extent, cut where the boxes of row groups stay small."""
-        boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
+        boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes)
-        return order, cuts(boxes, at_most, order)
+        return order, split_rows(boxes, at_most, order)
 
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
         """The order of the rows of a row group and the ends of its pages, of :data:`PAGE_ROWS` rows at most."""
-        boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
+        boxes = row_boxes(GeometryStorage.from_storage(storage).wkb(values))
         order = _order(storage, boxes) if sort else None
-        return order, cuts(boxes, min(at_most, PAGE_ROWS), order)
+        return order, split_rows(boxes, min(at_most, PAGE_ROWS), order)
 
 
 def _order(storage: Storage, boxes: NDArray[np.float64]) -> NDArray[np.int64]:
-    chosen = GeometryStorage.of(storage)
+    chosen = GeometryStorage.from_storage(storage)
     return order_of(boxes, None, chosen.order or "hilbert", chosen.type.planar)

@@ -1,8 +1,8 @@
-"""What the box around some geometries proves of a predicate: no, yes, or maybe.
+"""Evaluate a spatial predicate on the box around geometries: no, yes, or maybe.
 
-*No*: no geometry within the box satisfies the predicate, an empty one neither. *Yes*: every geometry within the
-box does that has X and Y at all. Everything else is *maybe*, boxes that are not usable first of all. In the plane
-coordinates are what they are; on the globe -180 and 180 are one meridian and a pole is one point.
+*No*: no geometry within the box satisfies the predicate, not even an empty one. *Yes*: every geometry within the
+box that has X and Y does. Everything else is *maybe*, in particular boxes that are not usable. On the globe, -180 and
+180 are one meridian and a pole is one point.
 Spec: "Bounding Box" (000 §5.1).
 """
 
@@ -41,7 +41,7 @@ NEAR = 1e-9
 
 
 class Answer(IntEnum):
-    """What is known of the geometries within a box."""
+    """Result for the geometries within a box."""
 
     NO = 0
     YES = 1
@@ -63,7 +63,7 @@ class Boxes:
 
     @property
     def full(self) -> Flags:
-        """All around the globe?"""
+        """Whether boxes span all longitudes."""
         return ~self.wraps & (self.xmax - self.xmin >= 360)
 
     def usable(self, geographic: bool) -> Flags:
@@ -88,13 +88,13 @@ class Region:
     globe: bool
 
     @classmethod
-    def of(cls, box: BoundingBox, globe: bool) -> Region:
-        """The region of a box."""
+    def from_box(cls, box: BoundingBox, globe: bool) -> Region:
+        """Return the region of a box."""
         return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.wraps, globe)
 
     @property
     def full(self) -> bool:
-        """Does it hold every longitude?"""
+        """Whether the region contains every longitude."""
         return not self.wraps and self.xmax - self.xmin >= 360
 
     @property
@@ -121,7 +121,7 @@ class Region:
         return (x & y) | self._pole(boxes)
 
     def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
-        """Which boxes lie in the region, ``strictly``: in its interior?"""
+        """Return which boxes lie in the region; in its interior if ``strictly``."""
         less = np.less if strictly else np.less_equal
         wraps = boxes.wraps
         if self.full and self.globe:
@@ -155,7 +155,7 @@ class Region:
         return (x & y) | (self._pole(boxes) & y)
 
     def _pole(self, boxes: Boxes) -> Flags:
-        """Which boxes reach the same pole?"""
+        """Return which boxes reach the same pole."""
         north = boxes.ymax >= 90 - NEAR if self.ymax >= 90 - NEAR else np.zeros(len(boxes.ymax), dtype=np.bool_)
         return north | (boxes.ymin <= NEAR - 90) if self.ymin <= NEAR - 90 else north
 
@@ -176,9 +176,9 @@ class BoxTest:
     geographic: bool
 
     def is_far_from(self, box: BoundingBox) -> bool:
-        """Is one box plainly apart from the query: in the plane, and neither wraps? Arrays cost more than that.
+        """Return whether a single planar box is clearly disjoint from the query, without the overhead of arrays.
 
-        It says no of a few boxes that :meth:`answers` finds apart.
+        It returns False for a few boxes that :meth:`answers` finds disjoint.
         """
         reach = self.reach or self.outer
         if reach is None or reach.wraps or reach.globe or box.wraps or not box.usable:

@@ -31,22 +31,22 @@ def densify(
     tolerance: float = TOLERANCE,
     split: bool = True,
 ) -> NDArray[np.object_]:
-    """Shapely geometries whose planar edges follow those that ``edges`` draws on the globe.
+    """Return shapely geometries whose planar edges follow the geodesic edges of ``edges``.
 
-    ``geometries`` are an Arrow array of WKB or shapely geometries; None stays None. ``edges`` and ``crs`` default
-    to what an extension array says, else to spherical edges and OGC:CRS84. Edges become chords that leave them by
+    ``geometries`` is an Arrow array of WKB or shapely geometries; None is preserved. ``edges`` and ``crs`` default
+    to the extension array, or to spherical edges and OGC:CRS84. Chords deviate from edges by
     at most ``tolerance`` degrees, 1e-6 or more; the default is about a metre. VINCENTY, THOMAS, ANDOYER and KARNEY
     follow the geodesic of the CRS's ellipsoid. Z and M are dropped.
 
     With ``split`` the result lies within longitudes -180 to 180 and latitudes -90 to 90 and can be compared with
-    boxes and geometries there: what crosses the antimeridian is cut in two, and the inside of a ring around a pole,
-    its smaller side, reaches the pole at every longitude. A geometry then meets a box that wraps if it meets one of
-    its halves. What only touches the antimeridian or a pole does so on the side it comes from. Without ``split`` x
-    runs on beyond 180 where a geometry crosses the antimeridian, and areas that hold a pole repeat every 360 degrees
-    and end beyond the pole.
+    boxes and geometries there: geometries that cross the antimeridian are split, and the inside of a ring around a
+    pole, its smaller side, reaches the pole at every longitude. A geometry then intersects a box that wraps if it
+    intersects one of its halves. Geometries that only touch the antimeridian or a pole stay on their side. Without
+    ``split``, x continues beyond 180 if a geometry crosses the antimeridian, and areas with a pole repeat every 360
+    degrees and end beyond the pole.
 
-    Raises GeometryError for coordinates that are no longitude and latitude, bad WKB and an unknown ellipsoid,
-    ValueError for planar edges and for a tolerance that is too small.
+    Raises GeometryError if coordinates are out of range, WKB is invalid or the ellipsoid is unknown,
+    ValueError for planar edges and if the tolerance is too small.
 
     >>> import shapely
     >>> (line,) = densify([shapely.LineString([(0, 60), (90, 60)])])
@@ -75,7 +75,7 @@ def densify(
     outside = ~(np.abs(corners) <= (180 + crs_.SLACK, 90 + crs_.SLACK)).all(axis=1)
     if outside.any():
         row = int(rows[outside][0])
-        message = "coordinates are no longitudes and latitudes; geo.clamp moves them into the range"
+        message = "coordinates are not longitudes and latitudes; geo.clamp moves them into the range"
         raise GeometryError(message, rule="geography.range", row=row)
     shapes = clamp_shapes(shapes)
     found = np.full(len(shapes), None, dtype=object)
@@ -86,14 +86,14 @@ def densify(
         if split:
             west, south, east, north = shapely.bounds(found).T
             for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
-                found[row] = _folded(found[row])
+                found[row] = _wrap_longitudes(found[row])
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot unroll the geometries: {error}") from error
     return found
 
 
-def _folded(shape: Any) -> Any:
-    """What lies beyond the longitudes, moved to where it belongs."""
+def _wrap_longitudes(shape: Any) -> Any:
+    """Move the part of a shape beyond the range of longitudes back into it."""
     import shapely
 
     (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES

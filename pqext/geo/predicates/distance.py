@@ -57,7 +57,7 @@ def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) 
 
 
 def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
-    """How far each row, which does not meet the query, is from it; NaN where nothing is. Both are unrolled."""
+    """Return the distance of each row, disjoint from the query, to the query; NaN if empty. Both are unrolled."""
     segments, owners = _segments(rows)
     theirs, _ = _segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
@@ -73,7 +73,7 @@ def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
 
 
 def _spheres(segments: _Doubles) -> _Doubles:
-    """Centre and radius of a sphere around each 32 segments, for the kernel to pass over."""
+    """Centre and radius of a sphere around each 32 segments, which lets the kernel skip them."""
     count = -(-len(segments) // 32)
     ends = np.concatenate([segments, segments[np.full(count * 32 - len(segments), -1)]]).reshape(count, 64, 3)
     centres = ends.mean(axis=1, keepdims=True)
@@ -87,9 +87,9 @@ def _along(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple[_Doub
 
 
 def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]:
-    """Short segments of borders, lines and points as x, y, x, y, and the number of the shape each is of, in order.
+    """Return short segments of borders, lines and points as x, y, x, y, and the index of the shape of each.
 
-    What lies beyond the poles is there to close areas, and is left out.
+    Vertices beyond the poles only close areas and are omitted.
     """
     import shapely
 

@@ -16,9 +16,9 @@ _FEW = 32
 """Rows that are asked one by one, and the fewest in a sample."""
 _SAMPLE = 1024
 _SHARE = 16
-"""The sample is one of so many rows, and ``_SAMPLE`` at most."""
+"""Reciprocal of the share of rows in the sample, which has at most ``_SAMPLE`` rows."""
 _MOST_DISTINCT = 0.9
-"""Bytes of distinct values among those of the sample; beyond it, most rows differ."""
+"""Share of distinct bytes in the sample above which most rows are assumed distinct."""
 
 
 def once_each(

@@ -37,7 +37,7 @@ _Shapes = NDArray[np.object_]
 _Flags = NDArray[np.bool_]
 
 MOST_VERTICES = 1 << 22
-"""Vertices that are put between those of a row, or of several together: some seconds and a gigabyte."""
+"""Maximum vertices inserted into a row, or into several together: some seconds and a gigabyte."""
 
 _WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
 
@@ -49,19 +49,19 @@ def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
         return BoxTest(operation, None, None, None, 0.0, True)
     is_box = isinstance(query, BoundingBox)
     known = query if is_box else _box_around(query, type)
-    outer = Region.of(known or _WORLD, globe=True)
+    outer = Region.from_box(known or _WORLD, globe=True)
     reach = outer
     if operation == "dwithin":
         try:
             reach = distance.widened(outer, predicate.distance or 0.0, geod_of(type))
         except GeometryError:  # without an ellipsoid nothing is known of distances
-            reach = Region.of(_WORLD, globe=True)
+            reach = Region.from_box(_WORLD, globe=True)
     inner = outer if known is not None and (is_box or query.geom_type == "Point") else None
     return BoxTest(operation, outer, inner, reach, predicate.distance or 0.0, True)
 
 
 def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
-    """The box around a geometry with its edges as ``type`` has them; None where that cannot be told."""
+    """Return the box around a geometry with the edges of ``type``; None if it is unknown."""
     try:
         found = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
     except GeometryError:
@@ -72,9 +72,9 @@ def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
 def decide(
     predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
-    """The answer for each row of ``chunk``, the same as ``column``, and which rows have none.
+    """Evaluate the predicate for each row of ``chunk``, the same as ``column``; also flag rows without a result.
 
-    These are nulls and geometries whose coordinates are no longitudes and latitudes.
+    These are nulls and geometries whose coordinates are out of range.
     """
     if predicate.operation == "disjoint":
         twin = replace(predicate, operation="intersects")
@@ -83,7 +83,7 @@ def decide(
     null = chunk.is_null().to_numpy(zero_copy_only=False)
     outside = np.zeros(len(column), dtype=np.uint8)
     sides = row_values(column, type, outside)[0][:4]
-    null = null | (outside != 0)  # these have no place on the globe, and nothing is known of them
+    null = null | (outside != 0)  # not on the globe, so nothing is known
     empty = np.isnan(sides[0]) | np.isnan(sides[2])
     verdicts = test.answers(Boxes(*sides))
     verdicts[empty | null] = Answer.MAYBE if predicate.box is None and predicate.operation == "equals" else Answer.NO
@@ -121,7 +121,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
         if not isinstance(asked, BoundingBox) and np.isnan(shapely.get_coordinates(asked)).any():
             return answers
         if not np.isfinite(shapely.get_coordinates(query)).all():
-            raise GeometryError("the query's coordinates are no longitudes and latitudes", rule="geography.range")
+            raise GeometryError("the query's coordinates are not longitudes and latitudes", rule="geography.range")
         try:
             placed = unroll(rows[left], geod, (west + east) / 2, most=MOST_VERTICES)
         except TooLong:
@@ -158,7 +158,7 @@ def geod_of(type: GeospatialType) -> Geod:
 
 
 def unrolled(query: Any, geod: Geod | None) -> Any:
-    """What is asked about, unrolled around its own middle."""
+    """Unroll the query around its own center."""
     import shapely
 
     if not isinstance(query, BoundingBox):
@@ -177,7 +177,7 @@ def unrolled(query: Any, geod: Geod | None) -> Any:
 
 
 def _related(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """Does each row stand so to the query, both unrolled?"""
+    """Return whether each row satisfies the relation with the query, both unrolled."""
     import shapely
 
     if operation == "intersects":
@@ -225,21 +225,20 @@ def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
         found[~whole] = once
         return found
 
-    def asked(operation: Operation, one: _Shapes, other: Any) -> _Flags:
-        return planar.related(operation, one, other)
+    related = planar.related
 
     (queries,) = repeated(np.array([query], dtype=object))
     match operation:
         case "within" | "covered_by":
-            return asked(operation, rows, queries)
+            return related(operation, rows, queries)
         case "contains" | "covers":
-            return asked(operation, repeated(rows), query)
+            return related(operation, repeated(rows), query)
         case "equals":
-            return asked("covered_by", rows, queries) & asked("covers", repeated(rows), query)
+            return related("covered_by", rows, queries) & related("covers", repeated(rows), query)
         case "touches":
-            return asked("touches", repeated(rows), queries)
+            return related("touches", repeated(rows), queries)
         case "overlaps":
-            return asked("overlaps", rows, queries) & ~asked("covers", repeated(rows), query)
+            return related("overlaps", rows, queries) & ~related("covers", repeated(rows), query)
     larger = shapely.get_dimensions(rows) > shapely.get_dimensions(query)
-    crossing: _Flags = np.where(larger, asked("crosses", repeated(rows), query), asked("crosses", rows, queries))
+    crossing: _Flags = np.where(larger, related("crosses", repeated(rows), query), related("crosses", rows, queries))
     return crossing

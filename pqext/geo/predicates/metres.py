@@ -1,8 +1,8 @@
 """Lengths, areas and distances of GEOGRAPHY, in metres on the ellipsoid.
 
-Each answer is NaN for what has none: a missing geometry, coordinates that are no longitudes and latitudes, and
-distances from empty geometries. Lengths and areas are those of geodesics between the vertices. Distances are as
-:mod:`pqext.geo.predicates.distance` measures them.
+Results are NaN for missing geometries, coordinates that are not longitudes and latitudes, and
+distances from empty geometries. Lengths and areas follow geodesics between the vertices. Distances are measured
+as in :mod:`pqext.geo.predicates.distance`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
 
 
 def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
-    """The area of polygons in square metres, holes left out, 0 of points and lines."""
+    """Area of polygons without holes in square metres, 0 for points and lines."""
     import shapely
 
     geod = globe.geod_of(type)
@@ -57,38 +57,40 @@ def areas(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     return found
 
 
-def distances(one: _Shapes, other: _Shapes, type: GeospatialType) -> _Doubles:
-    """The least distance between the geometries of each row of both, 0 where they meet."""
+def distances(first_shapes: _Shapes, second_shapes: _Shapes, type: GeospatialType) -> _Doubles:
+    """Return the least distance between the geometries of each row, 0 if they intersect."""
     import shapely
 
-    left = ~(_nowhere(one) | _nowhere(other) | shapely.is_empty(one) | shapely.is_empty(other))
-    found = np.full(len(one), np.nan)
-    points = left & (shapely.get_type_id(one) == 0) & (shapely.get_type_id(other) == 0)
-    (x0, y0), (x1, y1) = (shapely.get_coordinates(shapes[points]).T for shapes in (one, other))
-    found[points] = globe.geod_of(type).inv(x0, y0, x1, y1)[2]
-    numbers = np.flatnonzero(left & ~points)
-    _, firsts, which = np.unique(shapely.to_wkb(other[numbers]), return_index=True, return_inverse=True)
-    for place, first in enumerate(firsts):
-        rows = numbers[which == place]
-        found[rows] = _distances_to(clamp_shapes(one[rows]), clamp_shapes(other[numbers[[first]]])[0], type)
-    return found
+    shapes = (first_shapes, second_shapes)
+    has_distance = ~np.logical_or.reduce([_nowhere(side) | shapely.is_empty(side) for side in shapes])
+    result = np.full(len(first_shapes), np.nan)
+    points = has_distance & (shapely.get_type_id(first_shapes) == 0) & (shapely.get_type_id(second_shapes) == 0)
+    (x0, y0), (x1, y1) = (shapely.get_coordinates(side[points]).T for side in shapes)
+    result[points] = globe.geod_of(type).inv(x0, y0, x1, y1)[2]
+    numbers = np.flatnonzero(has_distance & ~points)
+    _, firsts, groups = np.unique(shapely.to_wkb(second_shapes[numbers]), return_index=True, return_inverse=True)
+    for group, first in enumerate(firsts):
+        rows = numbers[groups == group]
+        query = clamp_shapes(second_shapes[numbers[[first]]])[0]
+        result[rows] = _distances_to(clamp_shapes(first_shapes[rows]), query, type)
+    return result
 
 
 def _distances_to(shapes: _Shapes, query: object, type: GeospatialType) -> _Doubles:
     import shapely
 
     edges = None if type.edges == "spherical" else globe.geod_of(type)
-    asked = globe.unrolled(query, edges)
-    west, _, east, _ = shapely.bounds(asked).tolist()
-    placed = unroll(shapes, edges, (west + east) / 2, most=globe.MOST_VERTICES)
-    found = np.zeros(len(shapes))
-    apart = np.flatnonzero(~globe.meet(placed, asked))
-    found[apart] = distance.metres(placed[apart], asked, globe.geod_of(type))
-    return found
+    unrolled_query = globe.unrolled(query, edges)
+    west, _, east, _ = shapely.bounds(unrolled_query).tolist()
+    unrolled = unroll(shapes, edges, (west + east) / 2, most=globe.MOST_VERTICES)
+    result = np.zeros(len(shapes))
+    disjoint = np.flatnonzero(~globe.meet(unrolled, unrolled_query))
+    result[disjoint] = distance.metres(unrolled[disjoint], unrolled_query, globe.geod_of(type))
+    return result
 
 
 def _nowhere(shapes: _Shapes) -> NDArray[np.bool_]:
-    """Which are missing, or have coordinates that are no longitudes and latitudes."""
+    """Flag geometries that are missing, or have coordinates out of range."""
     import shapely
 
     xmin, ymin, xmax, ymax = shapely.bounds(shapes).T

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType
 
 NO, YES, MAYBE, NULL = 0, 1, 2, 3
-"""What the kernel says of a row."""
+"""Results of the kernel for a row."""
 
 # By operation, shapely's predicate with the query first: shapely prepares its first argument.
 _TURNED = {
@@ -88,7 +88,7 @@ def _exact(
     points = points_of(chunk)
     if points is not None and operation in _OF_POINTS and not isinstance(query, BoundingBox):
         shapely.prepare(query)
-        return _asked(getattr(shapely, _OF_POINTS[operation]), query, *points)
+        return _call(getattr(shapely, _OF_POINTS[operation]), query, *points)
     if points is not None:
         return _of_shapes(operation, query, distance, shapely.points(*points), rows)
 
@@ -145,24 +145,24 @@ def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]
 def related(
     operation: Operation, rows: NDArray[np.object_], query: Any, distance: float | None = None
 ) -> NDArray[np.bool_]:
-    """Does each row stand so to the query? Not for ``disjoint``, which is what does not intersect.
+    """Return whether each row satisfies the relation with the query; not for ``disjoint``, the negation of intersects.
 
     Prepares ``query``, which must therefore be private to the calling thread and not the user's own object.
-    Raises GeometryError where shapely cannot tell, as for polygons that cross themselves.
+    Raises GeometryError if shapely fails, as for polygons that cross themselves.
     """
     import shapely
 
     shapely.prepare(query)
     if operation == "dwithin":
         return _near(query, rows, distance)
-    return _asked(getattr(shapely, _TURNED[operation]), query, rows)
+    return _call(getattr(shapely, _TURNED[operation]), query, rows)
 
 
 def _near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDArray[np.bool_]:
-    """``dwithin``: GEOS overlooks lines and rings without length, in a prepared query and beside one."""
+    """``dwithin``: GEOS misses lines and rings without length, both in and near a prepared query."""
     import shapely
 
-    answers = _asked(shapely.dwithin, query, rows, distance)
+    answers = _call(shapely.dwithin, query, rows, distance)
     left = np.flatnonzero(~answers)
     if len(left) and shapely.is_valid(query):
         kinds = shapely.get_type_id(rows[left])
@@ -170,11 +170,11 @@ def _near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDAr
         left = left[~shapely.is_valid(rows[left])]
     if len(left):
         unprepared = shapely.from_wkb(shapely.to_wkb(query))
-        answers[left] = _asked(shapely.dwithin, rows[left], unprepared, distance)
+        answers[left] = _call(shapely.dwithin, rows[left], unprepared, distance)
     return answers
 
 
-def _asked(function: Any, *arguments: Any) -> NDArray[np.bool_]:
+def _call(function: Any, *arguments: Any) -> NDArray[np.bool_]:
     import shapely
 
     try:
@@ -200,13 +200,13 @@ def widened(region: Region, distance: float) -> Region:
     )
 
 
-def polygon(box: BoundingBox, around: NDArray[np.float64]) -> Any:
-    """The box as a shapely geometry: a wrapping one in two parts, which reach beyond the bounds ``around``."""
+def polygon(box: BoundingBox, extent: NDArray[np.float64]) -> Any:
+    """Return the box as a shapely geometry; a wrapping box has two parts that reach beyond the bounds ``extent``."""
     import shapely
 
     if not box.wraps:
         return rectangle(box.xmin, box.ymin, box.xmax, box.ymax)
-    west, east = min(-180.0, around[0]) - 1, max(180.0, around[2]) + 1
+    west, east = min(-180.0, extent[0]) - 1, max(180.0, extent[2]) + 1
     parts = [rectangle(box.xmin, box.ymin, east, box.ymax), rectangle(west, box.ymin, box.xmax, box.ymax)]
     return shapely.MultiPolygon(parts) if box.ymin < box.ymax else shapely.MultiLineString(parts)
 

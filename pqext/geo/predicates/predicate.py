@@ -1,11 +1,11 @@
 """Spatial predicates: on rows exactly, on boxes as no, yes or maybe.
 
-A row is tried against boxes around and in the query by a kernel; only where they do not settle it, shapely decides.
-All look at X and Y only. A row without X or Y, such as an empty geometry, meets nothing; null gives null, and so does
-a geometry of GEOGRAPHY whose coordinates are no longitudes and latitudes, by more than 1e-9 degrees: other writers
-store them, and a filter leaves such a row out, whether it asks for what meets or for what does not.
-Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.predicates.planar`); those of
-GEOGRAPHY, and of what it is asked about, run as the column's algorithm interpolates them
+A kernel compares each row with boxes around and in the query; shapely decides the rest.
+All predicates ignore Z and M. A row without X or Y, such as an empty geometry, intersects nothing. Null gives null, as
+does a GEOGRAPHY whose coordinates are out of range by more than 1e-9 degrees: other writers store these, and filters
+exclude them whether they test for intersection or for disjointness.
+Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.predicates.planar`). Edges of
+GEOGRAPHY, and of its query, are interpolated by the column's algorithm
 (:mod:`pqext.geo.predicates.globe`).
 """
 
@@ -34,23 +34,22 @@ _POLE = 90 - 1e-12
 
 @dataclass(frozen=True, slots=True)
 class SpatialPredicate(SpatialQuestion):
-    """``operation`` between each row and ``geometry``: the row intersects, is within, touches it and so on.
+    """The relation ``operation`` between each row and ``geometry``, such as intersects, within or touches.
 
-    ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` takes a ``distance``,
-    in units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; the others take none.
-    Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is no
-    number.
+    ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` requires a ``distance``,
+    in units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; other operations take none.
+    Raises ValueError or TypeError if the operation is unknown, or the query or distance is invalid.
     """
 
     _tests: dict[GeospatialType, BoxTest] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
     def keeps_empty(self) -> bool:
-        """Can a geometry without X or Y satisfy the predicate?"""
+        """Whether a geometry without X or Y can satisfy the predicate."""
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
-        """What a box around geometries of a column of ``type`` proves; see :mod:`pqext.geo.predicates.boxes`."""
+        """Evaluate the box around geometries of a column of ``type``; see :mod:`pqext.geo.predicates.boxes`."""
         if self.operation != "disjoint" and self.box_test(type).is_far_from(box):
             return Answer.NO
         xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
@@ -96,18 +95,18 @@ class SpatialPredicate(SpatialQuestion):
         distance = self.distance or 0.0
         if self.box is None:
             return BoxTest(self.operation, None, None, None, distance, type.geographic)
-        outer = Region.of(self.box, globe=False)
+        outer = Region.from_box(self.box, globe=False)
         is_box = isinstance(self.geometry, BoundingBox) or self.geometry.geom_type == "Point"
         reach = planar.widened(outer, distance) if self.operation == "dwithin" else outer
         return BoxTest(self.operation, outer, outer if is_box else None, reach, distance, type.geographic)
 
     def evaluate(self, array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-        """The answer for every row, as booleans.
+        """Evaluate the predicate on every row, as booleans.
 
-        Null for null, and where edges are not planar for coordinates that are no longitudes and latitudes.
-        ``edges`` and ``crs`` default to what an extension array says, else to planar edges and OGC:CRS84. Raises
-        GeometryError with row and byte on bad WKB, and for distances on GEOGRAPHY in a CRS that nobody knows. Warns
-        of a query polygon with edges of 180 degrees or around more than half of the globe, whose edges are not planar.
+        Null for null and, unless edges are planar, for coordinates out of range.
+        ``edges`` and ``crs`` default to the extension array, or to planar edges and OGC:CRS84. Raises
+        GeometryError with row and byte if WKB is invalid, and for distances on GEOGRAPHY in an unknown CRS. Warns
+        if a query polygon has edges of 180 degrees or covers more than half of the globe, unless edges are planar.
         """
         type = resolve_type(array, crs, edges)
         if not type.planar:
@@ -134,17 +133,17 @@ class SpatialPredicate(SpatialQuestion):
 
 
 def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Has each row a point in common with ``query``? A boolean for each row.
+    """Return whether each row intersects ``query``.
 
-    Null for null, and where edges are not planar for coordinates that are no longitudes and latitudes.
+    Null for null and, unless edges are planar, for coordinates out of range.
 
     ``query`` is a box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`, which wraps around the antimeridian with
-    xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to what an extension
-    array says, else to planar edges and OGC:CRS84; with other edges rows and query are figures on the globe, of the
-    ellipsoid of ``crs`` where the edges follow it. A box is then the region eastward from xmin to xmax, however wide,
-    between two parallels; a polygon has the shortest way between its vertices as edges and its smaller side as inside,
-    also if ``shapely.box`` made it. Raises GeometryError with row and byte on bad WKB, ValueError or TypeError for
-    another query. Warns of polygons that differ from what they are on a map.
+    xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to the extension array, or
+    to planar edges and OGC:CRS84; with other edges, rows and query are figures on the globe, or on the
+    ellipsoid of ``crs``. A box is then the region eastward from xmin to xmax, however wide,
+    between two parallels; a polygon has the shortest path between its vertices as edges and its smaller side as inside,
+    even if ``shapely.box`` made it. Raises GeometryError with row and byte if WKB is invalid, ValueError or TypeError
+    if the query is invalid. Warns of polygons that differ from their shape on a map.
 
     >>> from pqext.geo import from_points
     >>> intersects(from_points([178, -175, 0], [-17, -16, 0]), (170, -20, -170, -10)).to_pylist()
@@ -201,7 +200,7 @@ def equals(array: GeometryArray, query: Query, edges: Edges | None = None, crs: 
 def dwithin(
     array: GeometryArray, query: Query, distance: float, edges: Edges | None = None, crs: Any = None
 ) -> GeometryArray:
-    """Is each row at most ``distance`` from ``query``?
+    """Return whether each row is within ``distance`` of ``query``.
 
     In units of the coordinates for GEOMETRY, degrees where its CRS is geographic; for GEOGRAPHY (``edges``) in metres
     on the ellipsoid of ``crs``. See :func:`intersects`.
@@ -219,7 +218,7 @@ def dwithin(
 def intersects_box(
     array: GeometryArray, box: Query, edges: Edges | None = None, crs: Any = None
 ) -> GeometryArray:
-    """Has each row a point in common with the box, ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`?
+    """Return whether each row intersects the box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`.
 
     With xmin > xmax the box wraps around the antimeridian. Otherwise as :func:`intersects`.
     """

@@ -52,7 +52,7 @@ def as_box(box: Query) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class SpatialQuestion:
-    """What a :class:`pqext.geo.SpatialPredicate` asks, checked."""
+    """Validated operation and geometry of a :class:`pqext.geo.SpatialPredicate`."""
 
     operation: Operation
     geometry: Query
@@ -66,7 +66,7 @@ class SpatialQuestion:
             raise ValueError(f"unknown spatial operation {self.operation!r}")
         if isinstance(self.geometry, (tuple, list, np.ndarray)) or hasattr(self.geometry, "xmin"):
             object.__setattr__(self, "geometry", as_box(self.geometry))
-        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # that of a GeoSeries is another series
+        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # a GeoSeries has a series
             hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
             raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
         else:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyproj import Geod
 
 TOLERANCE = 1e-5
-"""Degrees, about a metre, by which chords leave the edges that they stand for."""
+"""Maximum deviation of chords from edges in degrees, about a metre."""
 
 BEYOND_POLE = 91.0
 """The latitude in the plane at which rings around a pole are closed, so that the pole lies inside."""
@@ -35,7 +35,7 @@ _HALF = 1e-9  # degrees: what is so nearly half a turn wide may be an exact half
 _OVERLAPS, _OVERLAPS_EACH = 16_384, 16
 """So many pairs of overlapping areas, and for each area more, are united."""
 _NEAR, _NEAR_EACH = 1_000_000, 64
-"""So many pairs of areas whose boxes overlap, and for each area more, are looked at."""
+"""Maximum pairs of overlapping areas to inspect, plus a number per area."""
 _NEARLY_ROUND = 0.02  # the flattening of an ellipsoid whose edges bend much as a sphere's do; the earth's is 0.0034
 
 _Doubles = NDArray[np.float64]
@@ -63,7 +63,7 @@ def unroll(
     placed = np.empty(len(parts), dtype=object)
     points = np.flatnonzero(kinds == 0)
     coordinates = shapely.get_coordinates(parts[points])
-    x = coordinates[:, 0] + 360.0 * _turns(coordinates[:, 0], middle)
+    x = coordinates[:, 0] + 360.0 * _nearest_turns(coordinates[:, 0], middle)
     placed[points] = shapely.points(x, coordinates[:, 1])
     lines = np.flatnonzero((kinds == 1) | (kinds == 2))
     placed[lines] = _lines(parts[lines], geod, middle, tolerance, most)
@@ -76,7 +76,7 @@ def unroll(
 
 
 def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
-    """Parts that are no collections and not empty, and whose each one is."""
+    """Return the non-empty parts that are not collections, and the index of the geometry of each."""
     import shapely
 
     parts, owners = shapely.get_parts(geometries, return_index=True)
@@ -127,9 +127,9 @@ def shifted(shapes: Any, by: float) -> Any:
 
 
 def united(areas: Any, axis: int | None = None) -> Any:
-    """The union of areas; those that cross themselves are mended where they stand in its way.
+    """Return the union of areas; areas that cross themselves are repaired if necessary.
 
-    Raises GeometryError where so many of them overlap that it would take time by the square of their number.
+    Raises GeometryError if so many overlap that the union would take quadratic time.
     """
     import shapely
 
@@ -155,7 +155,7 @@ def _check_overlaps(areas: _Shapes) -> None:
             raise GeometryError(f"too many of a geometry's {count} areas overlap for them to be united on the globe")
 
 
-def _turns(x: Any, middle: Any) -> Any:
+def _nearest_turns(x: Any, middle: Any) -> Any:
     """Whole turns that bring each x nearest to ``middle``."""
     return -np.round((x - middle) / 360)
 
@@ -167,7 +167,7 @@ def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, m
         return lines
     chains = _chains(lines, geod, tolerance, most)
     low, high, _ = chains.spans(len(lines))
-    x = chains.placed(_turns((low + high) / 2, middle))
+    x = chains.placed(_nearest_turns((low + high) / 2, middle))
     found: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
     return found
 
@@ -181,10 +181,10 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
     chains = _chains(rings, geod, tolerance, most)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
-    # A hole lies where its shell is, and that of an area around a pole, which repeats, where it is nearest.
+    # A hole is near its shell; a hole of an area around a pole, which repeats, is at its nearest copy.
     centre = np.where(np.abs(net) > 180, middle, (low + high) / 2)
-    anchor = centre[shell] + 360.0 * _turns(centre[shell], middle)
-    turns = _turns(centre, anchor[owners])
+    anchor = centre[shell] + 360.0 * _nearest_turns(centre[shell], middle)
+    turns = _nearest_turns(centre, anchor[owners])
     x, y, chain = chains.placed(turns), chains.y, chains.number
     wide = np.zeros(len(polygons), dtype=np.bool_)
     np.logical_or.at(wide, owners, (np.abs(net) > 180) | (high - low >= 180 - _HALF))
@@ -219,7 +219,7 @@ def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool
 
 
 def _holed(shell: Any, holes: list[Any]) -> Any:
-    """What lies in the shell or a hole but not in both, as S2 takes it; of a hole that crosses the shell, the shell."""
+    """Return the symmetric difference of shell and holes, as in S2; if a hole crosses the shell, the shell."""
     import shapely
 
     areas = [
@@ -239,7 +239,7 @@ def _holed(shell: Any, holes: list[Any]) -> Any:
 
 
 def _repeats(area: Any) -> bool:
-    """Does the area fill :data:`WINDOW` from west to east?"""
+    """Return whether the area fills :data:`WINDOW` from west to east."""
     west, _, east, _ = area.bounds or (0, 0, 0, 0)
     return bool(west <= WINDOW[0] and east >= WINDOW[2])
 
@@ -275,7 +275,7 @@ def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
     before = np.floor((WINDOW[0] - unrolled.max()) / 360) - abs(step)
     after = np.ceil((WINDOW[2] - unrolled.min()) / 360) + 1
     laps = np.arange(before, after, abs(step))[:: 1 if net > 0 else -1]
-    # Whole turns are added to a longitude at once, so that a place has one x in each, whichever vertex is first.
+    # Add full turns to a longitude in one step, so that a position has one x per turn, whichever vertex is first.
     turn = np.append((turn[:-1] + laps[:, None]).ravel(), turn[-1] + laps[-1])
     x, y = np.append(np.tile(x[:-1], len(laps)), x[-1]) + 360.0 * turn, np.append(np.tile(y[:-1], len(laps)), y[-1])
     corners = np.column_stack([np.append(x, [x[-1], x[0]]), np.append(y, [pole, pole])])
@@ -290,7 +290,7 @@ def area_below(x: _Doubles, y: _Doubles) -> float:
 
 
 def _is_half(area: float) -> bool:
-    """Is the area half of the globe, within what a metre more on every side makes?"""
+    """Return whether the area is half of the globe, within a tolerance of a metre on every side."""
     return bool(abs(abs(area) - 2 * np.pi) < 2 * np.pi * np.radians(TOLERANCE))
 
 
@@ -298,7 +298,7 @@ def _is_half(area: float) -> bool:
 class _Chains:
     """Vertices of lines and rings; ``turn`` counts how often each has gone around the globe.
 
-    Apart from ``x``, so that one place has one x wherever it comes to lie, and borders that are shared stay shared.
+    Separate from ``x``, so that a position has one x wherever it lies, and shared borders stay shared.
     """
 
     x: _Doubles
@@ -312,7 +312,7 @@ class _Chains:
         return self.x + 360.0 * self.turn
 
     def inserted(self, at: _Numbers, x: _Doubles, y: _Doubles, turn: _Doubles) -> _Chains:
-        """With more vertices, each before that at a place in the chain of that."""
+        """Return the chains with additional vertices, each inserted before the vertex at its index."""
         return _Chains(
             np.insert(self.x, at, x),
             np.insert(self.y, at, y),
@@ -327,9 +327,9 @@ class _Chains:
         stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
         return np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts), x[stops] - x[starts]
 
-    def placed(self, turns: _Doubles) -> _Doubles:
-        """Longitudes of all vertices, each chain moved by so many turns."""
-        return self.x + 360.0 * (self.turn + turns[self.number])
+    def placed(self, shift: _Doubles) -> _Doubles:
+        """Return the longitudes of all vertices, with each chain shifted by a number of turns."""
+        return self.x + 360.0 * (self.turn + shift[self.number])
 
 
 def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | None) -> _Chains:
@@ -383,7 +383,7 @@ def _through_poles(chains: _Chains) -> _Chains:
 def _halves(
     chains: _Chains, among: _Numbers, geod: Geod | None, tolerance: float
 ) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Which of the steps that end ``among`` these places are to be halved, each by the place of its end, and where."""
+    """Return which of the steps that end at the vertices ``among`` must be halved, by index, and where."""
     x, y, number = chains.unrolled, chains.y, chains.number
     x0, x1, y0, y1 = x[among - 1], x[among], y[among - 1], y[among]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)

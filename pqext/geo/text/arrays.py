@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.schema.arrow_check import check_array
+from pqext.core.schema.types.arrow_compute import dictionary_decoded
 from pqext.geo.kernels.geometry_text import to_text
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, like_input, storage_type
 
@@ -35,7 +36,7 @@ def _plain(array: pa.Array) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
-        return _plain(array.dictionary_decode())
+        return _plain(dictionary_decoded(array))
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         return array
     return array.cast(pa.string() if pa.types.is_null(array.type) else pa.large_string())

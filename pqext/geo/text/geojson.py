@@ -26,7 +26,7 @@ import pyarrow.json as pajson
 from pqext.core.base.errors import GeometryError, LimitError
 from pqext.core.base.suggestions import excerpt
 from pqext.core.base.text import escape_text
-from pqext.core.io.sources.streams import damage, open_stream
+from pqext.core.io.sources.streams import codec_errors, open_stream
 from pqext.core.schema.arrow_check import check_table
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
@@ -48,12 +48,12 @@ _INT64 = 1 << 63
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
-    """ISO WKB in a ``binary`` array from an Arrow array or a list of GeoJSON geometries or features as text.
+    """Convert GeoJSON geometries or features, as text in an Arrow array or a list, to ISO WKB in a ``binary`` array.
 
-    Null, the text ``null`` and a feature whose geometry is null give null. A geometry is XYZ where any of its
-    positions has three numbers, with NaN where others have two; further numbers mean nothing. Members that GeoJSON
-    does not define are passed over, features of a collection are for :func:`read_geojson`. The result is
-    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on other text.
+    Null, the text ``null`` and a feature without geometry give null. A geometry is XYZ if any of its
+    positions has three numbers, with NaN for positions of two; further numbers and members that GeoJSON
+    does not define are ignored. Use :func:`read_geojson` for collections. The result is
+    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte if the text is not GeoJSON.
     """
     if isinstance(array, (list, tuple)):
         array = text_chunks(array)[0]
@@ -74,12 +74,12 @@ def bitmap(flags: Any) -> pa.Buffer | None:
 
 
 def to_geojson(array: GeometryArray, precision: int | None = None) -> GeometryArray:
-    """The geometries as GeoJSON in a ``string`` array; null gives null.
+    """Convert geometries to GeoJSON in a ``string`` array; null remains null.
 
-    M and a Z that is NaN are left out, and so are empty points among those of a MultiPoint: GeoJSON has no place for
-    them. Numbers, ``precision`` and the type of the result are as in :func:`to_wkt`. Nothing is transformed: the
-    coordinates have to be longitudes and latitudes. Raises GeometryError with row and byte on bad WKB, and on other
-    coordinates that are NaN or infinite.
+    M, NaN in Z and empty points of a MultiPoint are omitted, since GeoJSON cannot represent
+    them. Numbers, ``precision`` and the type of the result are as in :func:`to_wkt`. Coordinates are not transformed:
+    they must be longitudes and latitudes. Raises GeometryError with row and byte if WKB is invalid, and if other
+    coordinates are NaN or infinite.
     """
     return write(array, json=True, precision=precision)
 
@@ -87,18 +87,17 @@ def to_geojson(array: GeometryArray, precision: int | None = None) -> GeometryAr
 def read_geojson(
     source: str | PathLike[str] | bytes, geometry: str = "geometry", *, properties: str | None = None
 ) -> pa.Table:
-    """A table of the features in a file, or in text: a column ``geometry`` and one for each property.
+    """Read the features of a file or text into a table: a column ``geometry`` and one column per property.
 
-    ``source`` is a path, or the text itself, which begins with ``{``; a compressed file is decompressed. It holds a
-    FeatureCollection, or features and geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The
-    geometries are marked as OGC:CRS84, or as the system that the ``crs`` of a collection names, which is no part of
-    GeoJSON any more and still written.
-    The types of properties are what ``pyarrow.json`` makes of them; integers beyond INT64 make DECIMAL(38,0), or text
-    if they have more than 38 digits, and a property of several kinds becomes a string column of JSON text. Where
-    features have an ``id``, it becomes a column of that name unless a property has it. ``properties`` names one string
-    column for all properties as JSON text, for features that have few of very many names. The text is held in memory.
-    Raises GeometryError with the feature's number as row and the byte in the text, and for a ``crs`` that is not known,
-    LimitError for properties that would make a table mostly of nulls, ValueError for a path that is no regular file.
+    ``source`` is a path, or the text itself, which begins with ``{``; compressed files are decompressed. It holds a
+    FeatureCollection, or a sequence of features and geometries, as in GeoJSON text sequences (RFC 8142). The
+    CRS is OGC:CRS84, or the system in the obsolete member ``crs`` of a collection.
+    Properties have the types that ``pyarrow.json`` infers; integers beyond INT64 become DECIMAL(38,0), or text
+    if they have more than 38 digits, and a property of mixed types becomes a string column of JSON text. If
+    features have an ``id``, it becomes a column unless a property has that name. ``properties`` is the name of a single
+    string column for all properties as JSON text, for features with sparse properties. The text is held in memory.
+    Raises GeometryError with the index of the feature as row and the byte in the text, and if ``crs`` is unknown;
+    LimitError if properties would make a table mostly of nulls; ValueError if a path is not a regular file.
     """
     try:
         return _table(_text(source), geometry, properties)
@@ -156,7 +155,7 @@ def _text(source: Any) -> bytes:
     if isinstance(source, (str, PathLike)):
         if (path := Path(source)).exists() and not (path.is_file() or path.is_dir()):
             raise ValueError(f"{source} is not a regular file: read it and give the text")
-        with damage(str(path)), open_stream(str(path)) as file:
+        with codec_errors(str(path)), open_stream(str(path)) as file:
             return bytes(file.read())
     raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
 
@@ -177,7 +176,7 @@ def write_geojson(
 
     name = _geometry_column(table.schema, geometry)
     if id is not None and id not in table.column_names:
-        raise ValueError(f"there is no column {id!r}")
+        raise ValueError(f"no column {id!r}")
     found = type_of(table.schema.field(name))
     if found is not None and not crs_.equal(found.crs, crs_.DEFAULT):
         raise GeometryError(f"GeoJSON is in OGC:CRS84, not in {found.crs}", rule="geo.geojson.crs")
@@ -207,7 +206,7 @@ def write_geojson(
 def _geometry_column(schema: pa.Schema, name: str | None) -> str:
     if name is not None:
         if schema.get_field_index(name) < 0:
-            raise ValueError(f"there is no column {name!r}, or more than one")
+            raise ValueError(f"column {name!r} does not exist or is ambiguous")
         return name
     marked = [field.name for field in schema if type_of(field) is not None]
     if len(marked) != 1:
@@ -318,7 +317,7 @@ def as_text(lines: Any, rows: int) -> pa.Array:
 
 
 def _exact_fields(schema: pa.Schema, big: list[tuple[bytes | None, ...]]) -> list[pa.Field]:
-    """The fields of ``schema`` that hold integers beyond INT64, with decimals in the place of doubles."""
+    """Return the fields of ``schema`` with integers beyond INT64, as decimals instead of doubles."""
     exact: dict[str, pa.Field] = {}
     for path in big:
         top, *below = [None if name is None else json.loads(b'"' + name + b'"') for name in path]

@@ -12,11 +12,11 @@ from pqext.geo.wkb import GeometryArray, as_columns
 
 
 def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
-    """ISO WKB in a ``binary`` array from an Arrow array or a list of well-known text; null gives null.
+    """Convert well-known text in an Arrow array or a list to ISO WKB in a ``binary`` array; null remains null.
 
-    Letters may be of either case. The tags ``Z``, ``M`` and ``ZM`` may be left out: three ordinates are then x, y, z,
+    Tags are not case-sensitive. ``Z``, ``M`` and ``ZM`` are optional: three ordinates are then x, y, z,
     four x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
-    GeometryError with row and byte on any other text, TypeError for arrays that hold none.
+    GeometryError with row and byte if the text is not WKT, TypeError if the array does not hold text.
 
     >>> import pyarrow as pa
     >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()
@@ -32,12 +32,12 @@ def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> Geomet
 
 
 def to_wkt(array: GeometryArray, precision: int | None = None) -> GeometryArray:
-    """The geometries as well-known text in a ``string`` array; null gives null.
+    """Convert geometries to well-known text in a ``string`` array; null remains null.
 
-    Numbers have the fewest digits that read back as the same double; with ``precision``, 0 to 18, they are rounded to
-    as many decimals. EWKB is read and its SRID left out. The result is ``large_string`` for 2 GiB and more. Raises
-    GeometryError with row and byte on bad WKB, and on a multi geometry whose parts differ in dimensions, for which
-    the text has no form.
+    Numbers have the fewest digits that parse to the same double; with ``precision``, 0 to 18, they are rounded to
+    that many decimals. EWKB is accepted, without its SRID. The result is ``large_string`` for 2 GiB and more. Raises
+    GeometryError with row and byte if WKB is invalid, and if the parts of a multi geometry differ in dimensions, which
+    WKT cannot represent.
 
     >>> from pqext.geo import from_points
     >>> to_wkt(from_points([1.23456], [2]), precision=2).to_pylist()

@@ -13,7 +13,7 @@ from pqext.core.base import local_paths
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.locations import locate
-from pqext.core.io.sources.secrets import shown
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.writing.targets import Target, target_at
 
@@ -65,14 +65,14 @@ def local_path(path: str) -> str:
             "give the path of a volume (/Volumes/...) or the URL of the store (s3://, abfss://, gs://) that it lies in",
         )
     elif scheme == "file" and rest:
-        machine = shown(path)[len("file://") :].partition("/")[0]
+        machine = redact_uri(path)[len("file://") :].partition("/")[0]
         reason, advice = f"on the machine {machine!r}", "leave the machine out (file:/path) when all machines mount it"
     else:
         reason, advice = (
             "not on a local file system",
             "mount it and give the path where it is mounted, or copy the files",
         )
-    raise UnsupportedError(f"{shown(path)} is {reason}: {advice}", feature=f"{scheme} paths")
+    raise UnsupportedError(f"{redact_uri(path)} is {reason}: {advice}", feature=f"{scheme} paths")
 
 
 def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:

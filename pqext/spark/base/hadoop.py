@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.base.local_paths import scheme_of
-from pqext.core.io.sources.secrets import shown
+from pqext.core.io.sources.store_errors import redact_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ def _place(path: str) -> tuple[str, str] | None:
     """The kind of store of ``path``, and the bucket or account whose settings count."""
     scheme = scheme_of(path)
     if scheme in ("s3", "s3a"):
-        return "s3", shown(path).split("/")[2]  # without keys
+        return "s3", redact_uri(path).split("/")[2]  # without keys
     if scheme in ("gs", "gcs"):
         return "gs", ""
     match = _AZURE.match(path) if scheme in ("abfs", "abfss") else None

@@ -40,7 +40,7 @@ from pqext.spark.writing.appending import comparison
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
 from pqext.variant.shredding.choice import shredding
-from pqext.variant.shredding.residual import residual_shares
+from pqext.variant.shredding.file_shredding import residual_shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -264,7 +264,7 @@ def _with_schema(how: Ingestion, parts: Sequence[Part]) -> Ingestion:
     parsing = how.parsing()
     if parsing.undecided is None:
         return how
-    sample = pa.chunked_array(how.sample(parts), type=parsing.whole().type)
+    sample = pa.chunked_array(how.sample(parts), type=parsing.unshredded().type)
     return replace(how, shredding=replace(how.shredding, schema=parsing.undecided.schema_for(sample)))
 
 

@@ -124,7 +124,7 @@ class CsvPiece:
         """The first documents, of about ``size`` bytes."""
         sizes = np.cumsum(pa.compute.binary_length(self.documents).to_numpy(zero_copy_only=False))
         rows = max(1, int(np.searchsorted(sizes, size)))
-        return how.whole().documents(self.documents.slice(0, rows))[0]
+        return how.unshredded().documents(self.documents.slice(0, rows))[0]
 
 
 def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from pqext.core.base.errors import CorruptFileError
 from pqext.core.base.limits import Limits
 from pqext.core.base.suggestions import did_you_mean
-from pqext.core.io.sources.secrets import shown
 from pqext.core.io.sources.store import Location
+from pqext.core.io.sources.store_errors import redact_uri
 from pqext.core.options.read_write import InvalidUtf8, ReadOptions
 from pqext.core.read.reader import ParquetFile
 from pqext.dataset.files.patterns import alternatives, matcher
@@ -99,7 +99,7 @@ class FileFilter:
         if self.name_pattern is not None:
             matches = [*map(matcher, alternatives(self.name_pattern))]
             chosen = [one for one in chosen if any(match(_base_name(one[1])) for match in matches)]
-        places = ", ".join(map(shown, paths))
+        places = ", ".join(map(redact_uri, paths))
         if not chosen:
             raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", places)
         if self.modified_after is not None or self.modified_before is not None:
@@ -153,7 +153,7 @@ def check_base_path(base: str, root: str | None, places: Sequence[Any]) -> None:
         folder = folder_of(place)
         separator = "/" if isinstance(place, Location) else os.sep
         if root is None or folder is None or not f"{folder}{separator}".startswith(root.rstrip(separator) + separator):
-            raise ValueError(f"option base_path: {source_name(place)} does not lie below {shown(base)}")
+            raise ValueError(f"option base_path: {source_name(place)} does not lie below {redact_uri(base)}")
 
 
 def readable(files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits) -> list[tuple[str, Any]]:

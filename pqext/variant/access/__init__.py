@@ -1,1 +1,1 @@
-"""What stands at a path of a variant: found, cast, exploded into rows."""
+"""Access to the value at a path of a variant: lookup, casts, and explosion into rows."""

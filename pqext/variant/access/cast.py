@@ -54,7 +54,7 @@ _Values: TypeAlias = pa.Array | pa.ChunkedArray
 def get(
     array: VariantLike, path: _PathLike, type: _TypeLike = "variant", strict: bool = False, *, timezone: str = DEFAULT
 ) -> _Values:
-    """The value at ``path`` of each variant, cast to ``type``, row by row.
+    """Return the value at ``path`` of each variant, cast to ``type``.
 
     ``array`` is a variant array or a shredded one; of the latter only the columns on the path are touched. It may
     also be a list of :class:`~pqext.variant.Variant`, or anything with ``__arrow_c_array__`` or
@@ -63,7 +63,7 @@ def get(
     wildcards. ``type`` is a Python type (``bool``, ``int``, ``float``, ``str``, ``bytes``), an Arrow type or the
     name of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``, ``"array<struct<a: int>>"``,
     ``"map<string, double>"``), or ``"variant"``, the default, for the value itself. The result is null where the
-    variant or the path is missing, and where a JSON null stands (except as a variant). Values cast as in Spark's
+    variant or the path is missing, and for a JSON null (except as a variant). Values cast as in Spark's
     ANSI mode with the session time zone ``timezone``: numbers among each other, rounded half up to a decimal's scale,
     towards zero to an integer; text to everything; everything to text, objects and arrays as JSON; dates and
     timestamps among each other; numbers and timestamps as seconds since 1970. ``timezone``, an IANA name or an offset
@@ -165,15 +165,15 @@ class Group:
         )
 
 
-def cast_group(group: Group, rest: Path, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
-    """The value at ``rest`` within each row of the group; columns that ``rest`` does not name are not touched."""
+def cast_group(group: Group, path: Path, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
+    """Return the value at ``path`` in each row of the group, reading only the columns on the path."""
     typed = group.typed
-    if rest or typed is None:
-        # Below a typed group that has no such field, and below a primitive, only the residual holds the rest.
-        return _from_value(group, rest, target, task, below)
+    if path or typed is None:
+        # Below a typed group without the field, and below a primitive, values are in the residual only.
+        return _from_value(group, path, target, task, below)
     typed = _masked(typed, group.array)
     if pa.types.is_dictionary(target):
-        return as_dictionary(cast_group(group, rest, target.value_type, task, below), target)
+        return as_dictionary(cast_group(group, path, target.value_type, task, below), target)
     if pa.types.is_dictionary(typed.type):
         typed = typed.dictionary_decode()
     if describe(target) is not None and describe(typed.type) == describe(target):
@@ -232,7 +232,7 @@ def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, belo
 def _completed(
     result: pa.Array, group: Group, typed: pa.Array, target: pa.DataType, task: Task, below: str
 ) -> pa.Array:
-    """What the typed column gave, and the values in the residual where it has none."""
+    """Return the values of the typed column, completed with the residual where it is null."""
     value = group.value
     if value is None or value.null_count == len(value) or typed.null_count == 0:
         return result
@@ -350,7 +350,7 @@ def _masked(typed: pa.Array, group: pa.StructArray) -> pa.Array:
 
 
 def _element(lists: pa.Array, index: int) -> pa.StructArray:
-    """The element at ``index`` of each list, null where there is none; negative ones count from the end."""
+    """Return the element at ``index`` of each list, null if there is none; negative indexes count from the end."""
     if not pa.types.is_large_list(lists.type):
         lists = plain_list(lists)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
@@ -362,8 +362,8 @@ def _element(lists: pa.Array, index: int) -> pa.StructArray:
 
 
 def _member(array: pa.Array) -> pa.StructArray:
-    """The group of a shredded field or element; ``VariantError`` when it is none."""
+    """Return the group of a shredded field or element; raise ``VariantError`` if it is not a group."""
     group = storage_array(array)
     if not pa.types.is_struct(group.type):
-        schema_of_group(group.type)  # says what it should be
+        schema_of_group(group.type)  # raises with the expected layout
     return group

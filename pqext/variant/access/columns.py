@@ -1,4 +1,4 @@
-"""Which columns of a shredded variant hold what stands at a path: all that a condition on it needs to read."""
+"""Columns of a shredded variant that hold the value at a path."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pqext.variant.annotation import HANDLER
 
 
 def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
-    """The parts of the VARIANT group ``node`` from which :func:`pqext.variant.get` evaluates ``path``.
+    """Return the parts of the VARIANT group ``node`` from which :func:`pqext.variant.get` evaluates ``path``.
 
-    Always ``metadata``; and ``value`` and ``typed_value`` of the group that the path leads to through typed objects,
-    or only its ``value`` when the path goes on to where that group has no columns. What is read of these columns
-    alone is a shredded array again. The whole group when that is not to be had.
+    Always ``metadata``, plus ``value`` and ``typed_value`` of the group that the path leads to through typed objects,
+    or only its ``value`` if the path continues to a field without columns. These columns alone form a shredded array.
+    Returns the complete group if that is not possible.
 
-    Raises ``VariantError`` when the group is not laid out as Variant Shredding demands.
+    Raises ``VariantError`` if the group violates the layout of Variant Shredding.
     """
     HANDLER.arrow_field(node, shape.of(node).storage_field(ReadOptions(shredded=True)), ReadOptions(shredded=True))
     metadata = node.child("metadata")
@@ -40,9 +40,9 @@ def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
 
 
 def leaf_of_path(node: SchemaNode, path: str) -> tuple[SchemaNode, SchemaNode | None] | None:
-    """The leaf with the typed values at ``path`` of the VARIANT group ``node``, and the ``value`` beside it.
+    """Return the leaf with the typed values at ``path`` of the VARIANT group ``node``, and its sibling ``value``.
 
-    None where the path does not end at a leaf, or goes through an array. Only the groups on the path are looked at.
+    None if the path does not end at a leaf, or goes through an array. Only groups on the path are inspected.
     """
     group = node
     for step in as_path(path):

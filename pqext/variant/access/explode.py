@@ -30,17 +30,17 @@ def explode(
     strict: bool = False,
     timezone: str = DEFAULT,
 ) -> pa.Table:
-    """The elements of the array, or the fields of the object, at ``path`` of each variant, a row each.
+    """Return the elements of the array, or the fields of the object, at ``path`` of each variant, one row each.
 
-    The table has the columns ``row`` (int64, the place in ``array`` that it comes from), ``pos`` (int32, from 0),
-    ``key`` (string, the field's name; null for elements) and ``value``, a variant, or cast to ``type`` as
-    :func:`pqext.variant.get` casts, in ``timezone``. Rows are in the order of ``array``, elements in theirs, fields in
-    the order of their names.
+    The table has the columns ``row`` (int64, the index in ``array``), ``pos`` (int32, from 0),
+    ``key`` (string, the name of the field; null for elements) and ``value``, a variant, or cast to ``type`` as
+    :func:`pqext.variant.get` casts, in ``timezone``. Rows are in the order of ``array``, elements in array order,
+    fields in the order of their names.
 
-    A wildcard says where there are many: ``$.orders[*].price`` gives the price of each element of ``orders``
-    (null where it has none), ``.*`` is every field, and with several wildcards ``pos`` and ``key`` are those of the
-    last. A path without any leads to what is exploded, whether array or object. Where that is neither, or
-    missing, there is no row; with ``outer`` each such variant, and each empty one, has a row of nulls.
+    Wildcards select several values: ``$.orders[*].price`` returns the price of each element of ``orders``
+    (null if it has none), ``.*`` every field; with several wildcards, ``pos`` and ``key`` belong to the
+    last. A path without wildcards leads to the array or object to explode. If it is neither, or
+    missing, there is no row; with ``outer`` these variants, and empty ones, have a row of nulls.
 
     Of a shredded array only the columns on the path are touched. Broken bytes on the path raise ``VariantError``
     with the row, as does, with ``strict``, a value that does not cast.
@@ -94,14 +94,14 @@ _Exploded = tuple[np.ndarray, pa.Array, pa.Array, pa.Array]
 
 
 def _explode(
-    group: Group, rest: Path, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
+    group: Group, path: Path, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
 ) -> _Exploded:
-    """Explode what is at ``rest`` of the group: through columns as far as there are lists, then in the bytes."""
+    """Explode the value at ``path`` of the group: through list columns first, then in the bytes."""
     wildcard, after = parts[1]
     typed = group.typed
     value = group.value
     if (
-        not rest
+        not path
         and typed is not None
         and is_list(typed.type)
         and wildcard in (None, Wildcard.ELEMENTS)
@@ -118,7 +118,7 @@ def _explode(
         pos = np.arange(len(elements)) - np.repeat(starts[:-1], np.diff(starts))
         values = cast_group(found, below, target, task)
         return rows.to_numpy(), pa.array(pos, pa.int32()), pa.nulls(len(elements), pa.string()), values
-    if not rest and typed is not None:
+    if not path and typed is not None:
         if group.rows is None:
             whole = whole_group(group, task.first_row)
             return _explode_cells(whole.cells((), task.first_row), whole.metadata, parts[1:], target, task)
@@ -134,7 +134,7 @@ def _explode(
     if group.value is None:
         empty = pa.array([], pa.int32()), pa.array([], pa.string()), pa.array([], target)
         return np.empty(0, np.int64), *empty
-    return _explode_cells(group.cells(rest, task.first_row), group.metadata, parts[1:], target, task)
+    return _explode_cells(group.cells(path, task.first_row), group.metadata, parts[1:], target, task)
 
 
 def _explode_cells(

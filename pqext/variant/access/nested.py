@@ -23,12 +23,12 @@ from pqext.variant.views import without_views
 
 MOST_BYTES = (1 << 31) - 1
 CAST_FAILED = "does not cast to"
-"""What one Arrow column of bytes holds."""
+"""Phrase in messages about values that cannot be cast."""
 
 
 @dataclass(slots=True)
 class Task:
-    """One call: where it looks, from which row on, and the first value that did not cast."""
+    """One call: its path, its first row, and the first value that failed to cast."""
 
     path: ManyPath
     strict: bool
@@ -58,7 +58,7 @@ class Task:
 
 
 def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
-    """The value of each cell as ``target``, null where there is none; ``metadata`` is what the cells' rows count."""
+    """Cast each cell to ``target``, null if it is empty; rows of the cells index into ``metadata``."""
     types = pa.types
     if is_variant_type(target):
         return _variants(cells, metadata)
@@ -105,7 +105,7 @@ def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array,
 def _with_json(
     array: pa.Array, metadata: pa.Array, rows: Any, task: Task, validity: Any, offsets: Any, data: Any
 ) -> pa.Array:
-    """Put the JSON of objects and arrays into the rows where they stand."""
+    """Write objects and arrays into their rows as JSON."""
     from pqext.variant.json.text import to_json
 
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -184,7 +184,7 @@ def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, be
 
 
 def as_list(lists: pa.Array, target: pa.DataType, task: Task, below: str, rows: Any = None) -> pa.Array:
-    """Lists in another layout; those that are not as long as ``target``'s lists, if it says so, do not cast."""
+    """Convert lists to another layout; lists of another length than a fixed-size ``target`` do not cast."""
     assert is_list(target)
     if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):
         make = pa.LargeListViewArray if pa.types.is_large_list_view(target) else pa.ListViewArray

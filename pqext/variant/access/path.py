@@ -30,7 +30,7 @@ MAX_INDEX = (1 << 32) - 1
 
 _NAME = re.compile(r"[^.\[]+")
 _INDEX = re.compile(r"-?[0-9]+")
-# Within quotes a backslash before the quote or a backslash is no part of the name, any other one is.
+# Within quotes, a backslash before the quote or a backslash is an escape; other backslashes are literal.
 _QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\[{quote}\\]|\\(?!{quote}))*+){quote}") for quote in "'\""}
 _ESCAPED = {quote: re.compile(rf"\\([{quote}\\])") for quote in "'\""}
 
@@ -98,20 +98,22 @@ def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
     """
     if isinstance(path, str):
         return parse(path, from_end=from_end)
-    return _checked(path, (str, int), from_end)  # type: ignore[return-value]
+    return _check_steps(path, (str, int), from_end)  # type: ignore[return-value]
 
 
 def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
-    """As :func:`as_path`, for paths with wildcards."""
-    return parse_many(path) if isinstance(path, str) else _checked(path, (str, int, Wildcard))
+    """Parse a path like :func:`as_path`, with wildcards."""
+    return parse_many(path) if isinstance(path, str) else _check_steps(path, (str, int, Wildcard))
 
 
-def _checked(path: Sequence[str | int | Wildcard], kinds: tuple[type, ...], from_end: bool = False) -> ManyPath:
+def _check_steps(
+    path: Sequence[str | int | Wildcard], step_types: tuple[type, ...], from_end: bool = False
+) -> ManyPath:
     if not isinstance(path, Sequence) or isinstance(path, bytes | bytearray):
         raise TypeError(f"a path is text or a sequence of steps, not {type(path).__name__}")
     steps = tuple(path)
     for step in steps:
-        if isinstance(step, bool) or not isinstance(step, kinds):
+        if isinstance(step, bool) or not isinstance(step, step_types):
             raise TypeError(f"a path step is a field name or an element index, not {step!r}")
         if from_end and isinstance(step, int):
             step = abs(step)

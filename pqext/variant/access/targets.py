@@ -78,10 +78,10 @@ def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
         return _OF_PYTHON[type]
     if not isinstance(type, pa.DataType):
         raise TypeError(f"a type is an Arrow type, the name of one, or bool, int, float, str or bytes, not {type!r}")
-    return _checked(type, 0)
+    return _check_target(type, 0)
 
 
-def _checked(type: pa.DataType, depth: int) -> pa.DataType:
+def _check_target(type: pa.DataType, depth: int) -> pa.DataType:
     types = pa.types
     if depth > MAX_DEPTH:
         raise ValueError(f"types nest deeper than {MAX_DEPTH}")
@@ -111,7 +111,7 @@ def _checked(type: pa.DataType, depth: int) -> pa.DataType:
 
 
 def _field(field: pa.Field, depth: int) -> pa.Field:
-    return field.with_type(_checked(field.type, depth + 1)).with_nullable(True)
+    return field.with_type(_check_target(field.type, depth + 1)).with_nullable(True)
 
 
 def _list_like(type: pa.DataType, element: pa.Field) -> pa.DataType:
@@ -173,7 +173,7 @@ def _of_name(name: str) -> pa.DataType:
     if lower in _ARROW_NAMES:
         return _ARROW_NAMES[lower]
     if match := re.fullmatch(r"decimal(32|64|128|256)\((\d{1,9}),\s*(\d{1,9})\)", lower):
-        return _checked(_DECIMALS[match[1]](int(match[2]), int(match[3])), 0)
+        return _check_target(_DECIMALS[match[1]](int(match[2]), int(match[3])), 0)
     if match := re.fullmatch(r"fixed_size_binary\[(\d{1,9})\]", lower):
         return pa.binary(int(match[1]))
     if match := re.fullmatch(r"timestamp\[(s|ms|us|ns),\s*tz=([\w/+:-]+)\]", name.strip(), re.IGNORECASE):
@@ -210,10 +210,10 @@ def _of_ddl(parsed: DdlType, text: str) -> pa.DataType:
 
 
 def type_name(type: str | pa.DataType) -> str:
-    """A name that :func:`target_type` reads as ``type``: in DDL where there is one, else Arrow's.
+    """Return a name that :func:`target_type` parses as ``type``: DDL if possible, otherwise Arrow's name.
 
-    Dictionaries are named by their values. Raises ``ValueError`` as :func:`target_type`, and for a nested type of which
-    a part has no name within DDL.
+    Dictionaries are named by their values. Raises ``ValueError`` as :func:`target_type`, and if part of a nested type
+    has no name in DDL.
     """
     target = target_type(type)
     if isinstance(type, str):

@@ -37,22 +37,22 @@ Nulls = Literal["absent", "null"]
 
 
 def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.ChunkedArray:
-    """Variants of the rows of an Arrow array, record batch or table, of any type.
+    """Convert the rows of an Arrow array, record batch or table of any type to variants.
 
-    ``data`` is an array, chunked array, ``RecordBatch`` or ``Table`` of Arrow, or anything that has
-    ``__arrow_c_array__`` or ``__arrow_c_stream__``, as frames and Series of polars and pandas do. A table, a chunked
-    array and a stream give a chunked array, others an array. Each row of a table or batch is an object of its columns.
+    ``data`` is an Arrow array, chunked array, ``RecordBatch`` or ``Table``, or any object with
+    ``__arrow_c_array__`` or ``__arrow_c_stream__``, such as frames and Series of polars and pandas. A table, a chunked
+    array and a stream give a chunked array, others an array. Each row of a table or batch becomes an object.
 
     Integers, floats, booleans, dates, strings and binary become the variant type of the same name; uint8 to uint32
     the next wider integer and uint64 a decimal; float16 a float; ``decimal256`` a decimal of at most 38 digits;
     ``time32`` and ``time64`` a time; ``timestamp`` one in UTC when it has a time zone, in nanoseconds when its unit is
     that, else in microseconds; ``arrow.uuid`` a UUID. Structs become objects, maps with string keys too, and lists of
-    every layout arrays. Dictionaries and run-end encoded arrays are decoded; variants stay what they are, shredded
-    ones (marked as such) are put together.
+    every layout arrays. Dictionaries and run-end encoded arrays are decoded; variants are unchanged, shredded
+    ones (marked as such) are reconstructed.
 
-    A null row is null. A null in a list is a variant null. ``nulls="absent"`` leaves null fields of structs, null
-    columns and null values of maps out of the object, ``"null"`` makes them variant nulls. Every row has a sorted
-    dictionary of the names that it uses and no others.
+    A null row is null. A null in a list is a variant null. ``nulls="absent"`` omits null fields of structs, null
+    columns and null values of maps from the object, ``"null"`` makes them variant nulls. Every row has a sorted
+    dictionary with exactly the names that it uses.
 
     Raises ``TypeError`` for a type that variants lack (durations, intervals, unions, maps with other keys), with the
     column; ``ValueError`` for two columns of the same name and for values that the variant type cannot hold (a
@@ -117,7 +117,7 @@ def _described(array: pa.Array) -> list[_Part]:
     """The columns below ``array`` for the kernel, parents first and the children of each together."""
     queue: list[tuple[pa.Array, bytes | None, pa.Field | None, str]] = [(array, None, None, "")]
     parts: list[_Part] = []
-    for column, name, field, path in queue:  # grows as it is walked
+    for column, name, field, path in queue:  # the loop extends the queue
         column = _plain(column, path)
         type = column.type
         validity = column.buffers()[0] if column.null_count and not pa.types.is_null(type) else None
@@ -142,7 +142,7 @@ def _described(array: pa.Array) -> list[_Part]:
             if pa.types.is_dictionary(keys.type):
                 keys = keys.dictionary_decode()
             if not _is_text(keys.type):
-                raise TypeError(f"{_named(path)}: a map with {keys.type} keys is no object; its keys must be strings")
+                raise TypeError(f"{_named(path)}: a map with {keys.type} keys is not an object; keys must be strings")
             columns, offsets, length = [BinaryInput(plain_binary(keys))], column.buffers()[1], len(column.items)
             queue.append((column.items, None, type.item_field, f"{path}{{}}"))
         elif pa.types.is_fixed_size_list(type):
@@ -209,7 +209,7 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
-    """Is a column of 16 bytes one of UUIDs, by its type or the mark of its field?"""
+    """Return whether a column of 16 bytes holds UUIDs, by its type or field metadata."""
     if isinstance(type, pa.BaseExtensionType):
         return bool(type.extension_name == "arrow.uuid")
     marks = (field.metadata or {}) if field is not None else {}

@@ -21,7 +21,7 @@ from pqext.variant.types import VariantLike, struct_chunks
 
 
 def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.StructArray:
-    """A variant array of Python objects, one row per object.
+    """Convert Python objects to a variant array, one row per object.
 
     Each type of Python becomes one variant type:
 
@@ -49,7 +49,7 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     With ``none_is_null=True`` a row that is None is a null of the array, as in ``pyarrow.array``; with False it is a
     variant null, JSON's null. Every row has a sorted dictionary of the names that it uses and no others.
 
-    Raises ``TypeError`` for one object in place of a list of them, an Arrow array, or an object of another type;
+    Raises ``TypeError`` for a single object instead of a list, an Arrow array, or an object of another type;
     ``ValueError`` for a number of more than 38 digits, objects nested more than 1000 levels deep, or text with lone
     surrogates, each with the row; and ``LimitError`` when the array would take more than 2 GiB.
 

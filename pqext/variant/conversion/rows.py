@@ -12,7 +12,7 @@ from pqext.variant.shredding.shredder import binary_of
 from pqext.variant.types import variant_array, variant_type
 
 Written = tuple[Any, ...]
-"""Rows, nulls, validity, metadata offsets, metadata, value offsets, value, and whatever else the kernel tells."""
+"""Rows, nulls, validity, metadata offsets, metadata, value offsets, value, and additional kernel results."""
 
 
 def array_of(written: Written) -> pa.StructArray:
@@ -26,7 +26,7 @@ def array_of(written: Written) -> pa.StructArray:
 
 
 def all_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
-    """The arrays of ``write(start)``, each of which begins where the one before it had to end at 2 GiB."""
+    """Return the arrays of ``write(start)``; each continues where the previous one ended at 2 GiB."""
     arrays: list[pa.StructArray] = []
     start = 0
     while start < rows or not arrays:

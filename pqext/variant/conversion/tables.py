@@ -40,26 +40,26 @@ _NULL = pa.scalar(b"\0", pa.binary())
 
 
 def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "residual") -> pa.Table:
-    """A table with a typed column for each field of the objects, and what is left as a variant column.
+    """Convert variants to a table with a typed column per field, and a variant column for the residual.
 
-    ``schema`` says which columns of which types: the object that :func:`pqext.variant.shredding_schema` takes in
-    any form (``"id BIGINT, user STRUCT<name: STRING>"``, an Arrow type, a mapping of options as the writer's
-    ``shredding`` takes it), or ``"infer"``, the default. Objects become struct columns, arrays lists, and fields
-    without a type, as well as arrays whose elements have none, variant columns.
+    ``schema`` determines the columns and types: an object schema in any form that
+    :func:`pqext.variant.shredding_schema` accepts (``"id BIGINT, user STRUCT<name: STRING>"``, an Arrow type, a mapping
+    of options as in the writer's ``shredding``), or ``"infer"``, the default. Objects become struct columns, arrays
+    lists; fields without a type, and arrays whose elements have none, become variant columns.
 
-    The last column, named ``residual``, is a variant with all that the typed columns do not hold: fields that are
-    not in the schema, values that are of another type than their column, fields that are JSON's null, and whole
-    rows that are no objects. It is null where nothing is left. Nothing is lost: :func:`from_table` gives equal
-    variants back. Exact numbers go to a column when it holds them exactly. An array goes to its list column when
-    all of its elements are of the column's type or null; otherwise it is left whole.
+    The last column, named ``residual``, is a variant with all data that typed columns do not hold: fields
+    outside the schema, values of another type than their column, JSON nulls in fields, and
+    rows that are not objects. It is null if nothing remains. The conversion is lossless: :func:`from_table` returns
+    equal variants. Exact numbers go to a column if it can hold them exactly. An array goes to its list column if all of
+    its elements are null or of the column's type; otherwise it remains in the residual.
 
-    Where the values are no objects, ``"infer"`` finds no columns, and the residual is all there is: use
+    If the values are not objects, ``"infer"`` creates no columns, only the residual: use
     :func:`pqext.variant.get` with the path ``"$"`` for a column of single values. Null rows are null in all columns.
 
     To get a pandas frame, ``variant.to_table(table["event"]).to_pandas()``; :func:`to_python` gives dicts.
 
-    Raises ``ValueError`` or ``TypeError`` for a schema that is none or not that of an object, ``ValueError`` when a
-    field has the residual's name, and ``VariantError`` with the row for bytes that break the encoding.
+    Raises ``ValueError`` or ``TypeError`` if the schema is invalid or not an object schema, ``ValueError`` if a
+    field has the residual's name, and ``VariantError`` with the row if bytes violate the encoding.
 
     >>> from pqext import variant
     >>> table = variant.to_table(variant.parse_json(['{"id": 1, "name": "x"}', '{"id": "two"}']), "id INT, name STRING")
@@ -89,12 +89,12 @@ def to_table(array: VariantLike, schema: Any = "infer", *, residual: str = "resi
 
 
 def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArray:
-    """The variants of which :func:`to_table` made ``table``: objects of its columns, with what the residual holds.
+    """Reverse :func:`to_table`: combine the columns of ``table`` into objects, with the fields of the residual.
 
     Null columns, and null fields within struct columns, are absent from the object; nulls in lists are variant nulls. A
-    row is null where all columns and the residual are. A table without a column named ``residual`` gives the objects
-    of its columns, or null where all are null. Each row's value equals the one that
-    ``to_table`` was given, unless it was told ``coerce="json"``, which makes doubles of decimals.
+    row is null if all columns and the residual are. A table without a column named ``residual`` gives objects
+    of its columns, or null if all are null. Each row equals the input of
+    ``to_table``, unless it used ``coerce="json"``, which converts decimals to doubles.
 
     Raises as :func:`pqext.variant.from_arrow`.
 
@@ -104,28 +104,32 @@ def from_table(table: pa.Table, *, residual: str = "residual") -> pa.ChunkedArra
     [True, True, True]
     """
     check_table(table)
-    found = []
+    chunks = []
     for batch in table.to_batches():
         has_residual = residual in batch.schema.names
-        left = unshred(batch.column(residual)) if has_residual else pa.nulls(batch.num_rows, variant_type())
-        found.append(_joined(batch.drop_columns([residual]) if has_residual else batch, left))
-    return pa.chunked_array(found, variant_type())
+        residual_rows = unshred(batch.column(residual)) if has_residual else pa.nulls(batch.num_rows, variant_type())
+        chunks.append(_joined(batch.drop_columns([residual]) if has_residual else batch, residual_rows))
+    return pa.chunked_array(chunks, variant_type())
 
 
-def _joined(typed: pa.RecordBatch, left: pa.StructArray) -> pa.StructArray:
-    """The objects of the typed columns with what is left laid over them; what is left alone where these are null."""
+def _joined(typed: pa.RecordBatch, residual: pa.StructArray) -> pa.StructArray:
+    """Overlay the residual on the objects of the typed columns; rows without an object are the residual alone."""
     rows = typed.num_rows
     if not typed.num_columns:
-        return left
+        return residual
     present = reduce(pc.or_, [column.is_valid() for column in typed.columns])
     objects = pa.StructArray.from_arrays(typed.columns, fields=list(typed.schema), mask=pc.invert(present))
-    base, over = VariantInput(from_arrow(objects)), VariantInput(left)
-    laid = one_array(all_rows(lambda start: edit(base, start, 0, Action.ACTION_OVERLAY, [], over, False, False), rows))
-    return pa.concat_arrays([laid, left]).take(pc.if_else(present, np.arange(rows), np.arange(rows, 2 * rows)))
+    base, overlay = VariantInput(from_arrow(objects)), VariantInput(residual)
+
+    def write(start: int) -> Any:
+        return edit(base, start, 0, Action.ACTION_OVERLAY, [], overlay, False, False)
+
+    merged = one_array(all_rows(write, rows))
+    return pa.concat_arrays([merged, residual]).take(pc.if_else(present, np.arange(rows), np.arange(rows, 2 * rows)))
 
 
 def _field(name: str, schema: ShreddingSchema) -> pa.Field:
-    """The column of a field of the schema."""
+    """Return the column of a field of the schema."""
     if _is_variant(schema):
         return variant_field(name)
     if isinstance(schema, Object):
@@ -137,7 +141,7 @@ def _field(name: str, schema: ShreddingSchema) -> pa.Field:
 
 
 def _is_variant(schema: ShreddingSchema) -> bool:
-    """Are the values kept as variants: those without a type, and arrays of which some part has none?"""
+    """Return whether values remain variants: values without a type, and arrays with untyped parts."""
     return isinstance(schema, Untyped) or (isinstance(schema, Array) and _has_untyped(schema.element))
 
 
@@ -146,7 +150,7 @@ def _has_untyped(schema: ShreddingSchema) -> bool:
 
 
 def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: int) -> list[pa.Array]:
-    """The typed columns of a chunk of whole variants, and what is left."""
+    """Return the typed columns of a chunk of unshredded variants, and its residual."""
     try:
         shredded = shred(chunk, schema, coerce=coerce)
     except VariantError as error:
@@ -156,59 +160,61 @@ def _columns(chunk: pa.StructArray, schema: Object, coerce: Coerce, first_row: i
     if shredded.null_count:
         metadata = pc.if_else(shredded.is_valid(), metadata, pa.scalar(None, pa.binary()))
     parts = [child(shredded, name) for name in ("value", "typed_value")]
-    taken = _take(pa.StructArray.from_arrays(parts, ["value", "typed_value"]), metadata, schema)
-    columns = taken.column.flatten()
-    typed = taken.column.is_valid()
+    extracted = _extract(pa.StructArray.from_arrays(parts, ["value", "typed_value"]), metadata, schema)
+    columns = extracted.column.flatten()
+    typed = extracted.column.is_valid()
     empty = pc.and_(typed, pc.invert(reduce(pc.or_, [column.is_valid() for column in columns])))
-    rest = _group(taken.rest.field("value"), _with_validity(taken.rest.field("typed_value"), pc.or_(empty, taken.kept)))
-    left = pc.and_(pc.or_(taken.left, empty), shredded.is_valid())
-    group = pa.StructArray.from_arrays(rest.flatten(), fields=list(rest.type), mask=pc.invert(left))
+    typed_rest = _with_validity(extracted.rest.field("typed_value"), pc.or_(empty, extracted.has_typed_rest))
+    rest = _group(extracted.rest.field("value"), typed_rest)
+    is_residual = pc.and_(pc.or_(extracted.has_rest, empty), shredded.is_valid())
+    group = pa.StructArray.from_arrays(rest.flatten(), fields=list(rest.type), mask=pc.invert(is_residual))
     return [*columns, build(group, metadata, compile_schema(schema_of_group(group.type)), first_row=first_row)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """A column made of a group, and the group without what is in the column.
+class _Extracted:
+    """A column taken from a group, and the remainder of the group.
 
-    ``left`` says which rows of the group have anything left, ``kept`` in which of them the typed part has.
+    ``has_rest`` flags rows with a remainder, ``has_typed_rest`` rows whose typed part has one.
     """
 
     column: pa.Array
     rest: pa.StructArray
-    left: pa.BooleanArray
-    kept: pa.BooleanArray
+    has_rest: pa.BooleanArray
+    has_typed_rest: pa.BooleanArray
 
 
-def _take(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema) -> _Taken:
+def _extract(group: pa.StructArray, metadata: pa.Array, schema: ShreddingSchema) -> _Extracted:
     value, none = group.field("value"), pa.array(np.zeros(len(group), bool))
     if _is_variant(schema):
         schema = schema_of_group(group.type)
-        there = pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=metadata.is_null())
-        column = build(there, metadata, compile_schema(schema), missing_is_null=True)
-        return _Taken(column, _group(pa.nulls(len(group), pa.binary())), none, none)
+        present = pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=metadata.is_null())
+        column = build(present, metadata, compile_schema(schema), missing_is_null=True)
+        return _Extracted(column, _group(pa.nulls(len(group), pa.binary())), none, none)
     typed = group.field("typed_value")
     if isinstance(schema, Primitive):
-        return _Taken(typed, _group(value), value.is_valid(), none)
+        return _Extracted(typed, _group(value), value.is_valid(), none)
     if isinstance(schema, Object):
-        taken = [_take(typed.field(i), metadata, member) for i, (_, member) in enumerate(schema.fields)]
+        members = [_extract(typed.field(i), metadata, member) for i, (_, member) in enumerate(schema.fields)]
         fields = [_field(*member) for member in schema.fields]
         mask = typed.is_null()
-        column = pa.StructArray.from_arrays([part.column for part in taken], fields=fields, mask=mask)
-        below = reduce(pc.or_, [part.left for part in taken])
-        kept = pc.and_(typed.is_valid(), pc.or_(below, value.is_valid()))
+        column = pa.StructArray.from_arrays([part.column for part in members], fields=fields, mask=mask)
+        below = reduce(pc.or_, [part.has_rest for part in members])
+        has_typed_rest = pc.and_(typed.is_valid(), pc.or_(below, value.is_valid()))
         names = [name for name, _ in schema.fields]
-        rest = _with_validity(pa.StructArray.from_arrays([part.rest for part in taken], names), kept)
-        return _Taken(column, _group(value, rest), pc.or_(value.is_valid(), kept), kept)
+        rest = _with_validity(pa.StructArray.from_arrays([part.rest for part in members], names), has_typed_rest)
+        return _Extracted(column, _group(value, rest), pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
     assert isinstance(schema, Array)
-    elements = _take(typed.values, metadata, schema.element)
-    lacking = pc.and_not(elements.left, pc.fill_null(pc.equal(typed.values.field("value"), _NULL), False))
-    counts = np.concatenate([[0], np.cumsum(lacking.to_numpy(zero_copy_only=False))])
+    elements = _extract(typed.values, metadata, schema.element)
+    has_remainder = pc.and_not(elements.has_rest, pc.fill_null(pc.equal(typed.values.field("value"), _NULL), False))
+    counts = np.concatenate([[0], np.cumsum(has_remainder.to_numpy(zero_copy_only=False))])
     offsets = typed.offsets.to_numpy()
-    kept = pc.and_(typed.is_valid(), pa.array(counts[offsets[1:]] > counts[offsets[:-1]]))
+    has_typed_rest = pc.and_(typed.is_valid(), pa.array(counts[offsets[1:]] > counts[offsets[:-1]]))
     type = _field("", schema).type
-    buffers = [_bits(pc.and_not(typed.is_valid(), kept)), typed.buffers()[1]]
+    buffers = [_bits(pc.and_not(typed.is_valid(), has_typed_rest)), typed.buffers()[1]]
     column = pa.Array.from_buffers(type, len(typed), buffers, children=[elements.column])
-    return _Taken(column, _group(value, _with_validity(typed, kept)), pc.or_(value.is_valid(), kept), kept)
+    rest = _group(value, _with_validity(typed, has_typed_rest))
+    return _Extracted(column, rest, pc.or_(value.is_valid(), has_typed_rest), has_typed_rest)
 
 
 def _group(value: pa.Array, typed: pa.Array | None = None) -> pa.StructArray:
@@ -218,12 +224,12 @@ def _group(value: pa.Array, typed: pa.Array | None = None) -> pa.StructArray:
 
 
 def _bits(valid: pa.BooleanArray) -> pa.Buffer:
-    """The validity bitmap of an array whose rows are valid as said."""
+    """Return the validity bitmap of an array."""
     return pa.concat_arrays([valid]).buffers()[1]
 
 
 def _with_validity(array: pa.Array, valid: pa.BooleanArray) -> pa.Array:
-    """An object's or an array's column, null where ``valid`` is not true; its children stay as they are."""
+    """Return an object's or array's column, null where ``valid`` is false; its children are unchanged."""
     if pa.types.is_struct(array.type):
         return pa.StructArray.from_buffers(array.type, len(array), [_bits(valid)], children=_children(array))
     buffers = [_bits(valid), array.buffers()[1]]

@@ -1,4 +1,4 @@
-"""What is wrong with JSON text: the reasons, in words, and the errors that carry them."""
+"""Reasons and errors for faults in JSON text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pqext.core.base.errors import VariantError, VariantLimitError
 from pqext.variant.kernels.json_parse import JsonFault
 
 REASONS: dict[int, str] = {
-    JsonFault.JSON_EMPTY: "there is no JSON value",
+    JsonFault.JSON_EMPTY: "no JSON value",
     JsonFault.JSON_END: "the text ends within a value",
     JsonFault.JSON_VALUE: "no JSON value starts with this character",
     JsonFault.JSON_LITERAL: "only null, true and false may be spelled out",
@@ -29,7 +29,7 @@ REASONS: dict[int, str] = {
     JsonFault.JSON_DEPTH: "the value is nested more deeply than max_depth allows",
     JsonFault.JSON_DUPLICATE: "an object has a key twice",
     JsonFault.JSON_SIZE: "the document's variant would be larger than 2 GiB",
-    JsonFault.JSON_NAN: "NaN and Infinity are not JSON: a number or null may stand there",
+    JsonFault.JSON_NAN: "NaN and Infinity are not JSON; use a number or null",
     JsonFault.JSON_LONG: "the text is longer than max_bytes allows",
 }
 _LIMITS = (JsonFault.JSON_DEPTH, JsonFault.JSON_SIZE, JsonFault.JSON_LONG)
@@ -40,7 +40,7 @@ Found = tuple[int, int, int, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class LineFault:
-    """Why a line holds no JSON value: ``line`` is its number, ``offset`` the byte within it."""
+    """A line that is not JSON: its number ``line``, the byte ``offset`` in it, and the reason."""
 
     line: int
     offset: int
@@ -48,29 +48,29 @@ class LineFault:
 
 
 def reason(code: int, name: bytes | None) -> str:
-    """What is wrong, in words."""
+    """Return the reason of a fault as text."""
     return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
 
 
-def row_error(found: Found, first_row: int = 0) -> VariantError:
-    """The error for a fault in a column, whose rows count from ``first_row``."""
-    row, offset, code, name = found
-    kind = VariantLimitError if code in _LIMITS else VariantError
-    return kind(reason(code, name), row=first_row + row, offset=offset)
+def row_error(fault: Found, first_row: int = 0) -> VariantError:
+    """Return the error for a fault in a column, whose rows count from ``first_row``."""
+    row, offset, code, name = fault
+    error_type = VariantLimitError if code in _LIMITS else VariantError
+    return error_type(reason(code, name), row=first_row + row, offset=offset)
 
 
-def line_error(found: Found, lines_before: int = 0, path: str | None = None) -> VariantError:
-    """The error for a fault in lines, ``lines_before`` of which precede line 1 of the text parsed."""
-    line, offset, code, name = found
-    kind = VariantLimitError if code in _LIMITS else VariantError
-    error = kind(f"line {lines_before + line}: {reason(code, name)}", offset=offset)
+def line_error(fault: Found, lines_before: int = 0, path: str | None = None) -> VariantError:
+    """Return the error for a fault in lines, ``lines_before`` of which precede the parsed text."""
+    line, offset, code, name = fault
+    error_type = VariantLimitError if code in _LIMITS else VariantError
+    error = error_type(f"line {lines_before + line}: {reason(code, name)}", offset=offset)
     error.locate(path=path)
     return error
 
 
-def line_fault(found: Found, lines_before: int = 0) -> LineFault:
-    """The fault in a line as data; arguments as for `line_error`."""
-    line, offset, code, name = found
+def line_fault(fault: Found, lines_before: int = 0) -> LineFault:
+    """Return the fault in a line as data; arguments as for `line_error`."""
+    line, offset, code, name = fault
     return LineFault(lines_before + line, offset, reason(code, name))
 
 
@@ -80,6 +80,6 @@ def spans_lines(fault: LineFault) -> bool:
 
 
 def placed(fault: Any, path: str | None, lines_before: int = 0, unit: str = "line") -> str:
-    """A fault with its file and line, in words; ``fault`` has the fields of :class:`LineFault`."""
+    """Describe a fault with its file and line; ``fault`` has the fields of :class:`LineFault`."""
     where = path or "standard input"
     return f"{where}, {unit} {lines_before + fault.line}, byte {fault.offset}: {fault.reason}"

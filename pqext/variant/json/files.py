@@ -21,8 +21,8 @@ from pqext.core.base.errors import ParquetError
 from pqext.core.base.suggestions import SuggestionMixin
 from pqext.core.base.workers import Workers, thread_count
 from pqext.core.io.sources.store import Location
-from pqext.core.io.sources.streams import CODECS, damage, open_stream
-from pqext.variant.json.documents import Form, form_of, read_documents
+from pqext.core.io.sources.streams import CODECS, codec_errors, open_stream
+from pqext.variant.json.documents import Form, detect_layout, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
 from pqext.variant.json.lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
 from pqext.variant.json.parser import (
@@ -44,7 +44,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class FileFault:
-    """Why a line of a file holds no JSON value; ``path`` is None when the source is no path."""
+    """A line of a file that is not JSON; ``path`` is None if the source is not a path."""
 
     path: str | None
     line: int
@@ -61,12 +61,12 @@ class Piece:
     ends: NDArray[np.int64] | None = None
     start: int = 0
 
-    def parsed(self, how: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+    def parsed(self, parsing: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
         """The path, the rows, the faults by their lines, and how many lines there are."""
         try:
             if self.ends is None:
-                return self.path, *how.lines(self.text)
-            arrays, faults = how.documents(_texts(self.text, self.ends))
+                return self.path, *parsing.lines(self.text)
+            arrays, faults = parsing.documents(_texts(self.text, self.ends))
             starts = np.concatenate([[0], self.ends[:-1]])
             whole = bytes(self.text)
             located = [_in_lines(whole, int(starts[row]) + offset, code, name) for row, offset, code, name in faults]
@@ -75,12 +75,12 @@ class Piece:
             error.locate(path=self.path)
             raise
 
-    def sample(self, how: Parsing, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
-        """The rows in the first ``size`` bytes of the piece, from which a schema is inferred."""
+    def sample(self, parsing: Parsing, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
+        """Return the rows in the first ``size`` bytes of the chunk, for schema inference."""
         if self.ends is None:
-            return how.whole().lines(first_lines(self.text, size))[0]
+            return parsing.unshredded().lines(first_lines(self.text, size))[0]
         ends = self.ends[: max(1, int(np.searchsorted(self.ends, size)))]
-        return how.whole().documents(_texts(self.text[: int(ends[-1])], ends))[0]
+        return parsing.unshredded().documents(_texts(self.text[: int(ends[-1])], ends))[0]
 
 
 def _texts(text: memoryview, ends: NDArray[np.int64]) -> pa.Array:
@@ -105,14 +105,14 @@ class JsonReader(SuggestionMixin):
         self,
         sources: list[Path | IO[bytes]],
         column: str,
-        how: Parsing,
+        parsing: Parsing,
         threads: int,
         pieces: Callable[[], Iterator[Piece]],
     ) -> None:
         self.faults: list[FileFault] = []
         """The faults in the documents of the batch given last."""
         self._sources = sources
-        self._how = how
+        self._parsing = parsing
         self._column = column
         self._threads = threads
         self._make = pieces
@@ -122,7 +122,7 @@ class JsonReader(SuggestionMixin):
     def __repr__(self) -> str:
         names = [os.fspath(s) if isinstance(s, str | os.PathLike) else f"<{type(s).__name__}>" for s in self._sources]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        schema = "schema to be inferred" if self._how.undecided is not None else self._how.type
+        schema = "schema to be inferred" if self._parsing.undecided is not None else self._parsing.type
         return f"JsonReader({', '.join(map(repr, names[:3]))}{more}; {self._column}: {schema})"
 
     def _repr_html_(self) -> str:
@@ -141,22 +141,22 @@ class JsonReader(SuggestionMixin):
     @property
     def schema(self) -> pa.Schema:
         """The schema of all batches. The first documents are read for one that is to be inferred."""
-        if self._how.undecided is not None:
+        if self._parsing.undecided is not None:
             pieces = self._pieces()
             first = list(islice(pieces, 1))
             self._peeked = chain(first, pieces)
-            sample = first[0].sample(self._how) if first else []
-            self._how = self._how.decided(pa.chunked_array(sample, type=self._how.whole().type))
-        if self._how.schema is None:
+            sample = first[0].sample(self._parsing) if first else []
+            self._parsing = self._parsing.decided(pa.chunked_array(sample, type=self._parsing.unshredded().type))
+        if self._parsing.schema is None:
             return pa.schema([variant_field(self._column)])
-        return pa.schema([pa.field(self._column, self._how.type)])
+        return pa.schema([pa.field(self._column, self._parsing.type)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
         return self._read(schema, self._pieces())
 
     def read_all(self) -> pa.Table:
-        """All batches as one table; ``faults`` then holds those of all."""
+        """Read all batches into one table; ``faults`` then holds the faults of all batches."""
         faults: list[FileFault] = []
         batches = []
         for batch in self:
@@ -170,7 +170,7 @@ class JsonReader(SuggestionMixin):
         return stream.__arrow_c_stream__(requested_schema)
 
     def _read(self, schema: pa.Schema, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
-        how = self._how
+        how = self._parsing
         path: str | None = None
         before = 0
         with (
@@ -184,7 +184,7 @@ class JsonReader(SuggestionMixin):
                     raise line_error(found[0], before, path)
                 told = deque(line_fault(fault, before) for fault in found)
                 for array in arrays:
-                    # Faulty documents are null rows, and there are no others: JSON's null is a variant.
+                    # Only faulty documents are null rows: JSON null is a variant value.
                     mine = [told.popleft() for _ in range(array.null_count)]
                     self.faults = [FileFault(path, fault.line, fault.offset, fault.reason) for fault in mine]
                     if len(array):
@@ -211,16 +211,16 @@ def read_json(
     ``source`` is a path, a pattern (``"events/*.json.gz"``), a folder (all files in it and below it that are named
     as JSON, ``.json``, ``.ndjson``, ``.jsonl``, compressed or not), a list of these, or a binary file object. A
     compressed file is decompressed, by its name (``.gz``, ``.bz2``, ``.zst``, ``.lz4``, ``.br``, ``.xz``) or its first
-    bytes. A byte order mark at its start is left out.
+    bytes. A byte order mark is ignored.
 
-    ``form`` says how a file holds its documents: ``"lines"``, one a line (lines of spaces are skipped);
-    ``"documents"``, objects or arrays one after another, each over as many lines as it likes; ``"array"``, as the
-    elements of one array. ``"auto"`` looks at the first document of each file: lines, unless it goes on behind the
-    end of its first line; and the elements of an array that is all of the file.
+    ``form`` is the layout of documents in a file: ``"lines"``, one per line (blank lines are skipped);
+    ``"documents"``, consecutive objects or arrays over any number of lines; ``"array"``, the
+    elements of one array. ``"auto"`` inspects the first document of each file: lines, unless it continues after the
+    end of its first line; and the elements of an array that spans the file.
 
-    Text is read ``batch_bytes`` at a time (more where a document is longer) and parsed by ``threads`` threads, 0
-    for one a processor: no more than ``threads + 1`` such pieces and what they become are held at a time. The other
-    arguments are those of :func:`pqext.variant.parse_json`; a schema that is to be inferred is so from the first
+    Text is read ``batch_bytes`` at a time (more if a document is longer) and parsed by ``threads`` threads, 0
+    for one per processor: at most ``threads + 1`` chunks and their results are held at a time. The other
+    arguments are as for :func:`pqext.variant.parse_json`; a schema is inferred from the first
     documents.
 
     To write shredded Parquet::
@@ -228,11 +228,11 @@ def read_json(
         pqext.write_table(variant.read_json("events.ndjson", shredding="infer"), "events.parquet")
 
     While it is read, raises :class:`~pqext.core.base.errors.VariantError` with the file, the line, the byte in the line
-    and the reason for a document that is not JSON, and ``VariantLimitError``, which is one, for one that exceeds a
-    limit. With ``on_error="null"`` these are null rows, told of in :attr:`JsonReader.faults`; a line or document of
-    more than ``max_bytes`` that reaches over a whole piece is raised even then, and a quote that is not closed may
-    take the documents behind it along where these are not one a line. Raises
-    :class:`~pqext.core.base.errors.CorruptFileError` for compressed files that are damaged or cut short, and
+    and the reason if a document is not JSON, and its subclass ``VariantLimitError`` if it exceeds a
+    limit. With ``on_error="null"`` these are null rows, reported in :attr:`JsonReader.faults`; a line or document of
+    more than ``max_bytes`` that spans a chunk raises even then, and an unclosed quote may
+    consume following documents unless documents are lines. Raises
+    :class:`~pqext.core.base.errors.CorruptFileError` if a compressed file is corrupt or truncated, and
     ``FileNotFoundError`` for a pattern or a folder without files.
 
     >>> import io
@@ -308,7 +308,7 @@ def pieces_at(
     Raises ``CorruptFileError`` for a compressed file that is damaged or cut short.
     """
     path = str(place)
-    with damage(path), open_stream(place, is_range=bool(start) or stop is not None) as file:
+    with codec_errors(path), open_stream(place, is_range=bool(start) or stop is not None) as file:
         yield from _pieces_of(file, form, size, max_bytes, path, start, stop)
 
 
@@ -317,7 +317,7 @@ def _pieces_of(
 ) -> Iterator[Piece]:
     if form != "lines":
         file = _Begun(file, min(max(size, 1 << 12), READ_BYTES))
-        form = form_of(file.head, file.whole) if form == "auto" else form
+        form = detect_layout(file.head, file.whole) if form == "auto" else form
     if form == "lines":
         for at, text in read_lines(file, start, stop, piece_bytes=size, max_line_bytes=max_bytes, path=path):
             yield Piece(path, memoryview(text), None, at)
@@ -327,7 +327,7 @@ def _pieces_of(
 
 
 class _Begun:
-    """A file of which the first bytes have been read to see its form; its byte order mark is left out."""
+    """A file whose first bytes have been read to detect its layout, without its byte order mark."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self.file = file

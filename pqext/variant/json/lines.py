@@ -10,7 +10,7 @@ from pqext.core.base.errors import VariantLimitError
 READ_BYTES = 8 << 20
 """Text read and parsed at a time, unless a line is longer."""
 SAMPLE_BYTES = 4 << 20
-"""Text from which a shredding schema is inferred."""
+"""Bytes of text from which a shredding schema is inferred."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -51,14 +51,14 @@ def read_lines(
     max_line_bytes: int,
     path: str | None = None,
 ) -> Iterator[tuple[int, bytes]]:
-    """The whole lines that begin at or after byte ``start`` of a file and before ``stop``, or its end.
+    """Yield the complete lines that begin at or after byte ``start`` of a file and before ``stop``, or its end.
 
-    They come in pieces of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
-    in which it begins, so that ranges that abut give every line once; a range in which none begins is read to its end
-    and no further. A byte order mark at the start of the file is left out. The file is read from its present position
-    when ``start`` is 0, and never back.
+    They come in chunks of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
+    in which it begins, so adjacent ranges yield every line once; a range without a line start is read to its end
+    and no further. A byte order mark at the start of the file is ignored. The file is read from its present position
+    if ``start`` is 0, and only forward.
 
-    Raises ``VariantLimitError`` for a line longer than ``max_line_bytes``, of which not much more is read.
+    Raises ``VariantLimitError`` if a line is longer than ``max_line_bytes``, without reading much more.
     """
     at, text = start, b""
     held: list[bytes] = []  # what was read of the line that begins at `at`, and its length
@@ -114,7 +114,7 @@ def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int)
 
 
 def _end_of_lines(text: bytes, at: int, stop: int | None) -> int:
-    """Where in ``text``, which stands at ``at``, the last line ends that is complete and begins before ``stop``."""
+    """Return the end in ``text``, at offset ``at``, of the last complete line that begins before ``stop``."""
     if stop is None or at + len(text) < stop:
         return text.rfind(b"\n") + 1
     # The last line begins at or before stop - 1: it ends with the first newline from there on.

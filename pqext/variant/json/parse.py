@@ -22,7 +22,7 @@ from pqext.variant.json.parser import (
     parsing,
 )
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.shredding.infer_options import sampled_rows
+from pqext.variant.shredding.infer_types import sampled_rows
 from pqext.variant.types import VariantLike, storage_array
 from pqext.variant.views import take
 
@@ -43,40 +43,41 @@ def parse_json(
     ``array`` is an Arrow array, a list of str or bytes, a pandas or polars Series, or anything that has
     ``__arrow_c_array__`` or ``__arrow_c_stream__``; a stream gives a chunked array.
     Null stays null; ``"null"`` becomes the variant null. A chunked array gives a chunked array. The text is
-    JSON as RFC 8259 has it, in UTF-8, with nothing around a document but space.
+    JSON as in RFC 8259, in UTF-8, with only space around a document.
 
     ``numbers="decimal"``: integers and decimals of up to 38 digits stay exact, in the narrowest type that
-    holds them; other numbers become doubles, -0.0 too. With ``"double"`` so does every number with a point
-    (``specs/variant-encoding.md``). ``duplicate_keys`` chooses between refusing a text in which an object
-    repeats a key and keeping the first or the last of its values. ``max_depth`` limits nesting,
+    holds them; other numbers become doubles, including -0.0. With ``"double"`` so does every number with a point
+    (``specs/variant-encoding.md``). ``duplicate_keys`` rejects texts in which an object
+    repeats a key, or uses the first or the last of its values. ``max_depth`` limits nesting,
     ``max_bytes`` the length of a text. ``on_error="null"`` turns texts that are not JSON, or exceed a limit,
     into nulls.
 
-    With ``shredding``, which takes what the writer's option of that name takes, the result is what
-    :func:`pqext.variant.shred` makes of the variants, without their being built on the way, by default with
-    ``coerce="json"``; a schema that is to be inferred is so from rows spread over the column. ``threads``: parts of the
-    column parsed at once, 0 for one a processor.
+    With ``shredding``, which accepts the values of the writer's option, the result is shredded as by
+    :func:`pqext.variant.shred`, without building the variants first, by default with
+    ``coerce="json"``; a schema is inferred from rows spread over the column. ``threads``: parts of the
+    column parsed in parallel, 0 for one per processor.
 
     Raises :class:`~pqext.core.base.errors.VariantError` with the row, the byte offset and the reason for a text
     that is not JSON, ``VariantLimitError``, which is one, for a text that exceeds a limit, and
     ``LimitError`` when the result of an array does not fit into 32-bit offsets.
     """
-    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     array = as_texts(array)
-    if how.undecided is not None:
-        how = how.decided(_sample(array, how))
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    columns = [BinaryInput(storage_array(chunk)) for chunk in chunks]
+    if options.undecided is not None:
+        options = options.decided(_sample(array, options))
     count = thread_count(threads)
     jobs: list[tuple[BinaryInput, int, int, int]] = []
     first = 0
-    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
-        column = BinaryInput(storage_array(chunk))
+    for chunk, column in zip(chunks, columns, strict=True):
         jobs += [(column, start, stop, first) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
-        parsed = [piece for pieces in workers.map(lambda job: how.rows(*job), jobs) for piece in pieces]
+        parsed = [piece for pieces in workers.map(lambda job: options.rows(*job), jobs) for piece in pieces]
     if isinstance(array, pa.ChunkedArray):
-        return pa.chunked_array(parsed, type=how.type)
-    return joined(parsed, how.type)
+        return pa.chunked_array(parsed, type=options.type)
+    return joined(parsed, options.type)
 
 
 def parse_json_lines(
@@ -96,36 +97,36 @@ def parse_json_lines(
     ``text`` is bytes or anything with a contiguous buffer. Lines end with LF or CRLF, the last one may
     lack it; lines of spaces are skipped. Line numbers count all lines, from ``base_line``. With
     ``on_error="null"`` a line that is not JSON gives a null row and a :class:`LineFault`. The other
-    arguments are those of :func:`parse_json`.
+    arguments are as for :func:`parse_json`.
 
     Raises :class:`~pqext.core.base.errors.VariantError` with the line's number, the byte in the line and the
     reason, ``VariantLimitError``, which is one, for a line that exceeds a limit, and ``LimitError`` when the
     result does not fit into 32-bit offsets.
     """
-    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    options = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     whole = memoryview(text).cast("B")
-    if how.undecided is not None:
-        sample = how.whole().lines(first_lines(whole, SAMPLE_BYTES))[0]
-        how = how.decided(pa.chunked_array(sample, type=how.type))
+    if options.undecided is not None:
+        sample = options.unshredded().lines(first_lines(whole, SAMPLE_BYTES))[0]
+        options = options.decided(pa.chunked_array(sample, type=options.type))
     pieces = split_lines(whole, thread_count(threads), MIN_JOB_BYTES)
     arrays: list[pa.StructArray] = []
     faults_found: list[LineFault] = []
     before = base_line - 1
     with Workers(thread_count(threads), len(pieces)) as workers:
-        for parsed, found, lines in workers.map(how.lines, pieces):
-            if found and how.raises:
+        for parsed, found, lines in workers.map(options.lines, pieces):
+            if found and options.raises:
                 raise line_error(found[0], before)
             faults_found += [line_fault(fault, before) for fault in found]
             arrays += [piece for piece in parsed if len(piece)]
             before += lines
-    return joined(arrays, how.type), faults_found
+    return joined(arrays, options.type), faults_found
 
 
-def _sample(array: VariantLike, how: Parsing) -> pa.ChunkedArray:
+def _sample(array: VariantLike, options: Parsing) -> pa.ChunkedArray:
     """Rows spread over the column, as many as inference wants, parsed."""
-    assert how.undecided is not None
-    rows = min(len(array), how.undecided.inference.sample_rows)
+    assert options.undecided is not None
+    rows = min(len(array), options.undecided.inference.sample_rows)
     sample = take(array, sampled_rows(len(array), rows))
     chunks = sample.chunks if isinstance(sample, pa.ChunkedArray) else [sample]
-    parsed = [how.whole().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
-    return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=how.type)
+    parsed = [options.unshredded().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
+    return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=options.type)

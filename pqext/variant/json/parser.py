@@ -48,7 +48,7 @@ _DUPLICATES = {
 
 @dataclass(frozen=True, slots=True)
 class Parsing:
-    """How JSON is parsed, and by which schema it is shredded, if at all."""
+    """Options of JSON parsing, and the shredding schema, if any."""
 
     options: JsonOptions
     raises: bool
@@ -56,15 +56,15 @@ class Parsing:
     schema: CompiledSchema | None = None
     coerce: int = 0
     undecided: Shredding | None = None
-    """How to choose the schema; nothing is to be parsed before that."""
+    """Shredding whose schema must be chosen before parsing."""
 
     def decided(self, sample: VariantLike) -> Parsing:
         """This parsing with its schema chosen from ``sample``; unchanged if no choice was left."""
         if self.undecided is None:
             return self
-        return _by(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
+        return _with_schema(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
 
-    def whole(self) -> Parsing:
+    def unshredded(self) -> Parsing:
         """A parsing of samples: without shredding, and with null for faulty documents."""
         return Parsing(self.options.tolerant(), False, self.max_bytes)
 
@@ -84,7 +84,7 @@ class Parsing:
         while True:
             if self.schema is None:
                 result = parse_column(column, start, stop, self.options, _seed())
-                array, found, after, _ = _whole(result)
+                array, found, after, _ = _checked_result(result)
             else:
                 result = shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
@@ -109,7 +109,7 @@ class Parsing:
         while start < len(texts):
             if self.schema is None:
                 result = parse_column(column, start, len(texts), self.options, _seed())
-                array, found, after, _ = _whole(result)
+                array, found, after, _ = _checked_result(result)
             else:
                 result = shred_column(column, start, len(texts), self.schema.plan, self.coerce, self.options, _seed())
                 if len(result) == 3:
@@ -135,7 +135,7 @@ class Parsing:
             return [array], found, line - 1
         arrays, faults, start, line = [], [], 0, 1
         while True:
-            array, found, after, line = _whole(parse_lines(text, start, line, self.options, _seed()))
+            array, found, after, line = _checked_result(parse_lines(text, start, line, self.options, _seed()))
             arrays.append(array)
             faults += found
             if after >= len(text) or (found and self.raises):
@@ -148,7 +148,7 @@ class Parsing:
 def parsing(
     numbers: str, on_error: str, duplicate_keys: str, max_depth: int, max_bytes: int, shredding: Any = None
 ) -> Parsing:
-    """Check the arguments that all ways to parse JSON share; ``ValueError`` or ``TypeError`` for a bad one."""
+    """Validate the arguments shared by all JSON parsers; raise ``ValueError`` or ``TypeError`` if one is invalid."""
     if numbers not in ("decimal", "double"):
         raise ValueError(f"numbers must be 'decimal' or 'double', not {numbers!r}")
     if on_error not in ("raise", "null"):
@@ -160,27 +160,29 @@ def parsing(
     if not 1 <= max_bytes <= LARGEST_BYTES:
         raise ValueError(f"max_bytes must be between 1 and {LARGEST_BYTES:,}, not {max_bytes}")
     options = JsonOptions(max_depth, max_bytes, _DUPLICATES[duplicate_keys], numbers == "double", on_error == "raise")
-    how = Parsing(options, on_error == "raise", max_bytes)
+    result = Parsing(options, on_error == "raise", max_bytes)
     if shredding is None:
-        return how
+        return result
     from pqext.variant.shredding import choice
 
-    chosen = choice.shredding(shredding, "json")
-    return replace(how, undecided=chosen) if chosen.schema is None else _by(how, chosen.schema, chosen.coerce)
+    selected = choice.shredding(shredding, "json")
+    if selected.schema is None:
+        return replace(result, undecided=selected)
+    return _with_schema(result, selected.schema, selected.coerce)
 
 
-def _by(how: Parsing, schema: ShreddingSchema, coerce: Coerce) -> Parsing:
+def _with_schema(base: Parsing, schema: ShreddingSchema, coerce: Coerce) -> Parsing:
     if isinstance(schema, Untyped):
-        return how
-    return replace(how, schema=compile_schema(schema), coerce=COERCE[coerce])
+        return base
+    return replace(base, schema=compile_schema(schema), coerce=COERCE[coerce])
 
 
 def _seed() -> int:
-    """Keys are hashed with a secret, so that nobody can choose keys that collide."""
+    """Return a secret seed for hashing keys, which prevents chosen collisions."""
     return secrets.randbits(64)
 
 
-def _whole(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
+def _checked_result(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
     if isinstance(result, int):
         raise shredding_faults.error(result)
     rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, found, after, line = result

@@ -32,10 +32,10 @@ _ALLOWANCE = 1 << 20
 def to_json(
     array: VariantLike, *, indent: int | None = None, threads: int = 1, timezone: str = DEFAULT
 ) -> pa.StringArray | pa.ChunkedArray:
-    """JSON text of each variant of an array, shredded or not; null stays null.
+    """Convert each variant of an array, shredded or not, to JSON text; null stays null.
 
-    Objects keep the order of their field ids, which is that of their names. Exact numbers are written with
-    all their digits and no zeros behind them, so that equal numbers have the same text (2.50 is ``2.5``, as
+    Objects keep the order of their field ids, which is the order of names. Exact numbers are written with
+    all their digits and without trailing zeros, so equal numbers have the same text (2.50 is ``2.5``, as
     in Spark); doubles and floats with the fewest digits that read back as the same number. Binary is base64,
     and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"`` (an instant, in
     ``timezone``: an IANA name or an offset such as ``"+02:00"``) or without the offset, ``"03:04:05.6"``. NaN and
@@ -62,10 +62,10 @@ def to_json(
 
 
 def to_display(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """The texts of :func:`to_json` in which values are written as columns of their types are: ``+00`` for UTC.
+    """Return the texts of :func:`to_json`, formatted like columns of the values' types: ``+00`` for UTC.
 
-    Only decimals have no zeros at their end here too, because shredding changes their scale. A row that is NaN or an
-    infinity is ``nan``, ``inf`` or ``-inf``, which JSON does not have.
+    Decimals still have no trailing zeros, because shredding changes their scale. A row that is NaN or an
+    infinity is ``nan``, ``inf`` or ``-inf``, which JSON lacks.
     """
     return _texts(array, None, 1, DEFAULT, display=True)
 
@@ -78,7 +78,7 @@ def _texts(
     kernel_zone = None if zone is None else zone.kernel
     array = as_variants(array)
     chunks = struct_chunks(array)
-    write = _shredded if is_shredded_type(array.type) else _whole
+    write = _shredded if is_shredded_type(array.type) else _unshredded
     jobs: list[tuple[_Rows, int, int]] = []
     first = 0
     for chunk in chunks:
@@ -121,7 +121,7 @@ class _Rows:
         return found
 
 
-def _whole(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
+def _unshredded(chunk: pa.StructArray, display: bool, zone: Zone | None) -> Callable[[int, int], _Written]:
     variants = VariantInput(chunk)
     return lambda start, stop: write_json(variants, start, stop, display, zone)
 

@@ -1,7 +1,7 @@
-# Values that are valid beyond doubt, in one pass over their bytes.
+# Fast acceptance of valid values, in one scan of their bytes.
 #
-# What is accepted keeps every rule that `validate` checks. What is not accepted may still be valid: `validate` looks at
-# it rule by rule, and says which is broken.
+# Accepted values satisfy every rule that `validate` checks. Values that are not accepted may still be valid: `validate`
+# checks them rule by rule, and reports which rule is violated.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -16,9 +16,9 @@ from pqext.variant.kernels.scan cimport is_ascii, load64, utf8_fault
 
 
 cdef struct Frame:
-    # A container that is not at its end, while one of its children is looked at.
+    # A container with children left, while one of them is inspected.
     Container container
-    const uint8_t *p         # the next child as they lie, of which `i` came before it
+    const uint8_t *p         # the next child in byte order; `i` children precede it
     uint32_t i
     bint in_order            # the offsets of these are those at which they lie
     size_t base              # of its starts
@@ -44,7 +44,7 @@ cdef extern from * nogil:
         PQEXT_PLAIN(13) = 9, PQEXT_PLAIN(14) = 5, PQEXT_PLAIN(18) = 9, PQEXT_PLAIN(19) = 9, PQEXT_PLAIN(20) = 17,
     };
 
-    /* Are the n bytes at p, of which `readable` bytes may be read, all below 0x80? */
+    /* Whether the n bytes at p, where `readable` bytes may be read, are all below 0x80. */
     static inline int pqext_short_ascii(const uint8_t *p, size_t n, size_t readable) {
     #ifdef PQEXT_SSE2
         if (n <= 16 && readable >= 16)
@@ -111,7 +111,7 @@ cdef inline bint _accept_decimal(const uint8_t *p, int type_id) noexcept nogil:
         return -999999999999999999LL <= number <= 999999999999999999LL
     low = read_uint64(p + 2)
     high = read_uint64(p + 10)
-    # Surely within 38 digits; the rest, of which there is little, is measured exactly elsewhere.
+    # Certainly within 38 digits; the few other values are measured exactly elsewhere.
     return high < 0x4B3B4CA85A86C47AULL or (high >> 63 and ~high < 0x4B3B4CA85A86C47AULL)
 
 
@@ -134,7 +134,7 @@ cdef inline size_t _accept_checked(const uint8_t *p, size_t limit) noexcept nogi
 
 
 cdef inline size_t _accept_leaf(const uint8_t *p, size_t limit, const uint8_t *readable) noexcept nogil:
-    """Bytes of the valid primitive or short string at p, of at most `limit` (not 0); 0 where it is none beyond doubt."""
+    """Size of the valid primitive or short string at p, at most `limit` (not 0); 0 if it is not accepted."""
     cdef size_t size
     if p[0] & 3 == BASIC_SHORT_STRING:
         size = 1 + <size_t> (p[0] >> 2)
@@ -205,7 +205,7 @@ cdef bint _accept_offsets(Acceptance *a, const Container *c, const uint32_t *sta
 
 
 cdef inline bint _open(Acceptance *a, size_t depth, const uint8_t *p, size_t n) noexcept nogil:
-    """Open the container at p as frame `depth`, for which there is room."""
+    """Open the container at p as frame `depth`, which must exist."""
     cdef Container *c = &a.frames[depth].container
     return (object_open(p, n, c) if p[0] & 3 == BASIC_OBJECT else array_open(p, n, c)) == 0
 
@@ -213,7 +213,7 @@ cdef inline bint _open(Acceptance *a, size_t depth, const uint8_t *p, size_t n) 
 cdef bint accept_value(
     Acceptance *a, const Metadata *metadata, const uint8_t *p, size_t n, uint32_t max_depth, const uint8_t *readable
 ) noexcept nogil:
-    """Is the value that must fill the n bytes at p valid, beside a `metadata` that is? Its buffer ends at `readable`."""
+    """Whether the value that fills the n bytes at p is valid, given valid `metadata`; the buffer ends at `readable`."""
     cdef Frame *frame
     cdef const Container *c
     cdef const uint8_t *end

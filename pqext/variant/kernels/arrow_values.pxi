@@ -30,7 +30,7 @@ cdef struct Part:
     int form
     const uint8_t *validity     # NULL: no nulls
     int64_t offset
-    const int32_t *offsets32    # of lists and maps, of which one is set, or of none `width` elements each
+    const int32_t *offsets32    # of lists and maps: one of both is set, or neither if lists have `width` elements
     const int64_t *offsets64
     int64_t width
     int64_t length              # of the children of lists and maps

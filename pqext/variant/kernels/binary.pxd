@@ -1,7 +1,7 @@
 # cython: language_level=3
 # Bounds-checked readers of the Variant binary encoding, for all variant kernels to inline (`binary_write`: writers).
 # Every reader takes the bytes that are available and returns 0 (or a count) or a negative `Fault`;
-# the faults' rules and messages stand in pqext/variant/faults.py. All integers are little-endian.
+# the rules and messages of faults are in pqext/variant/faults.py. All integers are little-endian.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
@@ -143,7 +143,7 @@ cdef inline int binary_at(const BinaryColumn *column, int64_t row, const uint8_t
 # --- Integers ------------------------------------------------------------------------------------
 
 cdef inline uint32_t read_uint(const uint8_t *p, int size) noexcept nogil:
-    """An unsigned integer of 1 to 4 bytes, all of which must be available."""
+    """Read an unsigned integer of 1 to 4 bytes, all of which must be available."""
     if size == 1:
         return p[0]
     if size == 2:
@@ -181,7 +181,7 @@ cdef inline int uint_size(uint32_t v) noexcept nogil:
 # --- Metadata ------------------------------------------------------------------------------------
 
 cdef inline int metadata_open(const uint8_t *p, size_t n, Metadata *out) noexcept nogil:
-    """Check the header, the size and the extent of the dictionary; names are checked as they are read."""
+    """Check the header, the size and the extent of the dictionary; names are checked when they are read."""
     cdef uint64_t head
     cdef uint32_t last
     if n < 1:
@@ -345,7 +345,7 @@ cdef inline int container_child(const Container *c, uint32_t i, const uint8_t **
 
 
 cdef inline int64_t value_size(const uint8_t *p, size_t n) noexcept nogil:
-    """Bytes of the value at `p` of at most `n`, or a fault; children are not looked at."""
+    """Size of the value at `p`, at most `n`, or a fault; children are not inspected."""
     cdef Container container
     cdef int status, size, type_id
     cdef uint64_t total
@@ -398,7 +398,7 @@ cdef inline int object_field(
 
 
 cdef inline bint is_string(const uint8_t *p) noexcept nogil:
-    """Is the value at `p` (one byte available) a string of either form?"""
+    """Whether the value at `p` (one byte available) is a short or long string."""
     return p[0] & 3 == BASIC_SHORT_STRING or p[0] == TYPE_STRING << 2
 
 

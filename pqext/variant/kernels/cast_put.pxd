@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-# What a variant value is cast to, and the ways into a column of it.
+# Targets of casts, and the functions that append to a column of the target type.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
@@ -27,7 +27,7 @@ cdef extern from * nogil:
         if (exponent == 1024) return sign | 0x7C00 | (significand ? 0x200 : 0);
         if (exponent > 15) return sign | 0x7C00;
         if (exponent < -25) return sign;
-        /* Normal numbers keep 10 bits behind the leading one, which the exponent's own bits absorb. */
+        /* Normal numbers keep 10 bits after the leading one, which the exponent's own bits absorb. */
         significand |= 1ULL << 52;
         shift = exponent >= -14 ? 42 : 42 + (-14 - exponent);
         out = (uint16_t) (significand >> shift);
@@ -73,7 +73,7 @@ cdef struct Wanted:
 
 
 cdef inline bint is_variable(const Wanted *w) noexcept nogil:
-    """Has the column offsets?"""
+    """Whether the column has offsets."""
     return w.leaf == LEAF_STRING or w.leaf == LEAF_BINARY or w.leaf == TARGET_VARIANT
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-# What a pass over values that are cast gives: a column of them, and what did not cast.
+# Result of casting values: a column, and the values that failed to cast.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
 

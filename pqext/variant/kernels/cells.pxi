@@ -1,6 +1,6 @@
-# Cells: places of values within the bytes they stand in, which nested types are made of.
+# Cells: positions of values within encoded values, from which nested types are built.
 #
-# They are found by a path, cast, and opened into the cells of their elements or fields, without a copy of any value.
+# Cells are located by a path, cast, and opened into the cells of their elements or fields, without copying values.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memset
@@ -20,14 +20,14 @@ from pqext.variant.kernels.shredding cimport (
 )
 
 cdef struct Cell:
-    const uint8_t *p        # NULL: there is no value
+    const uint8_t *p        # NULL if there is no value
     size_t n                # its exact size
     const uint8_t *start    # of the encoded value around it
     int64_t row             # of its metadata
 
 
 cdef class Cells:
-    """Values by their places in the bytes of encoded values."""
+    """Values by their positions in the bytes of encoded values."""
     cdef BinaryInput metadata
     cdef object owner       # of the bytes
     cdef Bytes cells
@@ -179,11 +179,11 @@ cdef class Cells:
             result_free(&result)
 
     def open(self, bint arrays, bint objects, bint children):
-        """The elements of the cells that are arrays, and the fields of those that are objects, as asked for.
+        """Return the elements of cells that are arrays, and the fields of cells that are objects, as requested.
 
         Returns (validity, nulls, offsets, keys, cells, failures): offsets of each cell's children as int32; `keys` is
         (validity, offsets, data) of the fields' names, null for elements. Without `children` only the validity counts.
-        What is of no kind that is asked for is null, and a failure unless it is a variant null.
+        Cells of other types are null, and a failure unless they are a variant null.
         """
         cdef Cells found = self._child()
         cdef Cell *cell = <Cell *> self.cells.data

@@ -54,7 +54,7 @@ cdef inline uint64_t mix(uint64_t h) noexcept nogil:
 
 
 cdef inline uint64_t hash_bytes(const uint8_t *p, size_t n, uint64_t seed) noexcept nogil:
-    """A hash of 64 bits for grouping; it is no defence against those who choose what is hashed."""
+    """A 64-bit hash for grouping; it is not resistant to chosen input."""
     cdef uint64_t h = mix(seed ^ (0x9E3779B97F4A7C15ULL * (<uint64_t> n + 1)))
     cdef uint64_t word
     while n >= 8:
@@ -135,7 +135,7 @@ cdef int compare_names(const Composer *c, uint32_t a, uint32_t b) noexcept nogil
 
 
 cdef int open_row_names(Names *names, const uint8_t *p, size_t n) noexcept nogil:
-    """Make the metadata at `p` that of the row that is read."""
+    """Use the metadata at `p` for the row that is read."""
     cdef int status
     cdef size_t room
     if names.known and names.m.size == n and (names.m.data == p or memcmp(names.m.data, p, n) == 0):
@@ -179,7 +179,7 @@ include "compose_pieces.pxi"
 # --- Rows ----------------------------------------------------------------------------------------
 
 cdef int choose_dictionary(Composer *c) noexcept nogil:
-    """The row's dictionary: the names of its fields, sorted; that of the row before when the names are the same."""
+    """Build the row's dictionary: the sorted names of its fields; reuse that of the preceding row if they are equal."""
     cdef const Piece *pieces = <const Piece *> c.tape.data
     cdef size_t count = c.tape.size // sizeof(Piece), i, used
     cdef Name *names = <Name *> c.names.data
@@ -245,7 +245,7 @@ cdef inline int id_bytes(const Composer *c) noexcept nogil:
 
 
 cdef int measure(Composer *c) noexcept nogil:
-    """Fix the dictionary and every size of the row: its pieces, of which there is at least one, are complete."""
+    """Determine the dictionary and every size of the row; its pieces, at least one, are complete."""
     cdef Piece *pieces
     cdef size_t i
     cdef uint64_t size
@@ -273,7 +273,7 @@ cdef int measure(Composer *c) noexcept nogil:
 
 
 cdef void emit(Composer *c, uint8_t *p) noexcept nogil:
-    """Write the row's value, for which there is room at `p`."""
+    """Write the row's value to `p`, which must have room."""
     cdef const Piece *pieces = <const Piece *> c.tape.data
     cdef const Name *names = <const Name *> c.names.data
     cdef size_t count = c.tape.size // sizeof(Piece), i
@@ -324,7 +324,7 @@ cdef uint64_t hash_row(Composer *c, Bytes *room, int *status) noexcept nogil:
 
 
 cdef int write_row(Composer *c, Written *w) noexcept nogil:
-    """Append the row; 1 when it finds no place any more in columns with offsets of 32 bits, or a fault."""
+    """Append the row; 1 if columns with 32-bit offsets are full, or a fault."""
     cdef int status = measure(c)
     cdef size_t size
     if status != 0:

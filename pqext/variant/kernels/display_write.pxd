@@ -10,7 +10,7 @@ from pqext.variant.kernels.text_write cimport civil_date, floor_divide
 
 
 cdef enum:
-    BLOB_STEP = 4096        # bytes of a binary value for which room is made together
+    BLOB_STEP = 4096        # bytes of a binary value for which room is reserved together
 
 
 cdef inline uint8_t *show_date(uint8_t *p, int64_t days) noexcept nogil:
@@ -103,9 +103,9 @@ cdef inline uint8_t *show_interval(
 
 
 cdef inline int show_bytes(Bytes *out, const uint8_t *data, size_t n, bint escaped) noexcept nogil:
-    """Printable ASCII as it is, all other bytes as \\xAB; 0, or -1 when memory is out.
+    """Write printable ASCII unchanged, and all other bytes as \\xAB; 0, or -1 if memory is exhausted.
 
-    `escaped`: with the backslash doubled, as within a string of JSON.
+    `escaped`: double backslashes, as within a JSON string.
     """
     cdef const char *hexadecimal = b"0123456789ABCDEF"
     cdef uint8_t *p = NULL

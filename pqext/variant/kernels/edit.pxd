@@ -1,7 +1,7 @@
 # cython: language_level=3
-# What edits share with the kernels that convert.
+# Structures shared by edits and conversion kernels.
 #
-# Variants are put together from parts: a tape of pieces in the order of the encoding, from which rows are written
+# Variants are composed from pieces: a tape in the order of the encoding, from which rows are written
 # with a sorted dictionary of exactly the names that they use. What is written is the canonical encoding of its pieces.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -43,14 +43,14 @@ cdef struct Name:
 
 cdef struct Composer:
     Bytes tape                  # of Piece
-    Bytes scratch               # leaves that stand in no input
+    Bytes scratch               # leaves that are not in any input
     Bytes open                  # indexes of the containers that have not ended
     Bytes names                 # of Name
     Bytes name_text
-    Bytes table                 # hash table of names: index + 1, 0 where there is none
+    Bytes table                 # hash table of names: index + 1, 0 if free
     uint32_t next_name          # of the next piece
     uint64_t row                # counts rows
-    Bytes used                  # names of the row in order of appearance, and those of the row before
+    Bytes used                  # names of the row in order of appearance, and of the preceding row
     Bytes last_used
     Bytes sorting
     Bytes dictionary            # the metadata of the names in `last_used`

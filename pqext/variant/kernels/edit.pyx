@@ -74,7 +74,7 @@ cdef int open_any(const Place *place, Container *container) noexcept nogil:
 
 
 cdef int find_field(Edit *e, const Container *container, uint32_t name, int64_t *found) noexcept nogil:
-    """The place of a field in an object, -1 when it has none; 0 or a fault."""
+    """Find the index of a field in an object, -1 if missing; 0 or a fault."""
     cdef int64_t id
     cdef uint32_t i
     found[0] = -1
@@ -89,7 +89,7 @@ cdef int find_field(Edit *e, const Container *container, uint32_t name, int64_t 
 
 
 cdef bint can_make(const Edit *e, int hop) noexcept nogil:
-    """Can the objects and arrays from here on be made anew?"""
+    """Whether the objects and arrays from here on can be created."""
     cdef int i
     for i in range(hop, e.hop_count):
         if e.hops[i].is_index and e.hops[i].index != 0:
@@ -207,7 +207,7 @@ cdef int put_changed(Edit *e, const Place *at, int hop) noexcept nogil:
 cdef int next_field(
     Edit *e, Names *names, const Container *container, uint32_t i, int64_t *name, Place *child, size_t *total
 ) noexcept nogil:
-    """The i-th field of an object, whose name must follow the last one; -1 as the name behind the last field."""
+    """The i-th field of an object, whose name must follow the preceding one; -1 as the name after the last field."""
     cdef int64_t previous = name[0]
     cdef int status
     if i >= container.count:
@@ -224,7 +224,7 @@ cdef int next_field(
 
 
 cdef int put_merged(Edit *e, const Place *target, const Place *patch, int depth) noexcept nogil:
-    """Add `target`, NULL where there is none, changed by `patch`."""
+    """Add `target`, NULL if missing, changed by `patch`."""
     cdef Container old, new
     cdef Place old_child, new_child
     cdef int64_t old_name = -1, new_name = -1
@@ -322,8 +322,8 @@ def edit(
     `path` has names as bytes and indexes; `other` what is put in or merged, a row for each of `array`, or one for
     all (`constant`), or None. Null rows stay null; a null is put in as a variant null, and changes nothing where it is
     merged. Returns (rows, nulls,
-    validity, metadata offsets, metadata, value offsets, value, unfollowed): the last is how many rows had no place for the
-    change and the first of them. With ACTION_HASH it returns (rows, nulls, validity, hashes).
+    validity, metadata offsets, metadata, value offsets, value, unfollowed): the last is the number of rows in which the
+    path could not be followed, and the first of them. With ACTION_HASH it returns (rows, nulls, validity, hashes).
     """
     cdef Edit e
     cdef Written w

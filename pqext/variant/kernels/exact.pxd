@@ -43,7 +43,7 @@ cdef extern from *:
 
 
 cdef inline bint is_exact_type(int type_id) noexcept nogil:
-    """Is the primitive type of the exact-numeric equivalence class?"""
+    """Whether the primitive type is in the exact-numeric equivalence class."""
     return TYPE_INT8 <= type_id <= TYPE_INT64 or TYPE_DECIMAL4 <= type_id <= TYPE_DECIMAL16
 
 
@@ -86,6 +86,6 @@ cdef inline bint rescale_exactly(int128 unscaled, int scale, int new_scale, int1
 
 
 cdef inline bint has_precision(int128 unscaled, int precision) noexcept nogil:
-    """Has the number at most `precision` (1 to 38) digits?"""
+    """Whether the number has at most `precision` (1 to 38) digits."""
     cdef int128 bound = power_of_ten(precision)
     return -bound < unscaled < bound

@@ -1,4 +1,4 @@
-# What is wrong with the rows of a variant column, shredded or not: every fault, or the first of each row.
+# Faults in the rows of a variant column, shredded or not: all faults, or the first of each row.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
@@ -26,7 +26,7 @@ cdef enum:
     PART_METADATA = 0
     PART_VALUE = 1
     PART_TYPED = 2
-    PART_RESIDUAL = 3  # the value beside the object that the node is a field of
+    PART_RESIDUAL = 3  # the sibling value of the object that contains the field
 
     KINDS = 64        # statuses are the negatives of the numbers below
 
@@ -48,7 +48,7 @@ cdef struct State:
     Work work
     Dictionary dictionary
     Metadata metadata
-    bint known                  # the metadata is that of the row before, and valid
+    bint known                  # the metadata equals that of the preceding row, and is valid
     Bytes present               # for each rank of a schema name, whether the row's dictionary has it
     Bytes found
     int64_t counts[KINDS]
@@ -132,7 +132,7 @@ cdef int _check_value(State *s, int32_t node, const uint8_t *p, size_t n) noexce
 
 
 cdef int _check_residual(State *s, int32_t index, const uint8_t *p, size_t n) noexcept nogil:
-    """Judge the value beside a shredded object: an object without any of the shredded fields."""
+    """Check the sibling value of a shredded object: an object without any of the shredded fields."""
     cdef const Node *node = &s.nodes[index]
     cdef Container fields
     cdef uint32_t i, id
@@ -295,7 +295,7 @@ def examine(
     cdef int status = 0
     cdef int kind
     if sources.count != plan.node_count:
-        raise ValueError("the columns are not those of the plan")
+        raise ValueError("the columns do not match the plan")
     memset(&s, 0, sizeof(State))
     s.nodes = plan.nodes
     s.sources = sources.sources

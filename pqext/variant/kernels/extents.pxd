@@ -1,5 +1,5 @@
 # cython: language_level=3
-# How far values reach whose primitive type is not known: to the next child by offset, or to the end of what holds them.
+# Extents of values of unknown primitive types: to the next child by offset, or to the end of the container.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort

@@ -53,7 +53,7 @@ cdef inline int64_t child_size(const Container *c, const uint8_t *p, size_t limi
 cdef inline int find_value(
     const Step *steps, int count, const Metadata *m, const uint8_t **p, size_t *n
 ) noexcept nogil:
-    """Follow the path from the value of `n` bytes at `p`: 1 with the value there, 0 when there is none, or a fault.
+    """Follow the path from the value of `n` bytes at `p`: 1 with the value, 0 if it is missing, or a fault.
 
     After a fault `p` is the value that has it.
     """

@@ -47,20 +47,20 @@ cdef class PathSteps:
 
 
 cdef int describe(Wanted *wanted, object described, Zone zone) except -1:
-    """What to cast to: (leaf or target, precision, scale, bytes of a value, nanoseconds of a tick), and the zone."""
+    """Set the target of a cast: (leaf or target, precision, scale, value size, nanoseconds per tick), and the zone."""
     wanted.zone = NULL if zone is None else &zone.table
     wanted.leaf, wanted.precision, wanted.scale, wanted.width, wanted.unit = described
     return 0
 
 
 cdef int raise_fault(int status, int64_t row, const uint8_t *start, const uint8_t *p) except -1:
-    """Raise the error of a fault; its place is that of the value that has it."""
+    """Raise the error of a fault, with the offset of the faulty value."""
     cdef bint in_value = start != NULL and p != NULL and not FAULT_METADATA_NULL <= status <= FAULT_METADATA_TRUNCATED
     raise shredding_faults.error(status, row=row, offset=p - start if in_value else None)
 
 
 cdef const uint8_t *bitmap_of(object groups, int64_t rows, int64_t *offset) except? NULL:
-    """The validity of a struct of so many rows, from (buffer, offset) or None."""
+    """Return the validity of a struct of `rows` rows, from (buffer, offset) or None."""
     if groups is None:
         return NULL
     bitmap, offset[0] = groups
@@ -75,10 +75,10 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
 
     `groups`: (bitmap buffer, offset) of the struct's validity, or None. Null rows and rows whose value is
     null are null. `described`: leaf or target, precision, scale, bytes of a value, nanoseconds of a tick.
-    `zone`: that of casts between instants and local times, None for UTC.
-    Returns (validity, nulls, offsets, data, failures, json): `failures` is (how many values did not cast, the first
-    one's row); `json` is (validity, offsets, data) of a binary column of the objects and arrays asked as text,
-    which are null so far; None when there are none. Faults raise with their row, counted from `first_row`.
+    `zone`: the zone of casts between instants and local times, None for UTC.
+    Returns (validity, nulls, offsets, data, failures, json): `failures` is (number of values that did not cast, row of
+    the first); `json` is (validity, offsets, data) of a binary column of objects and arrays requested as text,
+    which are still null; None if there are none. Faults raise with their row, counted from `first_row`.
     """
     cdef Wanted wanted
     cdef Result result

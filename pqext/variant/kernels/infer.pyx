@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""What stands at each path of a sample of variants, counted for the inference of a shredding schema."""
+"""Count the values at each path of a sample of variants, for the inference of a shredding schema."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
@@ -41,22 +41,22 @@ cdef struct Place:
     int32_t parent
     int32_t name
     int64_t[CLASS_COUNT] counts
-    int64_t fractions       # exact numbers that are no integers
+    int64_t fractions       # exact numbers that are not integers
     int64_t wide            # integers beyond 64 bits
     int32_t integer_digits  # most digits before the point of an exact number
     int32_t scale           # most digits after it, trailing zeros aside
     int64_t longest         # exact numbers that have as many digits after it
     int64_t doubles         # exact numbers whose JSON text a double has
-    int32_t integer_bytes   # of the narrowest integer type that holds all that are no wider than 64 bits
+    int32_t integer_bytes   # size of the narrowest integer type for all integers of at most 64 bits
     int64_t nanos           # timestamps in nanoseconds
     int64_t far             # timestamps that nanoseconds in 64 bits do not reach
     int32_t physical        # type and scale that more than half of the exact numbers have, if one has
-    int64_t votes           # by which it leads, counted as Boyer and Moore do
+    int64_t votes           # its lead, counted with the Boyer-Moore majority vote
 
 
 cdef struct Sample:
     Bytes places
-    Bytes place_table    # open addressing over (parent, name); place number + 1, 0 is free
+    Bytes place_table    # open addressing over (parent, name): index in places + 1, 0 is free
     Bytes names          # start and stop in name_data, in pairs
     Bytes name_data
     Bytes name_table
@@ -123,7 +123,7 @@ cdef int64_t _name_number(Sample *s, const uint8_t *name, size_t length) noexcep
 
 
 cdef int64_t _place(Sample *s, uint32_t parent, int32_t name) noexcept nogil:
-    """The place of a field or of the elements below `parent`; 0, the root, when there is no room for a new one."""
+    """Index in places of a field or of the elements below `parent`; 0, the root, if no entry can be added."""
     cdef uint32_t *table
     cdef uint32_t mask, slot, i
     cdef Place *places
@@ -338,7 +338,7 @@ cdef int _count_row(Sample *s, const BinaryColumn *metadata, const BinaryColumn 
 
 
 cdef class Survey:
-    """Counts over any number of arrays; `places` gives the result."""
+    """Counts over any number of arrays; `places` returns the result."""
     cdef Sample sample
 
     def __cinit__(self, uint32_t max_places, uint32_t max_depth):
@@ -362,7 +362,7 @@ cdef class Survey:
         bytes_free(&self.sample.ids)
 
     def add(self, VariantInput variants, int64_t rows):
-        """Count `rows` rows, spread evenly over the array; null rows are passed over. Returns (status, row)."""
+        """Count `rows` rows, spread evenly over the array; null rows are skipped. Returns (status, row)."""
         cdef int64_t i, row = 0
         cdef int status = 0
         cdef int64_t length = variants.length
@@ -381,7 +381,7 @@ cdef class Survey:
 
     @property
     def full(self):
-        """Were there more paths than `max_places`?"""
+        """Whether there were more paths than `max_places`."""
         return bool(self.sample.full)
 
     def places(self):

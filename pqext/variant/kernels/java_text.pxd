@@ -47,7 +47,7 @@ cdef inline uint8_t *_least(uint8_t *p, uint64_t fraction, uint64_t unit, int po
 cdef inline uint8_t *_write_number(
     uint8_t *p, bint negative, uint64_t fraction, int exponent, int width, int bias, uint64_t unit, int power
 ) noexcept nogil:
-    """A number of `width` bits of fraction, of which the smallest is `unit * 10 ** power`."""
+    """A number with `width` bits of fraction; its smallest bit is `unit * 10 ** power`."""
     cdef int special = 2 * bias + 1, found
     cdef uint64_t digits
     if exponent == special and fraction:

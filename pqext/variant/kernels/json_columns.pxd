@@ -1,5 +1,5 @@
 # cython: language_level=3
-# The steps of filling columns that documents of JSON take most, in short: what `shredding.pxd` says of them holds.
+# The most frequent steps of filling columns from JSON documents, inlined; see `shredding.pxd`.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy

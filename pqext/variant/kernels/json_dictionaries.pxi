@@ -13,7 +13,7 @@ cdef enum:
 # --- Sorting -------------------------------------------------------------------------------------
 
 cdef inline bint key_before(const Names *names, uint32_t a, uint32_t b) noexcept nogil:
-    """Is the name of key `a` before that of `b` by unsigned bytes?"""
+    """Whether the name of key `a` sorts before that of `b` by unsigned bytes."""
     if names.keys[a].prefix != names.keys[b].prefix:
         return names.keys[a].prefix < names.keys[b].prefix
     return bytes_compare(key_name(names, a), names.keys[a].length, key_name(names, b), names.keys[b].length) < 0

@@ -1,9 +1,9 @@
-# JSON documents to the tape from which variants are written.
+# Parse JSON documents to the tape from which variants are written.
 #
-# A document is parsed once, into a *tape* of nodes in document order: a container's node comes before its
-# children and knows how many nodes and how many encoded bytes it spans. Then the dictionary of the row is
-# fixed, and with it every size. What the parser learns of keys, shapes of objects and dictionaries is in
-# `json_names`; `json_emit` writes the values.
+# A document is parsed once, into a *tape* of nodes in document order: a container's node precedes its
+# children and records the number of nodes and of encoded bytes that it spans. Then the dictionary of the row is
+# determined, and with it every size. `json_names` caches keys, shapes of objects and dictionaries;
+# `json_emit` writes the values.
 #
 # Each document is copied into a buffer of its own with a margin of zeros: no zero may occur in JSON, so that
 # the loops that search stop there, and loads and stores of up to 16 bytes stay within the allocation.
@@ -71,7 +71,7 @@ cdef int parse_new_key(Parser *ps, uint8_t **position, uint32_t *key, uint32_t *
 
 
 cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
-    """Find keys that repeat in the object just ended; refuse them or drop all but one of each."""
+    """Find keys that repeat in the object just ended; reject them or drop all but one of each."""
     cdef TapeNode *children = ps.tape + frame.node + 1
     cdef uint32_t count = frame.count
     cdef uint32_t i, at, target, span
@@ -148,7 +148,7 @@ cdef int close_container(Parser *ps, Frame *frame) noexcept nogil:
 
 
 cdef inline int set_container_size(Parser *ps, TapeNode *node, uint64_t values) noexcept nogil:
-    """Set a container's size from that of its children; 0 or JSON_SIZE."""
+    """Set a container's size from the sizes of its children; 0 or JSON_SIZE."""
     cdef uint64_t size = values
     if values <= 0x7FFFFFFF:
         node.header = <uint8_t> uint_size(<uint32_t> values)
@@ -270,7 +270,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
                 shape = <uint32_t> root
             if p[0] != (c'}' if in_object else c']'):
                 continue
-            # An empty container ends where a separator may stand; it is no child of itself.
+            # An empty container ends at a separator position; it is not a child of itself.
             node = NULL
         else:
             node.kind = NODE_FIXED
@@ -334,7 +334,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
 
 
 cdef void note_tape_keys(Parser *ps) noexcept nogil:
-    """Find the keys of a row in which an object has no shape."""
+    """Collect the keys of a row in which an object has no shape."""
     cdef uint32_t i, j
     cdef const TapeNode *child
     for i in range(ps.tape_size):

@@ -1,4 +1,4 @@
-# What the JSON parser learns in a batch, so that what repeats from row to row is only compared.
+# Caches of the JSON parser for a batch, so that repeated structure is only compared.
 #
 # - A *key* is interned once.
 # - A *shape* is a path of keys through an object, in the order of the text. It predicts the key that comes
@@ -7,7 +7,7 @@
 # - A *dictionary* is the sorted metadata of all rows with the same shapes, with the field ids of each
 #   (`json_dictionaries`).
 #
-# All three have an upper bound, at which they are forgotten between two rows.
+# All three have an upper bound, at which they are cleared between two rows.
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 

@@ -1,5 +1,5 @@
 # cython: language_level=3
-# What the parts of the JSON parser share; each is written in the .pxi that is named.
+# Structures shared by the parts of the JSON parser; each is implemented in the named .pxi.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
@@ -9,7 +9,7 @@ from pqext.variant.kernels.scan cimport copy_over
 
 
 # --- json_names ---------------------------------------------------------------------------------
-# What the JSON parser learns in a batch: keys, shapes of objects, and dictionaries of rows.
+# Caches of the JSON parser for a batch: keys, shapes of objects, and dictionaries of rows.
 
 cdef enum:
     NOWHERE = 0xFFFFFFFFU
@@ -26,7 +26,7 @@ cdef struct Key:
     uint32_t length      # of the name
     uint32_t match       # bytes to compare, both quotes included; 0 for a name that JSON must escape
     uint32_t rank        # field id in the current dictionary
-    uint32_t shape       # the empty shape of objects under this key, 0 when there is none yet
+    uint32_t shape       # the empty shape of objects under this key, 0 if not created yet
 
 
 cdef struct Shape:
@@ -44,7 +44,7 @@ cdef struct Shape:
 
 cdef struct Dictionary:
     # The metadata of rows with the same signature: the distinct shapes of a row in the order in which they
-    # end, or, where an object had no shape, its distinct keys in the order in which they occur.
+    # end, or, if an object has no shape, its distinct keys in the order in which they occur.
     uint64_t hash
     uint32_t signature   # index in signatures
     uint32_t count
@@ -80,7 +80,7 @@ cdef struct Names:
     uint32_t *row_keys       # distinct keys of the row; as long as keys
     uint32_t row_keys_capacity
     uint32_t row_keys_count
-    Shape *shapes            # 0 is no shape, and predicts none
+    Shape *shapes            # index 0 is not a shape, and predicts none
     uint32_t shapes_count
     uint32_t shapes_capacity
     Table shape_table
@@ -132,7 +132,7 @@ cdef inline int64_t root_shape(Names *names, uint32_t key) noexcept nogil:
 
 
 cdef inline void note_shape(Names *names, uint32_t shape) noexcept nogil:
-    """Count the shape among those of this row."""
+    """Record a shape of this row."""
     if names.shapes[shape].row != names.row:
         names.shapes[shape].row = names.row
         names.row_shapes[names.row_shapes_count] = shape
@@ -140,7 +140,7 @@ cdef inline void note_shape(Names *names, uint32_t shape) noexcept nogil:
 
 
 cdef inline void note_key(Names *names, uint32_t key) noexcept nogil:
-    """Count the key among those of this row."""
+    """Record a key of this row."""
     if names.keys[key].row != names.row:
         names.keys[key].row = names.row
         names.row_keys[names.row_keys_count] = key
@@ -156,7 +156,7 @@ cdef int choose_dictionary(Names *names) noexcept nogil
 
 
 # --- json_document ------------------------------------------------------------------------------
-# What the parts of the JSON parser share: faults, the tape, and the parser's state.
+# Structures shared by the parts of the JSON parser: faults, the tape, and the parser's state.
 
 cpdef enum JsonFault:
     JSON_EMPTY = 1
@@ -203,7 +203,7 @@ cdef enum:
 
 cdef struct TapeNode:
     uint64_t payload    # FIXED, DECIMAL: the data; STRING, DECIMAL16: address of the text; OBJECT: its shape
-    uint32_t key        # the key it stands under, in an object
+    uint32_t key        # its key in an object
     uint32_t size       # encoded bytes
     uint32_t length     # STRING, DECIMAL16: bytes of text; OBJECT, ARRAY: number of children
     uint32_t span       # nodes from here to the next sibling
@@ -213,12 +213,12 @@ cdef struct TapeNode:
 
 
 cdef struct Frame:
-    # An open container. Size, count and shape are those of before its innermost open child.
+    # An open container. Size, count and shape exclude its innermost open child.
     uint64_t size       # encoded bytes of the children
     uint32_t node
     uint32_t count
     uint32_t shape
-    uint32_t key        # the key that this container, or the outermost array around it, stands under
+    uint32_t key        # the key of this container, or of the outermost array around it
     uint32_t start      # offset in the document
     bint is_object
 
@@ -263,8 +263,8 @@ cdef int emit(Parser *ps, const TapeNode *node, uint8_t *p) noexcept nogil
 
 
 # --- json_rows ----------------------------------------------------------------------------------
-# What parsing a column or lines of JSON has in common whatever is made of it: documents one after the other, and
-# of each row its metadata, whether it is null, and what was wrong with it.
+# Common state of parsing a column or lines of JSON: consecutive documents, and
+# for each row its metadata, whether it is null, and its fault.
 
 cdef enum:
     DOCUMENT = 1
@@ -301,7 +301,7 @@ cdef struct Rows:
 
 
 cdef class JsonOptions:
-    """How documents are parsed."""
+    """Options of the parser."""
     cdef ParserOptions options
     cdef bint stop_at_fault
 
@@ -346,7 +346,7 @@ cdef inline bint metadata_fits(const Rows *rows, const Parser *ps) noexcept nogi
 
 
 cdef inline double growth(const Documents *source, size_t first) noexcept nogil:
-    """How many times what the documents from `first` to the present one took all will take if the rest is alike."""
+    """Factor by which output sizes will grow, extrapolated from the documents from `first` to the present one."""
     cdef const BinaryColumn *column = source.column
     cdef double start, now, end
     if column == NULL:

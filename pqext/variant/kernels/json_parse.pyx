@@ -120,7 +120,7 @@ def parse_column(BinaryInput column, size_t start, size_t stop, JsonOptions opti
     """Parse rows `start` to `stop` of a column of JSON texts.
 
     Gives a negative `Fault`, or (rows, nulls, validity, metadata offsets, metadata, value offsets, value,
-    faults, next row, _). It stops before a row for which 32-bit offsets do not suffice, and at a fault
+    faults, next row, _). It stops before a row that exceeds 32-bit offsets, and at a fault
     when asked to. A fault is (row, byte offset, `JsonFault`, key or None).
     """
     cdef Documents source

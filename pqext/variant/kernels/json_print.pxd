@@ -68,7 +68,7 @@ cdef inline int write_text(
 cdef inline int write_rest(
     Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault, size_t done
 ) noexcept nogil:
-    """What follows the `done` bytes of text already written: something to escape, or the end of text to check."""
+    """Handle the end of the `done` plain bytes already written: a character to escape, or the end of the text."""
     cdef size_t count
     cdef int high = 0
     if utf8_fault(text, n) >= 0:

@@ -9,7 +9,7 @@ cdef struct Route:
     # Of a shape at a node of the plan.
     uint32_t shape
     int32_t node
-    uint32_t residual    # number of fields that are no children of the node
+    uint32_t residual    # number of fields that are not children of the node
     uint64_t start       # index in fields
 
 
@@ -23,7 +23,7 @@ cdef struct Routes:
     Bytes routes
     Bytes last           # for each shape one more than the number of the route used last, 0 before there is one
     Bytes fields         # for each field of a shape, in the order of the text, its child, or -1 less its
-                         # place among the residual fields in the order of their names
+                                                  # rank among the residual fields in the order of their names
     Bytes targets        # a Target a key
     Table table
     uint64_t forgotten   # as in Names when the routes were made
@@ -84,7 +84,7 @@ cdef void routes_forget(Routes *routes) noexcept nogil:
 cdef int64_t target_find(
     Routes *routes, const Names *names, ShreddingPlan plan, int32_t node, uint32_t key
 ) noexcept nogil:
-    """Look a key's name up among those of a node's children: as `child_of`."""
+    """Look up a key's name among the children of a node, as `child_of`."""
     cdef int32_t rank = plan_rank(plan, key_name(names, key), names.keys[key].length)
     cdef int32_t low = plan.nodes[node].first_child
     cdef int32_t stop = low + plan.nodes[node].child_count
@@ -107,7 +107,7 @@ cdef int64_t target_find(
 cdef int64_t route_find(
     Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
 ) noexcept nogil:
-    """The number of the route of a shape at a node, which is made when there is none; or FAULT_MEMORY."""
+    """Return the number of the route of a shape at a node, creating it if necessary; or FAULT_MEMORY."""
     cdef uint64_t h = mix(mix(names.seed, shape), <uint32_t> node)
     cdef uint32_t hash = <uint32_t> mix(h, h >> 29)
     cdef uint32_t at, index
@@ -140,7 +140,7 @@ cdef int route_make(
     cdef const Shape *path = &names.shapes[shape]
     cdef const uint16_t *order = names.orders + path.order
     cdef uint32_t depth = path.depth, i = path.depth, at = shape
-    cdef int32_t children[MAX_SHAPE_DEPTH]   # by place in the order of names
+    cdef int32_t children[MAX_SHAPE_DEPTH]   # in the order of names
     cdef int64_t child
     cdef int32_t *fields
     cdef Route route

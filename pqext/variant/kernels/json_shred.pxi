@@ -1,7 +1,7 @@
 # JSON text straight into the columns of a shredding schema.
 #
-# A document becomes a tape as when it is parsed; what its values are in the encoding is written for the residuals
-# only. The result is that of parsing first and shredding then, byte for byte: the metadata holds all names of
+# A document becomes a tape as in parsing; values are encoded for residuals
+# only. The result equals parsing and then shredding, byte for byte: the metadata holds all names of
 # the row, and a residual object has its fields in the order of their names.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -366,7 +366,7 @@ def shred_column(
 def shred_lines(
     const uint8_t[::1] lines, int64_t line, ShreddingPlan plan, int coerce, JsonOptions options, uint64_t seed
 ):
-    """As `shred_column` for text of one document a line, the first of which is number `line`."""
+    """Like `shred_column`, for text of one document per line, starting with line number `line`."""
     cdef Documents source
     memset(&source, 0, sizeof(Documents))
     source.lines = &lines[0] if lines.shape[0] else NULL

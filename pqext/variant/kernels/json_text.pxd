@@ -41,7 +41,7 @@ cdef extern from * nogil:
 # --- Numbers -------------------------------------------------------------------------------------
 
 cdef inline int digit_count(uint64_t word) noexcept nogil:
-    """How many of the word's bytes, from the first, are decimal digits."""
+    """Number of leading bytes of the word that are decimal digits."""
     cdef uint64_t v = word ^ 0x3030303030303030ULL
     cdef uint64_t others = ((v + 0x7676767676767676ULL) | v) & 0x8080808080808080ULL
     return lowest_bit(others) >> 3 if others else 8
@@ -60,8 +60,8 @@ cdef inline uint64_t digits_value(uint64_t word, int count) noexcept nogil:
 
 cdef inline void set_int(TapeNode *node, uint64_t magnitude, bint negative) noexcept nogil:
     """`magnitude` is at most 2**63, and 2**63 only when negative."""
-    # -2**(n-1) is as short as 2**(n-1) - 1. Which of 1, 2, 4 and 8 bytes suffice hangs on the topmost byte that
-    # holds a bit of the number or its sign; sizes and types by that byte stand in the digits of the constants.
+    # -2**(n-1) is as short as 2**(n-1) - 1. Whether 1, 2, 4 or 8 bytes suffice depends on the topmost byte with
+    # a bit of the number or its sign; the digits of the constants are the sizes and types by that byte.
     cdef uint64_t folded = magnitude - (negative and magnitude != 0)
     cdef int top = highest_bit(folded << 1 | 1) >> 3 << 2
     node.kind = NODE_FIXED
@@ -84,7 +84,7 @@ cdef inline const uint8_t *number_fault(Parser *ps, const uint8_t *where, int fa
 
 
 cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, TapeNode *node) noexcept nogil:
-    """A number of any length and form from its first character; NULL with ps.where and ps.number_fault set if not.
+    """Parse a number of any length from its first character; NULL with ps.where and ps.number_fault set if invalid.
 
     Up to 38 digits with at most 38 after the point stay exact unless there is an exponent, or a point and
     `ps.doubles` is set. Zero with a point and a minus is the double -0.0, because a decimal has no such value.
@@ -260,7 +260,7 @@ cdef inline int hex_digit(uint8_t c) noexcept nogil:
 
 
 cdef inline int32_t hex4(const uint8_t *p) noexcept nogil:
-    """The value of four hexadecimal digits, or -1; stops at the first that is none."""
+    """Parse four hexadecimal digits; -1 at the first other character."""
     cdef int32_t v = 0
     cdef int i, digit
     for i in range(4):
@@ -272,7 +272,7 @@ cdef inline int32_t hex4(const uint8_t *p) noexcept nogil:
 
 
 cdef inline int unescape(Parser *ps, uint8_t **position, size_t *length) noexcept nogil:
-    """Resolve the escapes of the string that starts at *position, in place, from its first backslash on.
+    """Resolve the escapes of the string that starts at *position, in place, from its first backslash.
 
     Gives the length of the text and moves *position to the closing quote; 0 or a `JsonFault`.
     """
@@ -347,7 +347,7 @@ cdef inline int unescape(Parser *ps, uint8_t **position, size_t *length) noexcep
 
 
 cdef inline int parse_string(Parser *ps, uint8_t **position, const uint8_t **text, size_t *length) noexcept nogil:
-    """The string whose opening quote is at *position, which moves behind the closing one; 0 or a `JsonFault`."""
+    """Parse the string whose opening quote is at *position, and move it after the closing one; 0 or a `JsonFault`."""
     cdef uint8_t *start = position[0] + 1
     cdef uint8_t *stop = <uint8_t *> find_special(start)
     cdef int status = 0

@@ -238,7 +238,7 @@ cdef int write_value(
             if status == 0:
                 status = put(out, c':')
             if status == 0 and out.size > 0x7FFFFFFF:
-                status = FAULT_TOO_LARGE  # a name may be as long as the metadata, and stand in every object
+                status = FAULT_TOO_LARGE  # a name may be as long as the metadata, and occur in every object
             if status != 0:
                 return status
         status = container_child(&frame.container, frame.next, &p, &limit)
@@ -281,7 +281,7 @@ def write_json(VariantInput variants, int64_t start, int64_t stop, bint display=
     """The JSON of rows `start` to `stop`, with instants in `zone`.
 
     With `display` the values within are written as columns of their types are, and a row that is NaN or an infinity
-    is `nan`, `inf` or `-inf`, which is no JSON.
+    is `nan`, `inf` or `-inf`, which is not JSON.
 
     Gives (rows, validity, offsets, text, 0, 0, 0), fewer rows than asked for where 32-bit offsets are full.
     At a fault the last three are the `Fault`, its row and its offset in the value (-1: in the metadata).

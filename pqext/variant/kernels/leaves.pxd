@@ -29,7 +29,7 @@ cdef enum:
 
     DAY_MICROS = 86400000000
 
-# What besides values of a leaf's own variant type goes there.
+# Values of other variant types that a leaf accepts.
 cdef enum:
     COERCE_EQUIVALENT = 0    # values of its equivalence class that it can hold
     COERCE_EXACT = 1         # nothing: bytes come back as they were
@@ -94,7 +94,7 @@ cdef struct Digits:
 
 cdef inline void _digits_of(const uint8_t *p, const uint8_t *end, Digits *digits) noexcept nogil:
     """The digits of a number's text, which may have a sign, a point and an exponent."""
-    cdef int place = 0, exponent = 0, zeros = 0    # place: of the next digit after the point
+    cdef int place = 0, exponent = 0, zeros = 0    # place: index of the next digit after the point
     cdef bint point = False, negative = False
     memset(digits, 0, sizeof(Digits))
     while p < end and p[0] != c'e' and p[0] != c'E':

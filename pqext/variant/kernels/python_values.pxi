@@ -27,8 +27,8 @@ from pqext.variant.shredding import faults as shredding_faults
 
 
 cdef class Writer:
-    """Python objects as pieces; `encode` gives the bytes of a scalar that the writer does not know itself, `plain`
-    brings what is no plain Python object into the form of one."""
+    """Convert Python objects to pieces; `encode` returns the bytes of scalars that the writer does not support,
+    `plain` converts other objects to plain Python objects."""
     cdef Composer c
     cdef dict names
     cdef object encode
@@ -188,7 +188,7 @@ cdef class Writer:
 
 
 cdef class Reader:
-    """Python objects of variants; `decode` gives that of a primitive's bytes that the reader does not know itself."""
+    """Convert variants to Python objects; `decode` converts primitives that the reader does not support."""
     cdef Metadata m
     cdef bint known
     cdef list names
@@ -325,7 +325,7 @@ cdef class Reader:
         cdef int64_t row
         cdef int status = 0
         cdef list objects = []
-        self.known = False      # the array before may be gone, and this one at its place
+        self.known = False      # the preceding array may be freed, and this one at its address
         for row in range(array.length):
             if not bit_is_set(array.validity, array.offset + row):
                 objects.append(None)

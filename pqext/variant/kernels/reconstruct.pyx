@@ -195,7 +195,7 @@ def reconstruct(
     cdef int status = 0
     cdef bint present
     if sources.count != plan.node_count:
-        raise ValueError("the columns are not those of the plan")
+        raise ValueError("the columns do not match the plan")
     memset(&s, 0, sizeof(State))
     memset(&values, 0, sizeof(Column))
     memset(&extended, 0, sizeof(Column))

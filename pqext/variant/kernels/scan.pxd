@@ -47,7 +47,7 @@ cdef extern from * nogil:
     }
     #endif
 
-    /* There must be such a byte, with 15 readable bytes after it. */
+    /* Requires a special byte, with 15 readable bytes after it. */
     static inline const uint8_t *pqext_find_special(const uint8_t *p) {
     #ifdef PQEXT_SSE2
         for (;; p += 16) {
@@ -62,7 +62,7 @@ cdef extern from * nogil:
     #endif
     }
 
-    /* The first byte of [p, end) above 0x7F, rounded down to a step of 8; end when there is none. */
+    /* The first byte of [p, end) above 0x7F, rounded down to a step of 8; end if there is no such byte. */
     static inline const uint8_t *pqext_skip_ascii(const uint8_t *p, const uint8_t *end) {
     #ifdef PQEXT_SSE2
         for (; end - p >= 64; p += 64) {
@@ -78,7 +78,7 @@ cdef extern from * nogil:
         return p;
     }
 
-    /* Are all n bytes below 0x80? The last load overlaps the one before it. */
+    /* Whether all n bytes are below 0x80. The last load overlaps the preceding one. */
     static inline int pqext_is_ascii(const uint8_t *p, size_t n) {
         uint64_t high = 0;
         uint32_t a, b;
@@ -136,7 +136,7 @@ cdef extern from * nogil:
         } while (i < n);
     }
 
-    /* The same with the first 32 bytes in one go, since most texts are no longer: up to 31 bytes more. */
+    /* Copy the first 32 bytes in one step, since most texts are not longer: up to 31 bytes more. */
     static inline void pqext_copy_far(uint8_t *to, const uint8_t *from, size_t n) {
         size_t i;
         memcpy(to, from, 32);

@@ -137,7 +137,7 @@ cdef int _put_object(
 
 
 cdef int _put_residual(State *s, Column *c, int64_t row, size_t base) noexcept nogil:
-    """Encode the fields noted since `base` as an object; nothing when there are none."""
+    """Encode the fields recorded since `base` as an object; nothing if there are none left."""
     cdef size_t count = (s.entries.size - base) // sizeof(Entry)
     cdef const Entry *entries = <const Entry *> (s.entries.data + base)
     cdef uint32_t largest = 0

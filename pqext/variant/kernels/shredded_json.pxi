@@ -64,7 +64,7 @@ cdef inline int close_container(State *s, Open *open) noexcept nogil:
 cdef inline int begin_field(State *s, ShreddingPlan plan, Open *open, int32_t name) noexcept nogil:
     cdef const uint64_t *offsets = <const uint64_t *> s.name_offsets.data
     if s.out.size > 0x7FFFFFFF:
-        return FAULT_TOO_LARGE  # a name of the schema may be long, and stand in every element
+        return FAULT_TOO_LARGE  # a name of the schema may be long, and occur in every element
     return bytes_append(&s.out, s.names.data + offsets[name], offsets[name + 1] - offsets[name])
 
 
@@ -232,7 +232,7 @@ def write_shredded_json(
     cdef int status = 0
     cdef bint valid
     if sources.count != plan.node_count:
-        raise ValueError("the columns are not those of the plan")
+        raise ValueError("the columns do not match the plan")
     if not 0 <= start <= stop <= metadata.column.length:
         raise ValueError(f"no rows {start} to {stop} in {metadata.column.length}")
     memset(&s, 0, sizeof(State))

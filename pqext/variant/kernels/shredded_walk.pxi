@@ -1,7 +1,7 @@
-# The walk over the columns of a shredded variant, row by row: which values are there, and in which order an object's
-# fields stand, of which some are in `value` (the residual) and some in `typed_value`.
+# The walk over the columns of a shredded variant, row by row: the values that are set, and the order of an object's
+# fields, some in `value` (the residual) and some in `typed_value`.
 #
-# Included by the kernels that build something of it, after what they build it with:
+# Included by kernels that build output, after the definitions of:
 #
 #   State    nodes, sources, dictionary, extents, ids and strict as below, and whatever else
 #   Open     an object or array that is being built
@@ -9,7 +9,7 @@
 #   put_residual(State *, Open *, uint32_t id, const uint8_t *p, size_t n, const BinaryColumn *)  a field of `value`
 #   begin_field(State *, ShreddingPlan, Open *, int32_t name)   its value is built next
 #   begin_element(State *, Open *)                              likewise
-#   put_value(State *, const uint8_t *p, size_t n, const BinaryColumn *)                a whole value of n bytes
+#   put_value(State *, const uint8_t *p, size_t n, const BinaryColumn *)                a complete value of n bytes
 #   put_leaf_value(State *, const Node *, const Source *, int64_t row)                   a typed value
 #   put_null(State *)
 #   close_container(State *, Open *)
@@ -68,7 +68,7 @@ cdef inline int _check_order(State *s, const Container *fields, uint32_t index) 
 cdef int _walk_residual(
     State *s, Open *open, const Container *fields, uint32_t index, const BinaryColumn *column, size_t *taken
 ) noexcept nogil:
-    """A field of the residual; `taken` adds up their sizes, so that overlapping ones are refused."""
+    """A field of the residual; `taken` adds up their sizes, which rejects overlapping fields."""
     cdef const uint8_t *p = NULL
     cdef size_t limit = 0
     cdef int64_t size

@@ -14,11 +14,11 @@ from pqext.variant.kernels.binary cimport (
 cpdef enum ShreddingFault:
     FAULT_TOO_LARGE = -50         # more than 2^31 - 1 bytes or elements in one column
     FAULT_BOTH = -52              # value and typed_value of a primitive or an array are both set
-    FAULT_NOT_OBJECT = -53        # value beside a shredded object is not an object
-    FAULT_CONFLICT = -54          # a shredded field stands in value as well
+    FAULT_NOT_OBJECT = -53        # sibling value of a shredded object is not an object
+    FAULT_CONFLICT = -54          # a shredded field is also in value
     FAULT_MISSING_ELEMENT = -55   # an array element has neither value nor typed_value
-    FAULT_OBJECT_RESIDUAL = -56   # an object stands in value beside a null typed_value group
-    FAULT_ARRAY_RESIDUAL = -57    # an array stands in value beside a null typed_value list
+    FAULT_OBJECT_RESIDUAL = -56   # value is an object and its sibling typed_value group is null
+    FAULT_ARRAY_RESIDUAL = -57    # value is an array and its sibling typed_value list is null
     FAULT_NAME_MISSING = -58      # the name of a shredded field is not in the metadata
     FAULT_MISSING = -59           # the whole value has neither value nor typed_value
 
@@ -55,7 +55,7 @@ cdef struct Node:
     int leaf
     int precision
     int scale
-    int32_t first_child   # children of an object stand together, in the order of their names
+    int32_t first_child   # children of an object are contiguous, in the order of their names
     int32_t child_count
     int32_t name          # rank of the node's own name among all names of the schema, -1 without one
 
@@ -69,7 +69,7 @@ cdef struct Column:
 
 
 cdef struct Builder:
-    # What shredding fills for one node of the plan.
+    # Output of shredding for one node of the plan.
     Column value
     Column typed
 
@@ -194,7 +194,7 @@ cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_
 
 
 # --- Growable Arrow columns ----------------------------------------------------------------------
-# Rows are set in ascending order; rows left out are null. Nothing is written for them until a later row is set.
+# Rows are set in ascending order; skipped rows are null. Nothing is written for them until a later row is set.
 
 cdef inline size_t leaf_width(int leaf) noexcept nogil:
     """Bytes a value of a fixed-width leaf takes in an Arrow array, 0 for one bit."""
@@ -256,7 +256,7 @@ cdef inline int column_pad(Column *c, int64_t rows) noexcept nogil:
 
 
 cdef inline int column_end(Column *c, int64_t row, int64_t end) noexcept nogil:
-    """Row `row` ends at `end`, in bytes or elements; rows before it that were left out are empty."""
+    """Row `row` ends at `end`, in bytes or elements; skipped rows before it are empty."""
     if end > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
     if column_pad(c, row) != 0:

@@ -81,7 +81,7 @@ cdef inline void trim(const uint8_t **p, size_t *n) noexcept nogil:
 
 
 cdef inline bint is_word(const uint8_t *p, size_t n, const char *word) noexcept nogil:
-    """Is this `word`, which is in lower case, in any case?"""
+    """Whether this is `word`, which is in lower case, ignoring case."""
     cdef size_t i = 0
     cdef uint8_t c
     while i < n and word[i]:
@@ -171,7 +171,7 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
 
 
 cdef inline bint is_suffixed(const uint8_t *p, size_t n) noexcept nogil:
-    """Does the text end in d or f after a digit or a point, as Java's literals may?"""
+    """Whether the text ends in d or f after a digit or a point, as Java literals may."""
     trim(&p, &n)
     if n < 2 or (p[n - 2] != c'.' and not c'0' <= p[n - 2] <= c'9'):
         return False

@@ -110,7 +110,7 @@ cdef inline bint _zone(const uint8_t *p, size_t n, int64_t *seconds) noexcept no
 
 
 cdef inline bint parse_time(const uint8_t *p, size_t n, int64_t *nanos) noexcept nogil:
-    """A time of day, with an optional T before it or AM or PM behind it."""
+    """Parse a time of day, optionally preceded by T or followed by AM or PM."""
     cdef size_t at = 0, digits = 0
     cdef int half = 0     # of the day
     trim(&p, &n)
@@ -130,7 +130,7 @@ cdef inline bint parse_time(const uint8_t *p, size_t n, int64_t *nanos) noexcept
 
 
 cdef inline bint _date(const uint8_t *p, size_t n, size_t *at, bint *whole, int64_t *day) noexcept nogil:
-    """[+-]y[y..]-m-d with a year of four to seven digits, of which day and month may be left out."""
+    """Parse [+-]y[y..]-m-d with a year of four to seven digits; day and month are optional."""
     cdef int64_t y, m = 1, d = 1
     cdef bint negative = False
     whole[0] = False
@@ -157,7 +157,7 @@ cdef inline bint _date(const uint8_t *p, size_t n, size_t *at, bint *whole, int6
 
 
 cdef inline bint parse_date(const uint8_t *p, size_t n, int64_t *day) noexcept nogil:
-    """A date; whatever follows a T or a blank after a whole one is passed over, as Spark does."""
+    """Parse a date; text after a T or a blank that follows a complete date is ignored, as in Spark."""
     cdef size_t at = 0
     cdef bint whole = False
     trim(&p, &n)

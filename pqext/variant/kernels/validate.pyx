@@ -24,7 +24,7 @@ include "accept.pxi"
 
 
 cdef struct Pending:
-    # A container whose head has not been looked at.
+    # A container whose header has not been inspected.
     const uint8_t *p
     size_t size
     uint32_t depth
@@ -213,7 +213,7 @@ cdef int check_fields(const Metadata *metadata, const Container *object, Work *w
 
 
 cdef int check_container(const Pending *pending, const Metadata *metadata, Work *work) noexcept nogil:
-    """The head of a container and its children, of which containers are postponed."""
+    """Check the header of a container and its children; nested containers are postponed."""
     cdef Container container
     cdef const uint8_t *p = pending.p
     cdef const uint8_t *child
@@ -233,7 +233,7 @@ cdef int check_container(const Pending *pending, const Metadata *metadata, Work 
         status = check_fields(metadata, &container, work)
         if status != 0:
             return status
-    # Children are looked at as they lie: an object's need not be in the order of its names.
+    # Check children in byte order, which may differ from the order of an object's names.
     for i in range(1, container.count):
         if container_offset(&container, i - 1) >= container_offset(&container, i):
             if not is_object:

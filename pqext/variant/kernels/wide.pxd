@@ -51,7 +51,7 @@ cdef inline bint wide_shift(Wide *w, int64_t digits) noexcept nogil:
 
 
 cdef inline bint wide_fits(const Wide *w, int precision) noexcept nogil:
-    """Has the number at most `precision` (1 to 76) digits?"""
+    """Whether the number has at most `precision` (1 to 76) digits."""
     cdef uint64_t[4] bound
     cdef int i
     for i in range(4):
@@ -66,7 +66,7 @@ cdef inline bint wide_fits(const Wide *w, int precision) noexcept nogil:
 
 
 cdef inline void wide_store(const Wide *w, uint64_t *out) noexcept nogil:
-    """The number as 32 bytes in two's complement; its lower bytes are those of the narrower types."""
+    """Store the number as 32 bytes in two's complement; its lower bytes are the narrower types."""
     cdef int i
     cdef uint64_t carry = 1
     for i in range(4):

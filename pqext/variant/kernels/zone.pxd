@@ -10,9 +10,9 @@ cdef enum:
 cdef struct ZoneTable:
     int64_t count               # of transitions
     const int64_t *instants     # of each transition, in seconds since 1970
-    const int64_t *clocks       # the local second from which the offset after each transition applies
+    const int64_t *clocks       # local second from which the offset after each transition applies
     const int64_t *offsets      # seconds east of UTC: before the first transition, and after each
-    int64_t horizon             # the second from which the last 400 years repeat
+    int64_t horizon             # second from which the last 400 years repeat
 
 
 cdef class Zone:

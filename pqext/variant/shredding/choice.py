@@ -1,4 +1,4 @@
-"""How a column is to be shredded, as the writer's option, Spark and the command line all say it."""
+"""Choice of the shredding of a column, in the notation of the writer's option, Spark and the command line."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from pqext.core.base.suggestions import did_you_mean, excerpt
 from pqext.variant.shredding.infer import inferred
-from pqext.variant.shredding.infer_options import Inference
+from pqext.variant.shredding.infer_types import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
 from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike
 
 _INFERENCE = tuple(field.name for field in fields(Inference) if field.name != "coerce")
 OPTIONS = ("schema", "coerce", *_INFERENCE)
-"""The keys of a mapping that says how to shred."""
+"""Keys of a mapping of shredding options."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shredding:
-    """A schema, or how to infer one, and how values are coerced to it."""
+    """A schema, or options to infer one, and the coercion of values."""
 
     schema: ShreddingSchema | None
     """None: it is inferred."""
@@ -29,7 +29,7 @@ class Shredding:
     coerce: Coerce
 
     def schema_for(self, sample: VariantLike | None) -> ShreddingSchema:
-        """The schema, inferred from ``sample`` where none is given; untyped when there is no sample either."""
+        """Return the schema, inferred from ``sample`` if there is none; untyped without a sample."""
         if self.schema is not None:
             return self.schema
         return inferred(sample, self.inference) if sample is not None else Untyped()
@@ -42,13 +42,13 @@ class Shredding:
 
 
 def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
-    """Read how to shred from any of its forms.
+    """Parse a shredding choice.
 
-    ``spec`` is whatever :func:`pqext.variant.shredding_schema` takes; or ``"infer"``; or a mapping of ``schema`` (one
-    of these, ``"infer"`` when it is left out), ``coerce`` as :func:`pqext.variant.shred` takes it, and, where the
-    schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or such a mapping as JSON text, which starts
-    with a brace; or what this function returned. ``default`` is the coercion where the options say none. Raises
-    ``ValueError`` or ``TypeError`` for what is none of them.
+    ``spec`` is a value that :func:`pqext.variant.shredding_schema` accepts; or ``"infer"``; or a mapping of ``schema``
+    (one of these, by default ``"infer"``), ``coerce`` as in :func:`pqext.variant.shred`, and, if the
+    schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or this mapping as JSON text, which starts
+    with a brace; or the result of this function. ``default`` is the default coercion. Raises
+    ``ValueError`` or ``TypeError`` for other values.
     """
     if isinstance(spec, Shredding):
         return spec
@@ -56,14 +56,14 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
         try:
             spec = json.loads(spec)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"shredding options {excerpt(spec)!r} are no JSON: {error}") from None
+            raise ValueError(f"shredding options {excerpt(spec)!r} are not JSON: {error}") from None
     if not isinstance(spec, Mapping):
         spec = {"schema": spec}
     for name in spec:
         if name not in OPTIONS:
             meant = did_you_mean(name, OPTIONS) if isinstance(name, str) else ""
             there = f"{meant or '; a schema is DDL text, as in a INT'}; the options are {', '.join(OPTIONS)}"
-            raise ValueError(f"{excerpt(repr(name))} is no shredding option{there}")
+            raise ValueError(f"unknown shredding option {excerpt(repr(name))}{there}")
     coerce = check_coerce(spec.get("coerce", default))
     schema = spec.get("schema", "infer")
     arguments = {name: spec[name] for name in _INFERENCE if name in spec}
@@ -76,7 +76,7 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     except ValueError:
         meant = did_you_mean(schema.strip(), ["infer", *type_names()]) if isinstance(schema, str) else ""
         if "'infer'" in meant:
-            raise ValueError(f"{schema!r} is no shredding schema{meant}") from None
+            raise ValueError(f"invalid shredding schema {schema!r}{meant}") from None
         raise
 
 

@@ -1,4 +1,4 @@
-"""The DDL in which a shredding schema is written: Spark's type names, with or without a colon after a field name."""
+"""Parser of shredding schemas in DDL: Spark's type names, with an optional colon after a field name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOKEN = re.compile(
 class DdlType:
     """A parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of one.
 
-    ``word`` is what stands in the place of arguments, as in GEOMETRY(ANY); ``required`` is a field that is NOT NULL.
+    ``word`` is a word argument, as in GEOMETRY(ANY); ``required`` is a field that is NOT NULL.
     """
 
     name: str
@@ -44,15 +44,15 @@ class _Token:
 
 
 def parse_ddl(
-    text: str, what: str = "shredding schema", *, maps: bool = False, words: Collection[str] = ()
+    text: str, subject: str = "shredding schema", *, maps: bool = False, words: Collection[str] = ()
 ) -> DdlType:
-    """Parse one type, or a list of fields, which is a STRUCT; ``what`` it is of is what errors call it.
+    """Parse one type, or a list of fields, which is a STRUCT; ``subject`` is its name in errors.
 
-    ``NOT NULL`` after a field is noted, and ignored for variants, of which every field may be missing;
-    ``COMMENT 'text'`` is read and ignored. ``words`` names types that take a word as their argument. Raises
+    ``NOT NULL`` after a field is recorded, but ignored for variants, whose fields may all be missing;
+    ``COMMENT 'text'`` is ignored. ``words`` lists types with a word argument. Raises
     ``ValueError`` with the position.
     """
-    parser = _Parser(text, what, maps, words)
+    parser = _Parser(text, subject, maps, words)
     if parser.at_field_list():
         parsed = DdlType("STRUCT", 0, fields=parser.fields(None))
     else:
@@ -61,15 +61,15 @@ def parse_ddl(
     return parsed
 
 
-def ddl_error(text: str, position: int, reason: str, what: str = "shredding schema") -> ValueError:
-    """What is wrong at a position of the DDL ``text``, which is quoted, or the part of it around the position."""
-    return ValueError(f"{what} {excerpt(text, position)!r}, position {position}: {reason}")
+def ddl_error(text: str, position: int, reason: str, subject: str = "shredding schema") -> ValueError:
+    """Return an error at a position of the DDL ``text``, with an excerpt around it."""
+    return ValueError(f"{subject} {excerpt(text, position)!r}, position {position}: {reason}")
 
 
 class _Parser:
-    def __init__(self, text: str, what: str, maps: bool, words: Collection[str]) -> None:
+    def __init__(self, text: str, subject: str, maps: bool, words: Collection[str]) -> None:
         self.text = text
-        self.what = what
+        self.subject = subject
         self.maps = maps
         self.words = words
         self.tokens = self._tokens(text)
@@ -78,7 +78,7 @@ class _Parser:
 
     def _tokens(self, text: str) -> Iterator[_Token]:
         at = 0
-        while (at := _ends(_SPACE, text, at)) < len(text):
+        while (at := _match_end(_SPACE, text, at)) < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
                 raise self.error(at, f"unexpected {text[at]!r}")
@@ -88,9 +88,9 @@ class _Parser:
         yield _Token("end", "", len(text))
 
     def error(self, position: int, reason: str) -> ValueError:
-        return ddl_error(self.text, position, reason, self.what)
+        return ddl_error(self.text, position, reason, self.subject)
 
-    def take(self) -> _Token:
+    def advance(self) -> _Token:
         token = self.next
         self.next, self.following = self.following, next(self.tokens, self.following)
         return token
@@ -99,18 +99,18 @@ class _Parser:
         """Take the next token if it is this mark or this unquoted word, in any case."""
         token = self.next
         if token.kind in ("mark", "word") and token.text.upper() == text:
-            self.take()
+            self.advance()
             return True
         return False
 
     def expect(self, mark: str) -> None:
         token = self.next
         if not self.skip(mark):
-            raise self.error(token.position, f"expected {mark}, found {_found(token)}")
+            raise self.error(token.position, f"expected {mark}, found {_describe_token(token)}")
 
     def end(self) -> None:
         if self.next.kind != "end":
-            raise self.error(self.next.position, f"unexpected {_found(self.next)}")
+            raise self.error(self.next.position, f"unexpected {_describe_token(self.next)}")
 
     def at_field_list(self) -> bool:
         """A type is followed by the end, ``<`` or ``(``; the name of a first field by its type or a colon."""
@@ -121,9 +121,9 @@ class _Parser:
     def fields(self, closing: str | None, depth: int = 0) -> tuple[tuple[str, DdlType], ...]:
         fields = []
         while True:
-            name = self.take()
+            name = self.advance()
             if name.kind not in ("word", "quoted"):
-                raise self.error(name.position, f"expected a field name, found {_found(name)}")
+                raise self.error(name.position, f"expected a field name, found {_describe_token(name)}")
             self.skip(":")
             kind = self.type(depth + 1)
             fields.append((name.text.replace("``", "`"), replace(kind, required=self.attributes())))
@@ -134,24 +134,24 @@ class _Parser:
         return tuple(fields)
 
     def attributes(self) -> bool:
-        """Read what is behind a field's type; is it NOT NULL?"""
+        """Parse the attributes after a field's type; return whether it is NOT NULL."""
         required = self.skip("NOT")
         if required:
             self.expect("NULL")
         if self.skip("COMMENT"):
-            token = self.take()
+            token = self.advance()
             if token.kind != "text":
                 raise self.error(token.position, "expected the text of the comment in single quotes")
         return required
 
     def type(self, depth: int) -> DdlType:
-        token = self.take()
+        token = self.advance()
         if depth > MAX_DEPTH:
             raise self.error(token.position, f"types nest deeper than {MAX_DEPTH}")
         name = token.text.upper()
         if token.kind != "word" or name[0].isdecimal():
             example = " (write fields like 'mag DECIMAL(9,2), place STRING')" if not self.text.strip() else ""
-            raise self.error(token.position, f"expected a type, found {_found(token)}{example}")
+            raise self.error(token.position, f"expected a type, found {_describe_token(token)}{example}")
         if name == "MAP" and self.maps:
             self.expect("<")
             key = self.type(depth + 1)
@@ -172,8 +172,8 @@ class _Parser:
         if name == "LIST" and self.next.text == "<":
             raise self.error(token.position, "a list is an ARRAY, like ARRAY<INT>")
         if name in self.words and self.next.text == "(" and self.following.text.isidentifier():
-            self.take()
-            word = self.take().text
+            self.advance()
+            word = self.advance().text
             self.expect(")")
             return DdlType(name, token.position, word=word)
         return DdlType(name, token.position, self.arguments())
@@ -183,9 +183,9 @@ class _Parser:
         if not self.skip("("):
             return ()
         while True:
-            token = self.take()
+            token = self.advance()
             if not (token.kind == "word" and token.text.isascii() and token.text.isdigit() and len(token.text) < 10):
-                raise self.error(token.position, f"expected a number, found {_found(token)}")
+                raise self.error(token.position, f"expected a number, found {_describe_token(token)}")
             arguments.append(int(token.text))
             if len(arguments) == MAX_ARGUMENTS or not self.skip(","):
                 break
@@ -193,10 +193,10 @@ class _Parser:
         return tuple(arguments)
 
 
-def _ends(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
     match = pattern.match(text, at)
     return at if match is None else match.end()
 
 
-def _found(token: _Token) -> str:
+def _describe_token(token: _Token) -> str:
     return repr("the end" if token.kind == "end" else excerpt(token.text, limit=60))

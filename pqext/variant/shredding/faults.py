@@ -1,4 +1,4 @@
-"""What is wrong with shredded columns: rules and words for the faults that the encoding itself does not have."""
+"""Rules and messages for faults of shredded columns."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ MEANINGS: dict[int, Meaning] = {
         "shredding.value.exclusive", "value and typed_value are both set for a value that is not an object"
     ),
     ShreddingFault.FAULT_NOT_OBJECT: Meaning(
-        "shredding.object.residual-kind", "typed_value holds an object but value beside it does not"
+        "shredding.object.residual-kind", "typed_value holds an object but its sibling value does not"
     ),
     ShreddingFault.FAULT_CONFLICT: Meaning(
-        "shredding.object.disjoint", "a shredded field also stands in the object in value"
+        "shredding.object.disjoint", "a shredded field is also in the object in value"
     ),
     ShreddingFault.FAULT_MISSING_ELEMENT: Meaning(
         "shredding.array.present", "an array element has neither value nor typed_value"
     ),
     ShreddingFault.FAULT_OBJECT_RESIDUAL: Meaning(
-        "shredding.object.typed", "value holds an object but the typed_value group beside it is null"
+        "shredding.object.typed", "value holds an object but its sibling typed_value group is null"
     ),
     ShreddingFault.FAULT_ARRAY_RESIDUAL: Meaning(
-        "shredding.array.typed", "value holds an array but the typed_value list beside it is null"
+        "shredding.array.typed", "value holds an array but its sibling typed_value list is null"
     ),
     ShreddingFault.FAULT_NAME_MISSING: Meaning(
         "shredding.metadata.names", "the name of a shredded field is not in the metadata"

@@ -1,4 +1,4 @@
-"""Inference of a shredding schema from a sample of a variant column: what is counted, and which paths are kept."""
+"""Inference of a shredding schema from a sample of a variant column."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
-from pqext.variant.shredding.infer_options import Decimals, Inference, Integers, Mixed, sampled_rows
-from pqext.variant.shredding.infer_types import Place, choose
+from pqext.variant.shredding.infer_types import Decimals, Inference, Integers, Mixed, PathSample, choose, sampled_rows
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
@@ -20,20 +19,20 @@ from pqext.variant.views import take
 _MAX_PLACES = 100_000
 
 
-def inferred(array: VariantLike, how: Inference) -> ShreddingSchema:
+def inferred(array: VariantLike, options: Inference) -> ShreddingSchema:
     """The schema for the values in ``array``; raises as :func:`infer_schema`."""
-    survey = Survey(_MAX_PLACES, how.max_depth)
-    places = _count(survey, array, how.sample_rows)
-    root = places[0]
+    survey = Survey(_MAX_PLACES, options.max_depth)
+    samples = _count(survey, array, options.sample_rows)
+    root = samples[0]
     if not root.total:
-        return Untyped("there are no values")
-    candidates = [place for place in places[1:] if place.share >= how.min_frequency]
-    candidates.sort(key=lambda place: -place.weight)  # stable: parents stay before their children
-    for place in [root, *candidates[: min(how.max_fields, MAX_NODES - 1)]]:
-        place.kept = True
+        return Untyped("no values")
+    candidates = [sample for sample in samples[1:] if sample.share >= options.min_frequency]
+    candidates.sort(key=lambda sample: -sample.weight)  # stable: parents stay before their children
+    for sample in [root, *candidates[: min(options.max_fields, MAX_NODES - 1)]]:
+        sample.kept = True
     if survey.full:
         root.remark = f"only the first {_MAX_PLACES:,} paths were counted"
-    return choose(root, how, 0)
+    return choose(root, options, 0)
 
 
 def infer_schema(
@@ -79,8 +78,8 @@ def infer_schema(
     return inferred(array, how)
 
 
-def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
-    """Count the sample; the places come parents first."""
+def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[PathSample]:
+    """Count the values of the sample by path, parents first."""
     array = as_variants(array)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))
@@ -93,9 +92,9 @@ def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
         if status != 0:
             raise faults.error(status, row=before + row if sampled is chunk else None)
         before += len(chunk)
-    places: list[Place] = []
+    places: list[PathSample] = []
     for counted in survey.places():
-        place = Place.of(counted)
+        place = PathSample.from_counts(counted)
         if counted["parent"] >= 0:
             above = places[counted["parent"]]
             above.children.append(place)

@@ -1,14 +1,77 @@
-"""Inference of a shredding schema: the type of each path from what a sample holds there, and the reason in words."""
+"""Inference of a shredding schema: its options, and the type of each path with the reason."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
-from pqext.variant.shredding.infer_options import Inference
-from pqext.variant.shredding.schema import UUID, Array, Object, Primitive, ShreddingSchema, Untyped, ddl_name
+from pqext.variant.shredding.schema import MAX_DEPTH, UUID, Array, Object, Primitive, ShreddingSchema, Untyped, ddl_name
+
+Mixed = Literal["majority", "uniform", "widen"]
+Integers = Literal["bigint", "narrowest"]
+Decimals = Literal["wide", "narrowest"] | int
+_GOLDEN = 0.6180339887498949
+"""The fractions of its multiples are spread evenly and never repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """Options of schema inference: the validated keyword arguments of :func:`pqext.variant.infer_schema`."""
+
+    sample_rows: int = 10_000
+    min_frequency: float = 0.1
+    max_fields: int = 300
+    max_depth: int = 20
+    mixed: Mixed = "majority"
+    integers: Integers = "bigint"
+    decimals: Decimals = "wide"
+    coerce: Literal["equivalent", "exact", "json"] = "equivalent"
+
+    def __post_init__(self) -> None:
+        for name in ("sample_rows", "max_fields"):
+            _check_whole(name, getattr(self, name), 1, None)
+        _check_whole("max_depth", self.max_depth, 0, MAX_DEPTH)
+        if isinstance(self.min_frequency, bool) or not isinstance(self.min_frequency, int | float):
+            raise TypeError(f"min_frequency is a number, not a {type(self.min_frequency).__name__}")
+        if not 0 <= self.min_frequency <= 1:
+            raise ValueError(f"min_frequency lies between 0 and 1, which {self.min_frequency} does not")
+        _check_word("mixed", self.mixed, ("majority", "uniform", "widen"))
+        _check_word("integers", self.integers, ("bigint", "narrowest"))
+        _check_word("coerce", self.coerce, ("equivalent", "exact", "json"))
+        if isinstance(self.decimals, int):
+            _check_whole("decimals", self.decimals, 0, 38)
+        else:
+            _check_word("decimals", self.decimals, ("wide", "narrowest"))
+
+
+def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not a {type(value).__name__}")
+    if value < least or (most is not None and value > most):
+        limits = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ValueError(f"{name} is {limits}, which {value} is not")
+
+
+def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {value!r}")
+
+
+def sampled_rows(rows: int, count: int) -> pa.Int64Array:
+    """``count`` of ``rows`` row numbers, ascending: one from each of as many ranges, not at the same offset in each.
+
+    Rows at equal distances would be a bad sample of values that repeat with a period: every tenth row of
+    ``i * 0.1`` is an integer.
+    """
+    numbers = np.arange(count + 1, dtype=np.int64)
+    edges = numbers * rows // max(count, 1)
+    widths = np.diff(edges)
+    offsets = (numbers[:-1] * _GOLDEN % 1.0 * widths).astype(np.int64)
+    return pa.array(edges[:-1] + np.minimum(offsets, np.maximum(widths - 1, 0)), pa.int64())
+
 
 # The order of the classes in the kernel's counts.
 _CLASSES = (
@@ -49,8 +112,8 @@ MOST_RESIDUAL = 0.2
 
 
 @dataclass(slots=True)
-class Place:
-    """What the sample holds at one path; the numbers are those of the kernel's ``Place``."""
+class PathSample:
+    """Values of the sample at one path; the numbers are those of the kernel's ``Place``."""
 
     name: str | None
     counts: dict[str, int]
@@ -65,19 +128,19 @@ class Place:
     longest: int = 0
     doubles: int = 0
     share: float = 0.0
-    """Occurrences for each row, or each element of the arrays around it."""
+    """Occurrences per row, or per element of the enclosing arrays."""
     weight: float = 0.0
-    """The shares of this path and of the arrays around it, multiplied."""
+    """Product of the shares of this path and of the enclosing arrays."""
     kept: bool = False
     remark: str = ""
-    children: list[Place] = field(default_factory=list)
+    children: list[PathSample] = field(default_factory=list)
 
     @classmethod
-    def of(cls, counted: dict[str, Any]) -> Place:
-        """The place that the kernel counted."""
-        numbers = {key: value for key, value in counted.items() if key not in ("parent", "name", "counts")}
-        text = counted["name"].decode("utf-8", "replace") if counted["name"] is not None else None
-        counts = {kind: count for kind, count in zip(_CLASSES, counted["counts"], strict=True) if count}
+    def from_counts(cls, record: dict[str, Any]) -> PathSample:
+        """Return the statistics of a path from the kernel's counts."""
+        numbers = {key: value for key, value in record.items() if key not in ("parent", "name", "counts")}
+        text = record["name"].decode("utf-8", "replace") if record["name"] is not None else None
+        counts = {kind: count for kind, count in zip(_CLASSES, record["counts"], strict=True) if count}
         return cls(text, counts, **numbers)
 
     @property
@@ -86,160 +149,161 @@ class Place:
         return sum(self.counts.values())
 
 
-def choose(place: Place, how: Inference, depth: int) -> ShreddingSchema:
-    """The schema of ``place``, ``depth`` objects and arrays below the top."""
-    counts = {kind: count for kind, count in place.counts.items() if kind != "null"}
-    seen = f"in {place.share:.0%} of the {'elements' if place.name is None and depth else 'rows'}"
-    seen += f"; {place.remark}" if place.remark else ""
+def choose(sample: PathSample, options: Inference, depth: int) -> ShreddingSchema:
+    """Choose the schema of ``place``, nested ``depth`` objects and arrays deep."""
+    counts = {group: count for group, count in sample.counts.items() if group != "null"}
+    summary = f"in {sample.share:.0%} of the {'elements' if sample.name is None and depth else 'rows'}"
+    summary += f"; {sample.remark}" if sample.remark else ""
     if not counts:
-        return Untyped(f"{seen}, always null")
-    if place.counts.get("null"):
-        seen += f", null in {place.counts['null'] / place.total:.1%}"
-    kind = max(counts, key=lambda kind: counts[kind])
-    if how.coerce == "json" and (double := _double(place, counts, how, seen)) is not None:
+        return Untyped(f"{summary}, always null")
+    if sample.counts.get("null"):
+        summary += f", null in {sample.counts['null'] / sample.total:.1%}"
+    group = max(counts, key=lambda group: counts[group])
+    if options.coerce == "json" and (double := _double(sample, counts, options, summary)) is not None:
         return double
     if len(counts) > 1:
-        chosen, seen = _mixed(place, counts, kind, how, seen)
+        chosen, summary = _mixed(sample, counts, group, options, summary)
         if chosen is not None:
             return chosen
-    if kind == "object":
-        return _object(place, how, depth, seen)
-    if kind == "array":
-        return _array(place, how, depth, seen)
-    if kind == "exact number":
-        return _exact(place, counts[kind], how, seen)
-    if kind in ("timestamp", "timestamp without zone"):
-        return _timestamp(place, kind, counts[kind], how, seen)
-    return Primitive(_PLAIN[kind], f"{seen}, {kind}")
+    if group == "object":
+        return _object(sample, options, depth, summary)
+    if group == "array":
+        return _array(sample, options, depth, summary)
+    if group == "exact number":
+        return _exact(sample, counts[group], options, summary)
+    if group in ("timestamp", "timestamp without zone"):
+        return _timestamp(sample, group, counts[group], options, summary)
+    return Primitive(_PLAIN[group], f"{summary}, {group}")
 
 
-def _double(place: Place, counts: dict[str, int], how: Inference, seen: str) -> Primitive | None:
-    """DOUBLE for JSON numbers that are long, or of which the digits after the point vary; None for other values."""
+def _double(sample: PathSample, counts: dict[str, int], options: Inference, summary: str) -> Primitive | None:
+    """Return DOUBLE for JSON numbers that are long, or vary in digits after the point; None for other values."""
     exact, doubles, values = counts.get("exact number", 0), counts.get("double", 0), sum(counts.values())
-    numbers, held = exact + doubles, place.doubles + doubles
-    if not exact or (how.mixed == "uniform" and len(counts) > 1):
+    numbers, held = exact + doubles, sample.doubles + doubles
+    if not exact or (options.mixed == "uniform" and len(counts) > 1):
         return None
-    long = place.integer_digits + place.scale > SHORT_DIGITS
-    varied = place.longest * 2 < place.fractions
-    if not place.fractions or not (long or varied or doubles):
+    long = sample.integer_digits + sample.scale > SHORT_DIGITS
+    varied = sample.longest * 2 < sample.fractions
+    if not sample.fractions or not (long or varied or doubles):
         return None
-    if held < values and (how.mixed == "widen" or not (long or doubles)):
+    if held < values and (options.mixed == "widen" or not (long or doubles)):
         return None  # a decimal holds them all
     if numbers * 2 <= values or held < (1 - MOST_RESIDUAL) * numbers:
         return None
-    digits = f"{place.integer_digits + place.scale} digits" if long else "varying digits after the point"
+    digits = f"{sample.integer_digits + sample.scale} digits" if long else "varying digits after the decimal point"
     kinds = f"numbers of {digits}" if long or varied else "decimals and doubles as double"
-    return Primitive(pa.float64(), f"{seen}, {kinds}{_residual(values - held, values)}")
+    return Primitive(pa.float64(), f"{summary}, {kinds}{_residual(values - held, values)}")
 
 
-def _residual(left: int, values: int) -> str:
-    """The share of the values of the sample that stay in the residual, as a reason says it."""
-    return f"; in the residual: {left / values:.1%} of the values" if left else ""
+def _residual(residual: int, values: int) -> str:
+    """Describe the share of the sample that stays in the residual."""
+    return f"; in the residual: {residual / values:.1%} of the values" if residual else ""
 
 
 def _mixed(
-    place: Place, counts: dict[str, int], kind: str, how: Inference, seen: str
+    sample: PathSample, counts: dict[str, int], group: str, options: Inference, summary: str
 ) -> tuple[ShreddingSchema | None, str]:
-    """What becomes of values of several classes: a schema, or None for that of ``kind``, with the reason so far."""
+    """Return the schema of values of several types, or None for the schema of ``kind``, with the reason so far."""
     values = sum(counts.values())
     others = ", ".join(f"{k} {counts[k] / values:.1%}" for k in sorted(counts, key=lambda k: -counts[k]))
-    if how.mixed == "uniform":
-        return Untyped(f"{seen}; mixed: {others}"), seen
-    if how.mixed == "widen":
-        if how.coerce == "json" and counts.keys() == {"exact number", "double"}:
-            return Untyped(f"{seen}; mixed, and integers are not written like doubles: {others}"), seen
-        return Untyped(f"{seen}; mixed, and no type holds all: {others}"), seen
-    if counts[kind] * 2 <= values:
-        return Untyped(f"{seen}; mixed, no class has more than half: {others}"), seen
-    return None, f"{seen}; mostly {kind}, the rest in the residual: {others}"
+    if options.mixed == "uniform":
+        return Untyped(f"{summary}; mixed: {others}"), summary
+    if options.mixed == "widen":
+        if options.coerce == "json" and counts.keys() == {"exact number", "double"}:
+            return Untyped(f"{summary}; mixed, and integers are not written like doubles: {others}"), summary
+        return Untyped(f"{summary}; mixed, and no type holds all: {others}"), summary
+    if counts[group] * 2 <= values:
+        return Untyped(f"{summary}; mixed, no class has more than half: {others}"), summary
+    return None, f"{summary}; mostly {group}, the rest in the residual: {others}"
 
 
-def _object(place: Place, how: Inference, depth: int, seen: str) -> ShreddingSchema:
+def _object(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
     fields: list[tuple[str, ShreddingSchema]] = []
     others: list[str] = []
-    named = [(child.name, child) for child in place.children if child.name is not None]  # None: elements
+    named = [(child.name, child) for child in sample.children if child.name is not None]  # None: elements
     for name, child in sorted(named, key=lambda pair: (-pair[1].share, pair[0])):
         if not child.kept:
-            reason = "rare" if child.share < how.min_frequency else "beyond max_fields"
+            reason = "rare" if child.share < options.min_frequency else "beyond max_fields"
             others.append(f"{name} ({reason}: in {child.share:.1%})")
             continue
-        chosen = choose(child, how, depth + 1)
+        chosen = choose(child, options, depth + 1)
         if isinstance(chosen, Untyped):
             others.append(f"{name} ({chosen.note})")
         else:
             fields.append((name, chosen))
     if not fields:
-        limit = depth >= how.max_depth and not place.children
-        left = f": {_listed(others)}" if others else ""
-        return Untyped(f"{seen}, object; {'the depth limit' if limit else 'no field to shred'}{left}")
-    note = f"{seen}, object" + (f"; in the residual: {_listed(others)}" if others else "")
+        limit = depth >= options.max_depth and not sample.children
+        omitted = f": {_shorten_list(others)}" if others else ""
+        return Untyped(f"{summary}, object; {'the depth limit' if limit else 'no field to shred'}{omitted}")
+    note = f"{summary}, object" + (f"; in the residual: {_shorten_list(others)}" if others else "")
     return Object(tuple(sorted(fields, key=lambda field: field[0].encode("utf-8", "replace"))), note)
 
 
-def _listed(others: list[str]) -> str:
+def _shorten_list(others: list[str]) -> str:
     return ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
 
 
-def _array(place: Place, how: Inference, depth: int, seen: str) -> ShreddingSchema:
-    elements = next((child for child in place.children if child.name is None and child.kept), None)
+def _array(sample: PathSample, options: Inference, depth: int, summary: str) -> ShreddingSchema:
+    elements = next((child for child in sample.children if child.name is None and child.kept), None)
     if elements is None:
-        reason = "the depth limit" if depth >= how.max_depth else "no elements to go by"
-        if any(child.name is None for child in place.children):
+        reason = "the depth limit" if depth >= options.max_depth else "no elements to go by"
+        if any(child.name is None for child in sample.children):
             reason = "its elements are beyond max_fields"
-        return Untyped(f"{seen}, array; {reason}")
-    element = choose(elements, how, depth + 1)
+        return Untyped(f"{summary}, array; {reason}")
+    element = choose(elements, options, depth + 1)
     if isinstance(element, Untyped):
-        return Untyped(f"{seen}, array; its elements have no type in common ({element.note})")
-    return Array(element, f"{seen}, array")
+        return Untyped(f"{summary}, array; its elements have no type in common ({element.note})")
+    return Array(element, f"{summary}, array")
 
 
-def _timestamp(place: Place, kind: str, values: int, how: Inference, seen: str) -> ShreddingSchema:
-    zone = "UTC" if kind == "timestamp" else None
-    nanos = place.nanos > 0
-    if how.coerce == "exact":
-        nanos = place.nanos * 2 > values
-    elif nanos and place.far:
-        if how.mixed == "widen":
-            return Untyped(f"{seen}, {kind}; some in nanoseconds, some beyond the reach of nanoseconds")
-        nanos = place.nanos > place.far
-        seen += f"; {place.nanos} in nanoseconds, {place.far} beyond their reach"
-    return Primitive(pa.timestamp("ns" if nanos else "us", zone), f"{seen}, {kind}")
+def _timestamp(sample: PathSample, group: str, values: int, options: Inference, summary: str) -> ShreddingSchema:
+    zone = "UTC" if group == "timestamp" else None
+    nanos = sample.nanos > 0
+    if options.coerce == "exact":
+        nanos = sample.nanos * 2 > values
+    elif nanos and sample.far:
+        if options.mixed == "widen":
+            return Untyped(f"{summary}, {group}; some in nanoseconds, some beyond the reach of nanoseconds")
+        nanos = sample.nanos > sample.far
+        summary += f"; {sample.nanos} in nanoseconds, {sample.far} out of their range"
+    return Primitive(pa.timestamp("ns" if nanos else "us", zone), f"{summary}, {group}")
 
 
-def _exact(place: Place, values: int, how: Inference, seen: str) -> ShreddingSchema:
-    if how.coerce == "exact":
-        return _physical(place, seen)
-    fits = place.wide == 0 if how.mixed == "widen" else place.wide * 2 <= values
-    if not place.fractions and fits:
-        too_large = f", {place.wide} too large{_residual(place.wide, values)}" if place.wide else ""
-        if how.integers == "narrowest":
-            return Primitive(_INTEGERS[place.integer_bytes], f"{seen}, integers of the sample fit{too_large}")
-        return Primitive(pa.int64(), f"{seen}, integers{too_large}")
-    digits = place.integer_digits + place.scale
+def _exact(sample: PathSample, values: int, options: Inference, summary: str) -> ShreddingSchema:
+    if options.coerce == "exact":
+        return _physical(sample, summary)
+    fits = sample.wide == 0 if options.mixed == "widen" else sample.wide * 2 <= values
+    if not sample.fractions and fits:
+        too_large = f", {sample.wide} too large{_residual(sample.wide, values)}" if sample.wide else ""
+        if options.integers == "narrowest":
+            return Primitive(_INTEGERS[sample.integer_bytes], f"{summary}, integers of the sample fit{too_large}")
+        return Primitive(pa.int64(), f"{summary}, integers{too_large}")
+    digits = sample.integer_digits + sample.scale
     if digits <= 38:
-        reason = f"up to {place.integer_digits} digits before and {place.scale} after the point"
-        if digits > SHORT_DIGITS and how.coerce == "equivalent" and place.doubles >= (1 - MOST_RESIDUAL) * values:
+        reason = f"up to {sample.integer_digits} digits before and {sample.scale} after the decimal point"
+        if digits > SHORT_DIGITS and options.coerce == "equivalent" and sample.doubles >= (1 - MOST_RESIDUAL) * values:
             reason += "; coerce='json' makes it DOUBLE, which is smaller and faster"
-        return Primitive(pa.decimal128(_precision(max(digits, 1), how), place.scale), f"{seen}, {reason}")
-    if place.fractions * 2 < values and how.mixed != "widen":
-        left = _residual(place.fractions + place.wide, values)
-        return Primitive(pa.int64(), f"{seen}, mostly integers; no {ddl_name(pa.decimal128(38, 0))} holds all{left}")
-    return Untyped(f"{seen}, decimals of {digits} digits, more than 38")
+        return Primitive(pa.decimal128(_precision(max(digits, 1), options), sample.scale), f"{summary}, {reason}")
+    if sample.fractions * 2 < values and options.mixed != "widen":
+        residual = _residual(sample.fractions + sample.wide, values)
+        widest = ddl_name(pa.decimal128(38, 0))
+        return Primitive(pa.int64(), f"{summary}, mostly integers; no {widest} holds all{residual}")
+    return Untyped(f"{summary}, decimals of {digits} digits, more than 38")
 
 
-def _precision(digits: int, how: Inference) -> int:
-    if isinstance(how.decimals, int):
-        return min(digits + how.decimals, 38)
-    steps = (9, 18, 38) if how.decimals == "narrowest" else (18, 38)
+def _precision(digits: int, options: Inference) -> int:
+    if isinstance(options.decimals, int):
+        return min(digits + options.decimals, 38)
+    steps = (9, 18, 38) if options.decimals == "narrowest" else (18, 38)
     return next(step for step in steps if digits <= step)
 
 
-def _physical(place: Place, seen: str) -> ShreddingSchema:
-    """The type that leads among the exact numbers: under ``coerce="exact"`` no other goes to its column."""
-    type_id, scale = place.physical
+def _physical(sample: PathSample, summary: str) -> ShreddingSchema:
+    """Return the most frequent type of exact numbers; with ``coerce="exact"`` its column holds no other type."""
+    type_id, scale = sample.physical
     if type_id in _PHYSICAL_INTEGERS:
-        return Primitive(_PHYSICAL_INTEGERS[type_id], f"{seen}, the type that most values have")
+        return Primitive(_PHYSICAL_INTEGERS[type_id], f"{summary}, the type that most values have")
     precision = _PHYSICAL_DECIMALS[type_id]
     if scale > precision:
-        return Untyped(f"{seen}, decimals of scale {scale}, which no DECIMAL({precision},{scale}) can be")
-    return Primitive(pa.decimal128(precision, scale), f"{seen}, the type that most values have")
+        return Untyped(f"{summary}, decimals of scale {scale}, which no DECIMAL({precision},{scale}) can be")
+    return Primitive(pa.decimal128(precision, scale), f"{summary}, the type that most values have")

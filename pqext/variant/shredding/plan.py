@@ -57,7 +57,7 @@ def compile_schema(schema: ShreddingSchema) -> CompiledSchema:
     queue: list[tuple[ShreddingSchema, bytes | None]] = [(schema, None)]
     nodes: list[CompiledNode] = []
     spans: list[tuple[int, int]] = []
-    for node, _ in queue:  # grows as it is walked
+    for node, _ in queue:  # the loop extends the queue
         first = len(queue)
         members: list[tuple[bytes, ShreddingSchema]] = []
         if isinstance(node, Object):

@@ -29,23 +29,23 @@ from pqext.variant.types import (
 def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.ChunkedArray:
     """Reconstruct a shredded variant array as ``struct<metadata, value>``, row by row.
 
-    Takes any legal storage struct: its columns are found by name in any order, ``value`` or
+    Accepts any legal storage struct: columns are looked up by name in any order, ``value`` or
     ``typed_value`` may be absent, strings, binaries, lists and decimals may have any Arrow layout. A
     required value that is missing becomes a variant null. ``metadata`` is shared with the input, except
-    that a row whose dictionary lacks the name of a shredded field gets a dictionary that has it.
+    that a row whose dictionary lacks the name of a shredded field gets a dictionary with it.
 
-    Where ``value`` contradicts ``typed_value``, the latter is right, as Variant Shredding requires of those
-    who read such data at all. With ``strict`` these raise ``VariantError``, as do optional field groups,
-    missing array elements, and objects or arrays in ``value`` beside a null ``typed_value`` of their kind.
-    Columns of types that no shredded value may have, values that are not objects beside a shredded object,
-    and broken bytes always raise it, with the row.
+    If ``value`` contradicts ``typed_value``, the latter wins, as Variant Shredding requires of readers.
+    With ``strict`` these raise ``VariantError``, as do optional field groups,
+    missing array elements, and objects or arrays in ``value`` whose sibling ``typed_value`` is null.
+    Columns of types that shredded values may not have, values that are not objects with a shredded object as sibling,
+    and invalid bytes always raise it, with the row.
 
     Implements Variant Shredding, "Reconstructing a Shredded Variant".
     """
     array = as_variants(array)
     chunks = struct_chunks(array)
     if is_variant_type(array.type):
-        return like_input(array, [_whole(chunk) for chunk in chunks], variant_type())
+        return like_input(array, [_unshred_chunk(chunk) for chunk in chunks], variant_type())
     compiled = compile_schema(schema_of_storage(array.type))
     if strict:
         _check_required(array.type)
@@ -102,7 +102,7 @@ def _required(chunk: pa.StructArray, name: str) -> pa.Array:
     return found
 
 
-def _whole(chunk: pa.StructArray) -> pa.StructArray:
+def _unshred_chunk(chunk: pa.StructArray) -> pa.StructArray:
     """An unshredded array in the one form that pqext makes; a required value that is null is a variant null."""
     if chunk.type == variant_type():
         return chunk
@@ -154,7 +154,7 @@ def _typed(node: CompiledNode, typed: pa.Array | None) -> pa.Array | None:
 
 
 def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, object, object]:
-    """What the kernel wants of a node: its arrays and the width of its typed values."""
+    """Return the kernel inputs of a node: its arrays and the width of its typed values."""
     width: object = None
     if isinstance(node.schema, Array):
         width = "list"

@@ -1,9 +1,9 @@
-"""Shredding schemas: which parts of a variant are stored as typed columns of their own.
+"""Shredding schemas: the parts of a variant that are stored as typed columns.
 
 A schema is a small immutable tree of :class:`Object`, :class:`Array`, :class:`Primitive` and
-:class:`Untyped`, and stands one to one for the Arrow storage struct ``metadata, value, typed_value``
-(Variant Shredding, "Value Shredding"). :func:`shredding_schema` reads one from DDL, from an Arrow type,
-from a Spark type or from a storage struct.
+:class:`Untyped`, equivalent to an Arrow storage struct ``metadata, value, typed_value``
+(Variant Shredding, "Value Shredding"). :func:`shredding_schema` parses DDL, an Arrow type,
+a Spark type or a storage struct.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Object(_Node):
         for name, _ in self.fields:
             _check_name(name)
             if name in seen:
-                raise ValueError(f"field {excerpt(name)!r} stands twice in one object of the shredding schema")
+                raise ValueError(f"duplicate field {excerpt(name)!r} in an object of the shredding schema")
             seen.add(name)
 
     def __str__(self) -> str:
@@ -115,17 +115,17 @@ def _check_name(name: str) -> None:
 
 
 def shredding_schema(spec: Any) -> ShreddingSchema:
-    """Read a shredding schema from any of its forms.
+    """Parse a shredding schema.
 
     ``spec`` is one of
       - DDL: a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type, ``"ARRAY<BIGINT>"``;
       - an Arrow type: structs are objects, lists arrays, ``pa.null()`` an untyped value;
-      - an Arrow storage struct of ``metadata``, ``value`` and ``typed_value``, whose schema is taken;
+      - an Arrow storage struct of ``metadata``, ``value`` and ``typed_value``;
       - a Spark ``StructType`` (or any Spark type with ``jsonValue``);
       - a shredding schema.
 
-    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` when it is none, or names a type that
-    no variant leaf may have (Variant Shredding, "Shredded Value Types").
+    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` if it is invalid, or names a type that
+    variant leaves may not have (Variant Shredding, "Shredded Value Types").
 
     >>> print(shredding_schema("mag DECIMAL(9,2), tags ARRAY<STRING>"))
     STRUCT<mag: DECIMAL(9,2), tags: ARRAY<STRING>>
@@ -198,9 +198,9 @@ def _value_fields(schema: ShreddingSchema) -> list[pa.Field]:
 
 
 def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
-    """The schema by which a storage struct is shredded.
+    """Return the shredding schema of a storage struct.
 
-    Fields are looked up by name, in any order. Raises ``VariantError`` when the struct breaks the layout of
+    Fields are looked up by name, in any order. Raises ``VariantError`` if the struct violates the layout of
     Variant Shredding, "Value Shredding".
     """
     type = storage_type(type)
@@ -377,7 +377,7 @@ def quote_name(name: str) -> str:
 
 
 def is_list(type: pa.DataType) -> bool:
-    """Is ``type`` one of Arrow's list layouts?"""
+    """Return whether ``type`` is an Arrow list layout."""
     return bool(
         pa.types.is_list(type)
         or pa.types.is_large_list(type)
@@ -426,17 +426,18 @@ def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:
     return Primitive(type)
 
 
-def _from_spark(form: Any, depth: int) -> ShreddingSchema:
+def _from_spark(type_json: Any, depth: int) -> ShreddingSchema:
     """From what ``DataType.jsonValue()`` returns: a type name, or a dict for a struct or an array."""
     if depth > MAX_DEPTH:
         raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
-    if isinstance(form, str):
-        return _from_ddl(parse_ddl(form), form)
+    if isinstance(type_json, str):
+        return _from_ddl(parse_ddl(type_json), type_json)
     try:
-        if form["type"] == "struct":
-            return Object(tuple((child["name"], _from_spark(child["type"], depth + 1)) for child in form["fields"]))
-        if form["type"] == "array":
-            return Array(_from_spark(form["elementType"], depth + 1))
+        if type_json["type"] == "struct":
+            fields = type_json["fields"]
+            return Object(tuple((child["name"], _from_spark(child["type"], depth + 1)) for child in fields))
+        if type_json["type"] == "array":
+            return Array(_from_spark(type_json["elementType"], depth + 1))
     except (KeyError, TypeError) as error:
-        raise ValueError(f"Spark type {excerpt(repr(form))} is not what jsonValue() gives: {error!r}") from None
-    raise ValueError(f"Spark type {excerpt(repr(form))} cannot be shredded")
+        raise ValueError(f"Spark type {excerpt(repr(type_json))} is not what jsonValue() gives: {error!r}") from None
+    raise ValueError(f"Spark type {excerpt(repr(type_json))} cannot be shredded")

@@ -45,19 +45,19 @@ Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
 
 
 def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> pa.Array | pa.ChunkedArray:
-    """Shred a variant array: ``struct<metadata, value, typed_value>`` of the schema, row by row.
+    """Shred a variant array into ``struct<metadata, value, typed_value>`` of the schema, row by row.
 
-    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, which infers one with
+    ``schema`` is a value that :func:`pqext.variant.shredding_schema` accepts, or ``"infer"``, which infers one with
     :func:`pqext.variant.infer_schema`'s defaults for ``coerce``. A shredded array is
     reconstructed first. Null rows stay null; ``metadata`` is shared with the input.
 
     With ``coerce="equivalent"`` a value goes to a typed column of its own equivalence class that can hold
-    it exactly (2 to a ``DECIMAL(9,2)``, 2.00 to a ``BIGINT``), and comes back equal, as the column's type;
-    with ``"exact"`` only values of the column's own variant type and form go there, so that canonical values
-    come back with the same bytes (specs/variant-shredding.md says which); with ``"json"`` what is equivalent
-    does, and decimals go to a ``DOUBLE`` that is written as the same JSON number (2.5 and 2.0, but not 2). Everything
-    else stays in ``value``. Raises ``VariantError`` with the row for bytes that break the encoding, among those
-    that have to be looked at: what goes to a residual whole is copied, not examined inside.
+    it exactly (2 to a ``DECIMAL(9,2)``, 2.00 to a ``BIGINT``), and is reconstructed as an equal value of the column's
+    type; with ``"exact"`` only values of exactly the column's variant type and representation do, so canonical values
+    are reconstructed with the same bytes (see specs/variant-shredding.md); with ``"json"`` equivalent values do, and
+    decimals go to a ``DOUBLE`` that is written as the same JSON number (2.5 and 2.0, but not 2). Everything else stays
+    in ``value``. Raises ``VariantError`` with the row for invalid bytes that must be inspected: values that stay in the
+    residual are copied without validation.
 
     Implements Variant Shredding, "Value Shredding".
     """
@@ -99,9 +99,9 @@ def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, f
 def storage_of(
     compiled: CompiledSchema, metadata: pa.Array, columns: Sequence[Sequence[Any]], validity: Buffer | None, nulls: int
 ) -> pa.StructArray:
-    """The storage struct of ``columns``, one entry a node of the plan as the kernels' ``take_columns`` gives them.
+    """Return the storage struct of ``columns``, one entry per node of the plan, from the kernels' ``take_columns``.
 
-    ``validity`` has a bit a row and is not looked at unless there are ``nulls``.
+    ``validity`` has one bit per row and is used only if there are ``nulls``.
     """
     groups: list[list[pa.Array]] = [[] for _ in columns]
     for index in reversed(range(len(columns))):  # children come after their parents
@@ -154,10 +154,10 @@ def _leaf(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: B
 
 
 def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """``array``, which is shredded by ``schema``, as ``storage_struct(schema)`` says.
+    """Convert ``array``, which is shredded by ``schema``, to the layout of ``storage_struct(schema)``.
 
-    Fields are put in order, ``value`` columns that were left out are added, optional groups become required
-    ones, and types become the one Arrow type of their leaf. The values stay as they are.
+    Fields are put in order, omitted ``value`` columns are added, optional groups become required
+    ones, and types become the one Arrow type of their leaf. The values are unchanged.
     """
     type = storage_struct(schema)
     metadata = child(array, "metadata")
@@ -168,7 +168,7 @@ def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
 
 
 def masked_child(group: pa.StructArray, name: str) -> pa.Array | None:
-    """The child called ``name`` with the nulls of its group as well as its own; None when there is none."""
+    """Return the child called ``name`` with the nulls of its group; None if it does not exist."""
     index = group.type.get_field_index(name)
     if index < 0 or not group.null_count:
         return child(group, name)

@@ -65,7 +65,7 @@ class EncryptionConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class DecryptionConfiguration:
-    """How long KEKs and KMS clients are kept, and whether the KMS's URL may be taken from files.
+    """Lifetime of cached KEKs and KMS clients, and whether the KMS's URL may be read from files.
 
     The access token goes to that URL: set ``read_kms_url`` only where the KMS client checks it.
     """
@@ -126,9 +126,9 @@ class CryptoFactory:
         self, kms_connection_config: KmsConnectionConfig, decryption_config: DecryptionConfiguration | None = None,
         parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
     ) -> FileDecryption:
-        """What decrypts any number of files, as the ``decryption`` of their readers; plaintext files are allowed.
+        """Return the ``decryption`` for readers of any number of files; plaintext files are allowed.
 
-        External key material is looked for beside each file that is read, or beside ``parquet_file_path``.
+        External key material is read from the folder of each file, or from the folder of ``parquet_file_path``.
         """
         retriever = _FileKeys(
             self._caches, kms_connection_config, decryption_config or DecryptionConfiguration(), filesystem,
@@ -141,7 +141,7 @@ class CryptoFactory:
         filesystem: fs.FileSystem | None = None, *, double_wrapping: bool = True,
         cache_lifetime: timedelta = _LIFETIME, master_keys: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Wrap all keys of the files in a folder anew, with the present versions of their master keys.
+        """Rewrap all keys of the files in a folder with the current versions of their master keys.
 
         ``master_keys`` maps names of master keys to those that take their place. Only external key material can be
         rotated; each file of it is replaced whole. Returns the paths of the material. Raises ``EncryptionError``

@@ -144,7 +144,7 @@ class KeyMaterialStore:
         self._material: dict[str, str] = {}
 
     def exists(self) -> bool:
-        """Is there key material for the file?"""
+        """Whether there is key material for the file."""
         return bool(self._filesystem.get_file_info(self.path).type == fs.FileType.File)
 
     def load(self) -> KeyMaterialStore:
@@ -168,7 +168,7 @@ class KeyMaterialStore:
         self._material[reference] = material
 
     def get(self, reference: str) -> str:
-        """The material of one key. Raises ``EncryptionError`` when there is none."""
+        """Return the material of one key. Raises ``EncryptionError`` if it is missing."""
         if reference not in self._material:
             raise EncryptionError(f"there is no key material for {reference!r}", path=self.path)
         return self._material[reference]

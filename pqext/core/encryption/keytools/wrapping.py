@@ -31,7 +31,7 @@ from pqext.core.encryption.modules import LENGTH_BYTES
 from pqext.core.options.encryption import check_key
 
 DEFAULT_INSTANCE = "DEFAULT"
-"""What key material says where no instance or URL is configured, as parquet-java and Arrow write it."""
+"""Values in key material if no instance or URL is configured, as written by parquet-java and Arrow."""
 KEK_BYTES = 16
 KEK_ID_BYTES = 16
 
@@ -83,7 +83,7 @@ def unwrap_locally(wrapped: str, wrapping_key: bytes, aad: bytes) -> bytes:
 
 
 class ConnectionCache(Generic[T]):
-    """Things that a KMS gave, kept for a while for each connection and access token.
+    """Cached objects from a KMS, for each connection and access token.
 
     A connection is the instance, its URL and the client's own settings: one factory may serve several KMS, whose
     master keys have the same names. Nothing outlives the permission to use it.
@@ -94,7 +94,7 @@ class ConnectionCache(Generic[T]):
         self._entries: dict[str, tuple[float, float, dict[Hashable, T]]] = {}
 
     def get(self, config: KmsConnectionConfig, name: Hashable, lifetime: float, make: Callable[[], T]) -> T:
-        """The entry ``name`` of a connection, made anew when it is missing or ``lifetime`` seconds have passed."""
+        """Return the entry ``name`` of a connection, created if it is missing or older than ``lifetime`` seconds."""
         now = time.monotonic()
         token = config.key_access_token
         place = (_connection(config), name)
@@ -124,7 +124,7 @@ class ConnectionCache(Generic[T]):
 
 
 def _connection(config: KmsConnectionConfig) -> Hashable:
-    """What tells one KMS from another, the access token aside."""
+    """Return the identity of a KMS, without the access token."""
     return config.kms_instance_id, config.kms_instance_url, frozenset(config.custom_kms_conf.items())
 
 

@@ -23,7 +23,7 @@ def differences(footer: Bytes, limits: Limits) -> Iterator[str]:
     """
     tables = beside(footer).tables(limits)
     lookup = FlatLookup(tables, limits, None)
-    flat = lookup.whole()
+    flat = lookup.complete()
     thrift = without_copies(decode(FileMetaData, footer, limits=limits)[0])
     try:
         if tables_of(encode(thrift)) == tables:
@@ -43,12 +43,12 @@ def contradicts_itself(lookup: FlatLookup) -> bool:
         return False
 
 
-def _between(thrift: Struct, flat: Struct, place: str) -> Iterator[str]:
+def _between(thrift: Struct, flat: Struct, path: str) -> Iterator[str]:
     if thrift.unknown != flat.unknown:
-        yield f"{place}unknown fields"
+        yield f"{path}unknown fields"
     for field in thrift.fields:
         mine, theirs = getattr(thrift, field.name), getattr(flat, field.name)
-        name = f"{place}{field.name}"
+        name = f"{path}{field.name}"
         if field.name in _LISTS:
             yield from _of_lists(mine or (), theirs or (), name)
         elif isinstance(mine, Struct) and isinstance(theirs, Struct):

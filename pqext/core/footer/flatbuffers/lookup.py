@@ -12,14 +12,13 @@ from pqext.core.base.errors import CorruptFileError, ParquetError
 from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.flatbuffers.framing import BESIDE
-from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs
-from pqext.core.footer.thrift_footer import Footer
+from pqext.core.footer.structure_lookup import ColumnWindows, IndexedStructs, LookupFooter
 from pqext.core.format.extension.container import parts
 from pqext.core.format.metadata import FileMetaData, RowGroup
 from pqext.core.format.thrift import Struct, decode
 from pqext.core.kernels.flatbuffers.metadata import FlatMetadata
 from pqext.core.kernels.thrift.reader import scan_fields
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 
 _FEW = 1_000
 """Number of column chunks up to which all are converted together."""
@@ -49,15 +48,15 @@ class FlatLookup(ColumnWindows):
         """Whether all structures have been, or should be, converted."""
         return self._few or self._read is not None or len(self._columns) * _SHARE > self._leaves
 
-    def whole(self) -> FileMetaData:
+    def complete(self) -> FileMetaData:
         """Return all structures."""
-        return self._whole()[0]
+        return self._read_all()[0]
 
     def raw(self) -> Bytes:
         """Return the equivalent Thrift footer."""
-        return self._whole()[1]
+        return self._read_all()[1]
 
-    def _whole(self) -> tuple[FileMetaData, Bytes]:
+    def _read_all(self) -> tuple[FileMetaData, Bytes]:
         with self._lock:
             if self._read is None:
                 raw = self._file({_SCHEMA: self._schema(), _ROW_GROUPS: self.flat.row_groups()})
@@ -66,24 +65,24 @@ class FlatLookup(ColumnWindows):
                 self._columns = {}
             return self._read
 
-    def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, or of ``instead`` on the complete footer if that is better."""
-        return instead(self.whole()) if self.is_whole else find()
+    def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
+        """Return the result of ``find``, or of ``fallback`` on the complete footer if that is better."""
+        return fallback(self.complete()) if self.is_whole else find()
 
     def metadata(self) -> FileMetaData:
         """Return the footer, whose row groups are converted on access."""
         if self.is_whole:
-            return self.whole()
+            return self.complete()
         found = self._made(FileMetaData, self._file({_SCHEMA: self._schema()}))
         found.row_groups = IndexedStructs(
             self, self.row_groups, self._group, lambda whole: whole.row_groups, rows=self.flat.rows
         )
         return found
 
-    def _made(self, kind: type[_T], raw: bytes) -> _T:
+    def _made(self, struct_type: type[_T], raw: bytes) -> _T:
         """The structure in ``raw``, which is not part of the file."""
         try:
-            return decode(kind, raw, limits=self.limits, path=self.path)[0]
+            return decode(struct_type, raw, limits=self.limits, path=self.path)[0]
         except ParquetError as error:
             error.offset = None
             raise
@@ -114,34 +113,24 @@ class FlatLookup(ColumnWindows):
         return found
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[Any]:
-        return self._listed(stop - first, [self.flat.chunks(column, first, stop)])
+        return self._build_chunks(stop - first, [self.flat.chunks(column, first, stop)])
 
 
-class FlatFooter(Footer):
+class FlatFooter(LookupFooter):
     """The footer of a file that is read from its FlatBuffers footer."""
 
-    __slots__ = ("_form", "lookup")
+    __slots__ = ("_format",)
     lookup: FlatLookup
-    _form: FooterForm
+    _format: FooterFormat
 
-    def __init__(self, lookup: FlatLookup, offset: int, length: int, form: FooterForm) -> None:
+    def __init__(self, lookup: FlatLookup, offset: int, length: int, footer_format: FooterFormat) -> None:
         for name, value in (
             ("metadata", lookup.metadata()), ("offset", offset), ("length", length), ("lookup", lookup),
-            ("decryptor", None), ("known_crc", None), ("_form", form),
+            ("decryptor", None), ("known_crc", None), ("_format", footer_format),
         ):
             object.__setattr__(self, name, value)
 
     @property
-    def form(self) -> FooterForm:
+    def format(self) -> FooterFormat:
         """The footer format of the file."""
-        return self._form
-
-    @property
-    def raw(self) -> Any:
-        """The equivalent Thrift footer; it is not part of the file."""
-        return self.lookup.raw()
-
-    @property
-    def whole(self) -> FileMetaData:
-        """The complete metadata."""
-        return self.lookup.whole()
+        return self._format

@@ -21,7 +21,7 @@ from pqext.core.footer.thrift_footer import MAGIC
 from pqext.core.format.metadata import FileMetaData
 from pqext.core.format.thrift import decode
 from pqext.core.io.source import Source
-from pqext.core.options.footer import FooterForm
+from pqext.core.options.footer import FooterFormat
 from pqext.core.schema.lazy_tree import from_elements
 
 _ONE_PLACE = 16
@@ -38,12 +38,12 @@ def read_alone(source: Source, limits: Limits, end: int | None = None) -> FlatFo
     if about < len(MAGIC):
         raise CorruptFileError(f"not a Parquet file: it has {source.size} bytes", path=source.path)
     try:
-        tail = source.read(about, TAIL_BYTES, keep=True).tobytes()
+        tail = source.read(about, TAIL_BYTES, is_metadata=True).tobytes()
         size = size_of(tail, about - len(MAGIC))
         check_limit(size, limits)
-        tables = source.read(about - size, size, keep=True)
+        tables = source.read(about - size, size, is_metadata=True)
         check(tables, tail)
-        source.learn(about - size)
+        source.add_metadata(about - size)
         return _opened(tables.tobytes(), about - size, size, limits, source.path, "flatbuffers")
     except ParquetError as error:
         error.locate(path=source.path)
@@ -83,7 +83,7 @@ def open_instead(footer: Bytes, offset: int, limits: Limits, path: str | None) -
 def open_after(
     error: CorruptFileError, footer: Bytes, offset: int, limits: Limits, path: str | None
 ) -> FlatFooter | None:
-    """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if there is none."""
+    """Return the FlatBuffers footer in a Thrift footer that cannot be read; None if it has none."""
     try:
         opened = open_beside(footer, offset, limits, path)
     except ParquetError:
@@ -127,12 +127,12 @@ def _damage(footer: Bytes, held: Beside, raw: Bytes) -> str | None:
 
 
 def _opened(
-    tables: bytes, offset: int, length: int, limits: Limits, path: str | None, form: FooterForm
+    tables: bytes, offset: int, length: int, limits: Limits, path: str | None, footer_format: FooterFormat
 ) -> FlatFooter:
     lookup = FlatLookup(tables, limits, path)
     if lookup.flat.is_encrypted:
         raise UnsupportedError("a FlatBuffers footer that speaks of encryption", feature="encrypted FlatBuffers footer")
-    return FlatFooter(lookup, offset, length, form)
+    return FlatFooter(lookup, offset, length, footer_format)
 
 
 def _tell(path: str | None, message: str) -> None:

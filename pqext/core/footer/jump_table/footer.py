@@ -1,9 +1,8 @@
-"""The footer of a file with a jump table, read only as far as it is accessed."""
+"""The footer of a file with a jump table, read lazily."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from isal.isal_zlib import crc32
 
@@ -13,7 +12,7 @@ from pqext.core.base.leb128 import uleb
 from pqext.core.base.limits import Limits
 from pqext.core.footer.jump_table.jump_table import CRC_BYTES, JUMP_TABLE, ROOT_BYTES, Root
 from pqext.core.footer.jump_table.lookup import Lookup, tell
-from pqext.core.footer.thrift_footer import Footer
+from pqext.core.footer.structure_lookup import LookupFooter
 from pqext.core.format.extension.framed import FRAME_BYTES
 from pqext.core.format.extension.structure import HEADERS
 from pqext.core.format.metadata import FieldRepetitionType, FileMetaData, SchemaElement
@@ -23,10 +22,10 @@ from pqext.core.schema.nodes import Schema, SchemaNode
 from pqext.core.schema.types import logical
 
 
-class IndexedFooter(Footer):
-    """A footer that is read only as far as it is accessed."""
+class IndexedFooter(LookupFooter):
+    """A footer that is read lazily with a jump table."""
 
-    __slots__ = ("lookup",)
+    __slots__ = ()
     lookup: Lookup
 
     def __init__(self, metadata: FileMetaData, lookup: Lookup) -> None:
@@ -39,16 +38,6 @@ class IndexedFooter(Footer):
             ("known_crc", None),
         ):
             object.__setattr__(self, name, value)
-
-    @property
-    def raw(self) -> Any:
-        """All bytes of the footer, which are read now."""
-        return self.lookup.raw()
-
-    @property
-    def whole(self) -> FileMetaData:
-        """The complete metadata, with its extension."""
-        return self.lookup.whole()
 
     def schema(self, limits: Limits, path: str | None, *, strict: bool = False) -> Schema:
         """Return the schema, whose columns are resolved on access."""
@@ -79,7 +68,7 @@ def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes)
 
     def read(start: int, size: int) -> Bytes:
         held = start - (source.size - len(tail))
-        return tail[held : held + size] if held >= 0 else source.read(start, size, keep=True)
+        return tail[held : held + size] if held >= 0 else source.read(start, size, is_metadata=True)
 
     last = read(end + 1 - least, least).tobytes()
     if last[-17:-1] != JUMP_TABLE.bytes or last[-1]:
@@ -112,7 +101,7 @@ def from_table(lookup: Lookup, limits: Limits, path: str | None) -> Schema:
         if element.num_children != lookup.root.tops:
             raise CorruptFileError("the jump table has other columns than the schema")
     except ParquetError as error:
-        found = from_elements(lookup.whole().schema, limits, path)
+        found = from_elements(lookup.complete().schema, limits, path)
         tell(path, error)
         return found
     columns = TopColumns(lookup, limits, path)
@@ -150,7 +139,7 @@ class TopColumns(Group):
     def _all(self) -> SchemaNode:
         """The root of the complete schema, for columns that the table does not locate."""
         if self._whole is None:
-            self._whole = from_elements(self._lookup.whole().schema, self._limits, self._path)
+            self._whole = from_elements(self._lookup.complete().schema, self._limits, self._path)
             if len(self._whole.root.children) != len(self) or len(self._whole.leaves) != self._lookup.root.columns:
                 raise CorruptFileError("the jump table has other columns than the schema", path=self._path)
         return self._whole.root

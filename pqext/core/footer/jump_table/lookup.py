@@ -24,7 +24,7 @@ from pqext.core.footer.jump_table.jump_table import (
     TOP_BYTES,
     Root,
 )
-from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, listed, peeked
+from pqext.core.footer.structure_lookup import WINDOW, ColumnWindows, IndexedStructs, build_list, peeked
 from pqext.core.format.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
 from pqext.core.format.thrift import Struct, decode, field
 from pqext.core.io.source import Source
@@ -68,7 +68,7 @@ class TableBlocks:
             return blocks
         base = self._starts[of_sections]
         ranges = [(base + block * size, min(size, end - block * size)) for block in wanted]
-        for block, data in zip(wanted, self._source.read_many(ranges, keep=True), strict=True):
+        for block, data in zip(wanted, self._source.read_many(ranges, is_metadata=True), strict=True):
             piece = data.data
             if crc32(piece) != self._crcs[first_block + block]:
                 raise CorruptFileError("the footer does not match the checksums of its jump table")
@@ -95,7 +95,7 @@ class TableBlocks:
         found: list[int] = np.frombuffer(self.span(at, at + 4 * count, of_sections=True), "<u4").tolist()
         return found
 
-    def let_go(self) -> None:
+    def clear(self) -> None:
         """Clear the cache."""
         self._blocks = {}
 
@@ -125,35 +125,35 @@ class Lookup(ColumnWindows):
         """Whether the complete footer was read, or should be."""
         return self._read is not None or self._blocks.spent * _SHARE > self.length
 
-    def whole(self) -> FileMetaData:
+    def complete(self) -> FileMetaData:
         """Return the complete footer, read without the table."""
-        return self._whole()[0]
+        return self._read_all()[0]
 
     def raw(self) -> Any:
         """Return all bytes of the footer."""
-        return self._whole()[1]
+        return self._read_all()[1]
 
-    def _whole(self) -> tuple[FileMetaData, Any]:
+    def _read_all(self) -> tuple[FileMetaData, Any]:
         with self._lock:
             if self._read is None:
-                raw = self.source.read(self.offset, self.length, keep=True)
+                raw = self.source.read(self.offset, self.length, is_metadata=True)
                 found, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
                 self._read = found, raw
                 self._columns, self._groups = {}, {}
-                self._blocks.let_go()
+                self._blocks.clear()
             return self._read
 
-    def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
-        """Return the result of ``find``, which uses the table, or of ``instead`` on the complete footer if required."""
+    def resolve(self, find: Callable[[], _T], fallback: Callable[[FileMetaData], _T]) -> _T:
+        """Return the result of ``find``, which uses the table, or of ``fallback`` on the complete footer."""
         if not self.is_whole:
             try:
                 return find()
             except ParquetError as error:
                 if self._read is None:
-                    whole = self.whole()
+                    whole = self.complete()
                     tell(self.source.path, error)
-                    return instead(whole)
-        return instead(self.whole())
+                    return fallback(whole)
+        return fallback(self.complete())
 
     # The structures.
 
@@ -219,7 +219,7 @@ class Lookup(ColumnWindows):
         spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(count)]
         self._blocks.hold(span for pair in spans for span in pair)
         parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
-        groups = listed(_Groups, len(parts), parts, self.limits, self.path).items
+        groups = build_list(_Groups, len(parts), parts, self.limits, self.path).items
         return groups, [(before[1], behind[0]) for before, behind in spans]
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
@@ -236,7 +236,7 @@ class Lookup(ColumnWindows):
             if not least < start < end <= most:
                 raise CorruptFileError("the jump table leads to a chunk of another row group")
         self._blocks.hold(spans)
-        return self._listed(len(spans), [self._blocks.span(*span) for span in spans])
+        return self._build_chunks(len(spans), [self._blocks.span(*span) for span in spans])
 
     def _order(self, column: int) -> ColumnOrder:
         at = self.root.orders_start + column * self.root.order_bytes

@@ -1,4 +1,4 @@
-"""BYTE_STREAM_SPLIT: the bytes of all values, sorted by their place in the value (Encodings, Byte Stream Split)."""
+"""BYTE_STREAM_SPLIT: the bytes of all values, grouped by position in the value (Encodings, Byte Stream Split)."""
 
 from __future__ import annotations
 

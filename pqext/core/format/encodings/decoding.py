@@ -1,4 +1,4 @@
-"""What all encodings share: the dictionary, the walk over a run of pages, and what a decoder and an encoder offer."""
+"""Interfaces of decoders and encoders, the dictionary, and iteration over a run of pages."""
 
 from __future__ import annotations
 

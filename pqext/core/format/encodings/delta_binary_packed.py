@@ -47,7 +47,7 @@ def encode(values: pa.Array) -> Bytes:
 
 
 def decode_lengths(page: Bytes, count: int) -> tuple[NDArray[np.int32], Bytes]:
-    """``count`` lengths, and the bytes behind them. The lengths must be exactly so many: data follow."""
+    """Decode exactly ``count`` lengths; return them and the bytes after them."""
     out = np.empty(count, np.int32)
     return out, page[delta.decode_into(page, out, exact=True) :]
 

@@ -23,7 +23,7 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
-    """Byte arrays behind all their lengths."""
+    """Decode byte arrays, which are stored after all their lengths."""
     for page, count, flags, number in slot_parts(run, present, slots):
         lengths, data = decode_lengths(page, count)
         builder.append_run(data, lengths, flags, number)

@@ -1,4 +1,4 @@
-"""PLAIN: values back to back; booleans bit-packed; byte arrays behind a 4-byte length (Encodings, Plain)."""
+"""PLAIN: consecutive values; booleans bit-packed; byte arrays with a 4-byte length prefix (Encodings, Plain)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | Non
 def byte_arrays(
     run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
-    """Byte arrays behind their lengths."""
+    """Decode byte arrays with length prefixes."""
     builder.append_plain(run, present, slots)
 
 
@@ -59,7 +59,7 @@ def read_dictionary(
 
 
 def bytes_behind(page: Bytes, count: int, physical: Type, width: int | None, account: Account) -> int:
-    """How many bytes of a page are left behind ``count`` values; booleans may be filled up with zeros to words of 8.
+    """Return the number of bytes in a page after ``count`` values; booleans may be padded with zeros to 8-byte words.
 
     Of values of a fixed width less than none, where the page is too short; ``CorruptFileError`` for byte arrays.
     """

@@ -16,7 +16,7 @@ from pqext.core.kernels.encodings.page_run import PageRun
 
 
 def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
-    """Booleans, behind a 4-byte length in pages of either version."""
+    """Decode booleans, which have a 4-byte length prefix in pages of either version."""
     if physical != Type.BOOLEAN:
         raise CorruptFileError("RLE values in a column that is not BOOLEAN")
     for page, count, part in parts(run, 1, out):
@@ -36,7 +36,7 @@ def byte_arrays(
 
 
 def encode(values: pa.Array) -> Bytes:
-    """The bytes of a dense boolean array: single bits behind a 4-byte length, in pages of either version."""
+    """Encode a dense boolean array: single bits after a 4-byte length, in pages of either version."""
     held = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
     runs = rle_encode.encode(np.ascontiguousarray(held), 1)
     return view(len(runs).to_bytes(4, "little") + runs)

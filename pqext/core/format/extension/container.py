@@ -56,7 +56,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         return f"ExtensionContainer({inside})"
 
     def replacing(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
-        """A container in which ``uuid`` has ``payload``, or is gone when that is None."""
+        """Return a container with ``payload`` for ``uuid``, or without ``uuid`` if that is None."""
         entries = dict(self._entries)
         if payload is None:
             entries.pop(uuid.bytes, None)
@@ -113,7 +113,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
 
 
 def entry(struct: Struct, uuid: UUID) -> bytes | None:
-    """What ``struct`` holds for the owner of ``uuid``, framed alone or as an entry of a container; None when nothing.
+    """Return the payload of ``uuid`` in ``struct``, framed alone or as an entry of a container; None if missing.
 
     Raises ``CorruptFileError`` when the frame or the container is damaged, ``UnsupportedError`` for a later version.
     """

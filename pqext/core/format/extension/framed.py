@@ -20,7 +20,7 @@ from isal.isal_zlib import crc32
 from pqext.core.base.errors import CorruptFileError
 
 FRAME_BYTES = 28
-"""What a frame adds to its payload."""
+"""Number of bytes that a frame adds to its payload."""
 
 
 def frame(payload: bytes, uuid: UUID) -> bytes:
@@ -32,7 +32,7 @@ def frame(payload: bytes, uuid: UUID) -> bytes:
 
 
 def owner(extension: bytes) -> UUID | None:
-    """The UUID of the frame whose lengths and checksums fit ``extension``; None when it is no frame."""
+    """Return the UUID of the frame whose lengths and checksums match ``extension``; None if it is not a frame."""
     if len(extension) < FRAME_BYTES:
         return None
     uuid = UUID(bytes=extension[-16:])

@@ -1,4 +1,4 @@
-"""Where in a file's metadata an extension stands, by name.
+"""Metadata paths of extensions.
 
 ``file`` is the footer itself; other places are the fields and positions that lead from it to a structure:
 ``row_groups[0].columns[2].meta_data``, with ``[*]`` for every position. A leaf's dotted path is short for the
@@ -35,7 +35,7 @@ def check(extensions: Mapping[str, Payload]) -> None:
 
 
 def is_place(text: str) -> bool:
-    """Is ``text`` a place rather than a column? But for ``file``, a column's path takes precedence where both fit."""
+    """Whether ``text`` is a metadata path, not a column. A column's path takes precedence, except over ``file``."""
     first = _STEP.match(text)
     return text == FILE or (first is not None and first[1] in _LISTS and first[2] is not None)
 
@@ -46,9 +46,9 @@ def serialised(payload: Payload) -> bytes:
 
 
 def structures_at(metadata: FileMetaData, place: str) -> list[Struct]:
-    """The structures that ``place`` names: one, or with ``[*]`` any number.
+    """Return the structures at a metadata path: one, or with ``[*]`` any number.
 
-    Raises ``ValueError`` for a place that is not there or leads into an encrypted column chunk.
+    Raises ``ValueError`` if the path does not exist or leads into an encrypted column chunk.
     """
     found: list[Struct] = [metadata]
     for step in [] if place == FILE else place.split("."):
@@ -75,7 +75,7 @@ def _below(struct: Struct, place: str, name: str, position: str | None) -> Seque
 
 
 def apply(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Collection[str]) -> None:
-    """Set the extensions whose places are not ``columns``, leaf paths, which their chunks have already."""
+    """Set the extensions at metadata paths; those of ``columns``, leaf paths, are already in their chunks."""
     for place, payload in extensions.items():
         if place == FILE or place not in columns:
             for struct in structures_at(metadata, place):
@@ -83,7 +83,7 @@ def apply(metadata: FileMetaData, extensions: Mapping[str, Payload], columns: Co
 
 
 def listed(metadata: FileMetaData, raw: bytes | None) -> Iterator[tuple[str, bytes]]:
-    """Every extension and its place. ``raw``, the serialised footer where it is at hand, makes a quick no."""
+    """Yield every extension and its metadata path. ``raw``, the serialised footer if available, is searched first."""
     if raw is None or holds_header(raw):
         for place, payload in walk_extensions(metadata):
             yield place or FILE, payload

@@ -89,9 +89,9 @@ def holds_header(data: bytes) -> bool:
 
 
 def walk_extensions(struct: Struct, place: str = "") -> Iterator[tuple[str, bytes]]:
-    """Every extension in ``struct`` and below it, with its place: ``row_groups[0].columns[2].meta_data``.
+    """Yield every extension in ``struct`` and below it, with its path: ``row_groups[0].columns[2].meta_data``.
 
-    The place of ``struct`` itself is ``place``. Elements of lazy lists that hold none are not decoded.
+    ``place`` is the path of ``struct``. Elements of lazy lists without extensions are not decoded.
     """
     payload = extensions(struct)
     if payload is not None:

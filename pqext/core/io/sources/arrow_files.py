@@ -1,4 +1,4 @@
-"""Files of the file systems of ``pyarrow.fs``: S3, Google Cloud Storage, Azure, HDFS and what users have made."""
+"""Files of the file systems of ``pyarrow.fs``: S3, Google Cloud Storage, Azure, HDFS and user-defined ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pqext.core.base.errors import warn
-from pqext.core.io.sources.remote import RemoteSource, Version, persistent
-from pqext.core.io.sources.store import Listed, Store
-from pqext.core.io.sources.upload import ErrorsNameFile, Upload, hidden_beside
+from pqext.core.io.sources.remote import RemoteSource, Version, with_retries
+from pqext.core.io.sources.store import ListedFile, Store, Upload, temporary_path
+from pqext.core.io.sources.store_errors import StoreErrorContext
 
 _SCHEMES = {"gcs": "gs", "abfs": "abfss"}
-_OF_KEYS = frozenset({"s3", "gcs", "abfs"})
+_KEY_STORES = frozenset({"s3", "gcs", "abfs"})
 """File systems whose keys may be any text, including text that pyarrow rejects as a path."""
-_UNSEEN = frozenset({"s3", "gcs"})
-"""Where a file appears at once when its stream is closed, and never if it is not; elsewhere it grows in sight."""
+_ATOMIC = frozenset({"s3", "gcs"})
+"""File systems on which a file appears when its stream is closed; on others a file is visible while it grows."""
 
 
 class ArrowStore(Store):
@@ -33,8 +33,8 @@ class ArrowStore(Store):
         return self.filesystem, self.secrets
 
     def name(self, path: str) -> str:
-        kind = self.filesystem.type_name
-        return f"{_SCHEMES.get(kind, kind)}://{path}"
+        type = self.filesystem.type_name
+        return f"{_SCHEMES.get(type, type)}://{path}"
 
     def open(self, path: str, name: str) -> ArrowFile:
         def attempt(_: int) -> pa.NativeFile:
@@ -47,45 +47,44 @@ class ArrowStore(Store):
                     raise IsADirectoryError(21, "it is a folder", name) from None
                 raise
 
-        file = persistent(self, name, "the file", attempt, opening=True)
+        file = with_retries(self, name, "the file", attempt, opening=True)
         return ArrowFile(self, path, name, file)
 
-    def files(self, path: str) -> list[Listed]:
+    def files(self, path: str) -> list[ListedFile]:
         selector = fs.FileSelector(path.rstrip("/") or path, recursive=True, allow_not_found=True)
 
         def attempt(_: int) -> list[fs.FileInfo]:
-            found: list[fs.FileInfo] = self.filesystem.get_file_info(selector)
-            return found
+            infos: list[fs.FileInfo] = self.filesystem.get_file_info(selector)
+            return infos
 
-        found = persistent(self, self.name(path), "the list of files", attempt, opening=True)
-        files = [info for info in found if info.is_file]
-        if self.filesystem.type_name in _OF_KEYS and any("//" in info.path for info in files):
+        infos = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
+        files = [info for info in infos if info.is_file]
+        if self.filesystem.type_name in _KEY_STORES and any("//" in info.path for info in files):
             odd = [info.path for info in files if "//" in info.path]
             files = [info for info in files if "//" not in info.path]
             others = f" and {len(odd) - 1} others are" if len(odd) > 1 else " is"
             warn(
-                f"{self.name(odd[0])}{others} skipped: pyarrow opens no key with an empty segment (//); copy the "
+                f"{self.name(odd[0])}{others} skipped: pyarrow cannot open keys with an empty segment (//); copy the "
                 "object to another key",
                 UserWarning,
             )
         return [
-            Listed(info.path, info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
+            ListedFile(info.path, info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
             for info in files
         ]
 
     def create(self, path: str, name: str) -> Upload:
-        kind = self.filesystem.type_name
-        return _Stream(self, path, name, None if kind in _UNSEEN else hidden_beside(path))
+        return _Stream(self, path, name, None if self.filesystem.type_name in _ATOMIC else temporary_path(path))
 
     def remove(self, path: str) -> None:
-        with ErrorsNameFile(self.name(path), self.secrets), suppress(FileNotFoundError):
+        with StoreErrorContext(self.name(path), self.secrets), suppress(FileNotFoundError):
             self.filesystem.delete_file(path)
 
     def version(self, path: str, file: pa.NativeFile) -> Version | None:
-        """The version of an open file."""
-        known = {key.lower(): value.decode("utf-8", "replace") for key, value in _metadata(file).items()}
-        if known.get("etag"):
-            return Version(f"etag {known['etag']}")
+        """Return the version of an open file."""
+        metadata = {key.lower(): value.decode("utf-8", "replace") for key, value in _metadata(file).items()}
+        if metadata.get("etag"):
+            return Version(f"etag {metadata['etag']}")
         info = self.filesystem.get_file_info(path)
         return None if info.mtime_ns is None else Version.at(info.mtime_ns / 1e9, str(info.mtime))
 
@@ -97,7 +96,7 @@ def _metadata(file: pa.NativeFile) -> Mapping[str, bytes]:
 
 
 class ArrowFile(RemoteSource):
-    """An open file of a ``pyarrow.fs.FileSystem``. What it is now is asked along with each read of its ranges."""
+    """An open file of a ``pyarrow.fs.FileSystem``. Its version is checked alongside each read."""
 
     _store: ArrowStore
 
@@ -111,24 +110,24 @@ class ArrowFile(RemoteSource):
             self._file = self._store.filesystem.open_input_file(self._path)
         return self._file.read_at(length, offset)
 
-    def _look(self) -> None:
+    def _check_version(self) -> None:
         def attempt(_: int) -> tuple[Version | None, int]:
             with self._store.filesystem.open_input_file(self._path) as file:
                 return self._store.version(self._path, file), file.size()
 
         self.usage.add_fetch(0, 0.0)
-        version, size = persistent(self._store, self.path or "", "the version of the file", attempt)
+        version, size = with_retries(self._store, self.path or "", "the version of the file", attempt)
         if size != self.size or str(version) != str(self.version):
-            raise self.changed(f"{version} with {size} bytes")
+            raise self.changed_error(f"{version} with {size} bytes")
 
     def close(self) -> None:
         self._file.close()
 
 
 class _Stream:
-    """A stream of a file system; where it would be seen while it grows it has another name first.
+    """An output stream; the file has a temporary name first if it would be visible while it grows.
 
-    pyarrow completes a file when its stream is closed, also by being forgotten: one that is given up is kept forever.
+    pyarrow completes a file when its stream is closed, also by garbage collection: an aborted stream is leaked.
     """
 
     def __init__(self, store: ArrowStore, path: str, name: str, temporary: str | None) -> None:
@@ -139,13 +138,13 @@ class _Stream:
         with self._named():
             self._stream = store.filesystem.open_output_stream(temporary or path, compression=None)
 
-    def _named(self) -> ErrorsNameFile:
-        return ErrorsNameFile(self.path, self._store.secrets)
+    def _named(self) -> StoreErrorContext:
+        return StoreErrorContext(self.path, self._store.secrets)
 
-    def write(self, pieces: Sequence[memoryview]) -> None:
+    def write(self, buffers: Sequence[memoryview]) -> None:
         with self._named():
-            for piece in pieces:
-                self._stream.write(piece)
+            for buffer in buffers:
+                self._stream.write(buffer)
 
     def commit(self) -> None:
         with self._named():
@@ -157,7 +156,7 @@ class _Stream:
         filesystem = self._store.filesystem
         try:
             filesystem.move(temporary, self._final)
-        except NotImplementedError:  # Azure's accounts without folders: a copy appears at once
+        except NotImplementedError:  # Azure accounts without a hierarchical namespace: a copy appears atomically
             filesystem.copy_file(temporary, self._final)
             filesystem.delete_file(temporary)
 

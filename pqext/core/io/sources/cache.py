@@ -1,4 +1,4 @@
-"""Bytes of footers and indexes that were fetched from remote files, kept for the next time the file is opened."""
+"""Cache of footer and index bytes of remote files, for the next time a file is opened."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pqext.core.base.lru import LRU
 
 CACHE_BYTES = 64 << 20
 _ENTRY = 1 << 10
-"""What a file costs in memory without its bytes, about."""
+"""Approximate memory of a file's entry without its bytes."""
 
 FileKey = tuple[int, str]
-"""The number of a store, and a path in it."""
+"""Number of a store, and path in the store."""
 Version = tuple[str, int]
-"""What shows that a file is still the one it was, and its size."""
+"""Version text and size of a file."""
 
 
-class KeptBytes:
-    """Ranges of one version of a file, which do not overlap."""
+class CachedRanges:
+    """Non-overlapping byte ranges of one version of a file."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -29,9 +29,9 @@ class KeptBytes:
         self._lock = threading.Lock()
 
     def add(self, start: int, data: Bytes) -> None:
-        """Keep ``data``, the bytes from ``start`` on, as far as they are not kept."""
-        for first, last, held in [*self.pieces(start, start + len(data))]:
-            if held is None:
+        """Store those parts of ``data``, the bytes from ``start`` on, that are not cached yet."""
+        for first, last, cached in [*self.segments(start, start + len(data))]:
+            if cached is None:
                 part = data[first - start : last - start]
                 with self._lock:
                     at = bisect_right(self._starts, first)
@@ -44,17 +44,17 @@ class KeptBytes:
                     self.size += len(part)
 
     def parts(self, start: int = 0) -> list[tuple[int, Bytes]]:
-        """What is kept from ``start`` on, by where it begins; a copy where it is a part of more."""
+        """Return the cached ranges from ``start`` on with their offsets; a range that begins before is copied."""
         with self._lock:
-            found = [*zip(self._starts, self._parts, strict=True)]
+            ranges = [*zip(self._starts, self._parts, strict=True)]
         return [
             (begin, part) if begin >= start else (start, part[start - begin :].copy())
-            for begin, part in found
+            for begin, part in ranges
             if begin + len(part) > start
         ]
 
-    def reaching(self, stop: int) -> int:
-        """Where the bytes begin that are kept up to ``stop`` without a gap."""
+    def contiguous_start(self, stop: int) -> int:
+        """Return the start of the cached bytes that reach up to ``stop`` without a gap."""
         with self._lock:
             for start, part in zip(reversed(self._starts), reversed(self._parts), strict=True):
                 if start + len(part) < stop:
@@ -62,15 +62,15 @@ class KeptBytes:
                 stop = start
         return stop
 
-    def pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """The range from ``start`` to ``stop`` in pieces, each with its bytes, or None where they are not kept."""
+    def segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
+        """Split a range into segments, each with its bytes, or None if they are not cached."""
         with self._lock:
             at = max(bisect_right(self._starts, start) - 1, 0)
-            known = []
+            overlapping = []
             while at < len(self._starts) and self._starts[at] < stop:
-                known.append((self._starts[at], self._parts[at]))
+                overlapping.append((self._starts[at], self._parts[at]))
                 at += 1
-        for begin, part in known:
+        for begin, part in overlapping:
             end = begin + len(part)
             if end <= start:
                 continue
@@ -85,42 +85,42 @@ class KeptBytes:
 
 
 class MetadataCache:
-    """What was kept of the files that were opened last, ``limit`` bytes at most. Threads may share it."""
+    """Cached ranges of the most recently opened files, at most ``limit`` bytes. Threads may share it."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._files: LRU[FileKey, tuple[Version, KeptBytes]] = LRU(limit)
+        self._files: LRU[FileKey, tuple[Version, CachedRanges]] = LRU(limit)
 
-    def kept(self, file: FileKey, version: Version) -> KeptBytes:
-        """What is known of this version of a file; what was kept of another one is forgotten."""
-        found = self._files.get(file)
-        if found is None or found[0] != version:
-            found = version, KeptBytes()
-            self._files.put(file, found, _ENTRY)
-        return found[1]
+    def ranges(self, file: FileKey, version: Version) -> CachedRanges:
+        """Return the ranges of this version of a file; those of other versions are dropped."""
+        entry = self._files.get(file)
+        if entry is None or entry[0] != version:
+            entry = version, CachedRanges()
+            self._files.put(file, entry, _ENTRY)
+        return entry[1]
 
     def latest(self, file: FileKey) -> Version | None:
-        """The version of a file of which something is kept."""
-        found = self._files.get(file)
-        return found[0] if found is not None and found[1].size else None
+        """Return the version of a file that has cached bytes."""
+        entry = self._files.get(file)
+        return entry[0] if entry is not None and entry[1].size else None
 
-    def forget(self, file: FileKey) -> None:
-        """Forget a file that was written or has changed."""
+    def remove(self, file: FileKey) -> None:
+        """Remove a file that was written or has changed."""
         self._files.remove(file)
 
-    def settle(self, file: FileKey) -> None:
-        """Where what was added to a file is too much, forget the files that were not opened for the longest time."""
-        found = self._files.get(file)
-        if found is not None:
-            self._files.weigh(file, found[1].size + _ENTRY)
+    def update_size(self, file: FileKey) -> None:
+        """Account for bytes that were added to a file; evicts the least recently opened files if necessary."""
+        entry = self._files.get(file)
+        if entry is not None:
+            self._files.weigh(file, entry[1].size + _ENTRY)
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that are kept."""
-        return sum(kept.size for _, kept in self._files.values())
+        """Number of cached bytes."""
+        return sum(ranges.size for _, ranges in self._files.values())
 
     @property
     def limit(self) -> int:
-        """Bytes that are kept at most."""
+        """Maximum number of cached bytes."""
         return self._files.limit
 
     @limit.setter
@@ -128,51 +128,59 @@ class MetadataCache:
         self._files.limit = size
 
     def clear(self) -> None:
-        """Forget all files."""
+        """Remove all files."""
         self._files.clear()
 
 
 CACHE = MetadataCache()
-"""The one that all files share."""
-_others: list[Callable[[], None]] = []
+"""Cache that all files share."""
+_callbacks: list[Callable[[], None]] = []
 
 
-def when_cleared(forget: Callable[[], None]) -> None:
-    """Have ``forget`` called whenever what is kept is forgotten."""
-    _others.append(forget)
+def on_clear(callback: Callable[[], None]) -> None:
+    """Register a callback for when the cache is cleared or shrunk."""
+    _callbacks.append(callback)
 
 
 def clear_cache() -> None:
-    """Forget what was kept of the footers and indexes of remote files.
+    """Clear the in-memory cache of remote footers and indexes.
 
-    Bytes of footers, page indexes and Bloom filters that were fetched are kept, 64 MiB of them, so that the file need
-    not be asked for them when it is opened again. They are used only while the file has the same size and the same
-    etag, or the same modification time where the store has no etag. Of files of the local file system and in memory
-    it is kept where the structures of a long footer lie, which counts only for the very same bytes. Pages of data are
-    never kept.
+    pqext caches up to 64 MiB of fetched footers, page indexes and Bloom filters, so that a remote file can be opened
+    again without fetching them. Cached bytes are used only if the file has the same size and etag, or the same
+    modification time if the store has no etags. For local files and files in memory, the positions of structures in
+    long footers are cached; they apply only to identical bytes. Data pages are never cached.
 
-    >>> import pqext
-    >>> pqext.clear_cache()
+    Example:
+        >>> import pqext
+        >>> pqext.clear_cache()
     """
     CACHE.clear()
-    for forget in _others:
-        forget()
+    for callback in _callbacks:
+        callback()
 
 
 def set_cache_bytes(size: int) -> int:
-    """Keep at most ``size`` bytes of the footers and indexes of remote files, none for 0; returns the limit before.
+    """Set the maximum size of the cache of remote footers and indexes; see :func:`clear_cache`.
 
-    See :func:`clear_cache` for what is kept. Raises ``ValueError`` for a negative size.
+    Args:
+        size: Maximum number of cached bytes; 0 disables the cache.
 
-    >>> import pqext
-    >>> before = pqext.set_cache_bytes(0)
-    >>> pqext.set_cache_bytes(before)
-    0
+    Returns:
+        The previous limit.
+
+    Raises:
+        ValueError: If ``size`` is negative.
+
+    Example:
+        >>> import pqext
+        >>> before = pqext.set_cache_bytes(0)
+        >>> pqext.set_cache_bytes(before)
+        0
     """
     if size < 0:
-        raise ValueError(f"the cache holds 0 bytes or more, not {size}")
+        raise ValueError(f"cache size must be non-negative, got {size}")
     before, CACHE.limit = CACHE.limit, size
     if size < before:
-        for forget in _others:
-            forget()
+        for callback in _callbacks:
+            callback()
     return before

@@ -1,8 +1,8 @@
-"""A bucket of Google Cloud Storage or a container of Azure: files in it wait under hidden keys, until the store copies
-them where they belong, and small ones are claimed by their versions.
+"""Pending files in a Google Cloud Storage bucket or an Azure container.
 
-By ``obstore`` (extra ``remote``), since pyarrow cannot write a file on the condition that there is none. A copy within
-a bucket moves no byte through this machine.
+They lie under hidden keys until the store copies them to their final keys. Small files are claimed by version. Uses
+``obstore`` (extra ``remote``), because pyarrow cannot write a file on the condition that it does not exist. A copy
+within a bucket transfers no data through this machine.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from typing import Any, TypeVar
 
 from pqext.core.base.errors import UnsupportedError
 from pqext.core.base.local_paths import split_uri
-from pqext.core.io.sources.faults import fault_of
-from pqext.core.io.sources.pending_files import WAITING, Begun, ErrorsOfKey, Pending, check_note
-from pqext.core.io.sources.secrets import scrubbed, secrets_of, shown
-from pqext.core.io.sources.store import Location, Store, remembered
+from pqext.core.io.sources.pending_files import (
+    PENDING_FOLDER,
+    KeyErrorContext,
+    Pending,
+    UnfinishedFile,
+    check_manifest_size,
+)
+from pqext.core.io.sources.store import Location, Store, get_store
+from pqext.core.io.sources.store_errors import classify_error, collect_secrets, redact_error, redact_uri
 from pqext.core.io.sources.uris import obstore_arguments
 
 _PART_BYTES = 16 << 20
@@ -27,44 +32,44 @@ T = TypeVar("T")
 
 
 class Container:
-    """A ``gs://`` bucket or an ``abfss://`` container: :class:`pqext.core.io.sources.pending_files.PendingStore`."""
+    """A ``gs://`` bucket or ``abfss://`` container: :class:`pqext.core.io.sources.pending_files.PendingStore`."""
 
     def __init__(self, uri: str, scheme: str, storage_options: Mapping[str, Any] | None) -> None:
         if find_spec("obstore") is None:
             raise UnsupportedError(
                 f"writing a folder of {scheme}:// in several tasks needs obstore: pip install 'pqext[remote]'",
-                feature=f"commits on {scheme}://", path=shown(uri),
+                feature=f"commits on {scheme}://", path=redact_uri(uri),
             )
-        parts = split_uri(shown(uri))
+        parts = split_uri(redact_uri(uri))
         self.prefix = parts.path.strip("/")
         self._base = f"{parts.scheme}://{parts.netloc}/"
-        self._secrets = secrets_of(storage_options or {})
+        self._secrets = collect_secrets(storage_options or {})
         self._store = _store(uri, scheme, storage_options or {}, self._secrets)
 
     def url(self, key: str) -> str:
-        """The URL of a key."""
+        """Return the URL of a key."""
         return f"{self._base}{key}"
 
-    def place(self, key: str) -> Location:
-        """Where readers find a key."""
+    def location(self, key: str) -> Location:
+        """Return the location of a key for readers."""
         from pqext.core.io.sources.object_files import ObjectStore
 
         def make() -> Store:
             return ObjectStore(self._store, self._secrets, None, self._base)
 
-        return Location(remembered(self._store, make), key, self.url(key))
+        return Location(get_store(self._store, make), key, self.url(key))
 
     def create(self, key: str) -> CopiedFile:
-        """A file that waits when it is finished."""
+        """Create a file that is pending once it is finished."""
         return CopiedFile(self, key)
 
-    def waiting(self, key: str) -> str:
-        """A key under which a file waits that belongs at ``key``."""
+    def pending_key(self, key: str) -> str:
+        """Return a new key for a pending file that belongs at ``key``."""
         inside = f"{self.prefix}/" if self.prefix else ""
-        return f"{inside}{WAITING}/{uuid.uuid4().hex}/{key.removeprefix(inside)}"
+        return f"{inside}{PENDING_FOLDER}/{uuid.uuid4().hex}/{key.removeprefix(inside)}"
 
     def complete(self, key: str, pending: Pending) -> None:
-        """Copy a file that waits to ``key``, if that is not done already."""
+        """Copy a pending file to ``key``, unless that is already done."""
         import obstore
 
         try:
@@ -74,45 +79,45 @@ class Container:
         self.delete(pending.upload)
 
     def abort(self, key: str, upload: str) -> None:
-        """Delete a file that waits."""
+        """Delete a pending file."""
         self.delete(upload)
 
-    def begun(self, prefix: str) -> Iterator[Begun]:
-        """The files that wait below the folder, of which ``prefix`` is that of their keys."""
+    def unfinished(self, prefix: str) -> Iterator[UnfinishedFile]:
+        """Yield the pending files whose final keys begin with ``prefix``."""
         inside = f"{self.prefix}/" if self.prefix else ""
-        folder = f"{inside}{WAITING}/"
-        for one in self._listed(folder):
-            key = inside + one["path"].removeprefix(folder).partition("/")[2]
+        folder = f"{inside}{PENDING_FOLDER}/"
+        for meta in self._list(folder):
+            key = inside + meta["path"].removeprefix(folder).partition("/")[2]
             if key.startswith(prefix):
-                yield Begun(key, one["path"], one["last_modified"])
+                yield UnfinishedFile(key, meta["path"], meta["last_modified"])
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """The keys below ``prefix`` with their etags."""
-        return {one["path"]: str(one["e_tag"]) for one in self._listed(prefix)}
+        """Return the keys below ``prefix`` with their etags."""
+        return {meta["path"]: str(meta["e_tag"]) for meta in self._list(prefix)}
 
     def get(self, key: str) -> tuple[bytes, str]:
-        """The bytes of a small file, and what tells its version. One that was released is not there."""
-        data, version = self._got(key)
+        """Return the bytes and the version of a small file. A released file does not exist."""
+        data, version = self._get(key)
         if not data:
             raise FileNotFoundError(2, "there is no such file", self.url(key))
         return data, version
 
     def put(self, key: str, data: bytes) -> str:
-        """Store a small file; gives what tells its version."""
+        """Store a small file; return its version."""
         return self._put(key, data, "overwrite")
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file where there is none, or an empty one. Raises ``FileExistsError`` elsewhere."""
+        """Store a small file if there is none, or an empty one. Raises ``FileExistsError`` otherwise."""
         try:
             return self._put(key, data, "create")
         except FileExistsError:
-            there, version = self._got(key)
-            if there:
+            existing, version = self._get(key)
+            if existing:
                 raise
             return self._put(key, data, json.loads(version))
 
     def release(self, key: str, version: str) -> None:
-        """Leave an empty file of what was claimed, if it is that version still.
+        """Replace a claimed file by an empty one, if it still has that version.
 
         These stores overwrite under a condition, and obstore does not delete under one.
         """
@@ -120,46 +125,46 @@ class Container:
             self._put(key, b"", json.loads(version))
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
         import obstore
 
         with suppress(FileNotFoundError):
             self.call(key, lambda: obstore.delete(self._store, key))
 
     def open(self, key: str) -> Any:
-        """A stream into the file at ``key``, which is there when it is closed."""
+        """Open a stream into the file at ``key``, which appears when the stream is closed."""
         import obstore
 
         return self.call(key, lambda: obstore.open_writer(self._store, key, buffer_size=_PART_BYTES))
 
     def call(self, key: str, action: Callable[[], T]) -> T:
-        """What ``action`` about a key gives. Its errors have the URL, and nothing secret."""
-        with ErrorsOfKey(self.url(key), self._secrets):
+        """Return the result of ``action`` about a key. Its errors have the URL, and no secrets."""
+        with KeyErrorContext(self.url(key), self._secrets):
             try:
                 return action()
             except Exception as error:
-                match fault_of(error):
+                match classify_error(error):
                     case "missing":
                         raise FileNotFoundError(2, "there is no such file", self.url(key)) from None
-                    case "taken":
-                        raise FileExistsError(17, "another file is there", self.url(key)) from None
+                    case "conflict":
+                        raise FileExistsError(17, "another file exists", self.url(key)) from None
                     case "denied":
                         raise PermissionError(13, "denied") from None
                 raise
 
-    def _listed(self, prefix: str) -> list[Any]:
+    def _list(self, prefix: str) -> list[Any]:
         import obstore
 
         folder, _, start = prefix.rpartition("/")  # obstore's prefixes are folders
-        every = self.call(prefix, lambda: [one for part in obstore.list(self._store, folder or None) for one in part])
-        return [one for one in every if one["path"].startswith(prefix)] if start or prefix else every
+        metas = self.call(prefix, lambda: [meta for page in obstore.list(self._store, folder or None) for meta in page])
+        return [meta for meta in metas if meta["path"].startswith(prefix)] if start or prefix else metas
 
-    def _got(self, key: str) -> tuple[bytes, str]:
+    def _get(self, key: str) -> tuple[bytes, str]:
         import obstore
 
-        found = self.call(key, lambda: obstore.get(self._store, key))
-        check_note(found.meta["size"], self.url(key))
-        return self.call(key, lambda: bytes(found.bytes())), _version(found.meta)
+        result = self.call(key, lambda: obstore.get(self._store, key))
+        check_manifest_size(result.meta["size"], self.url(key))
+        return self.call(key, lambda: bytes(result.bytes())), _version(result.meta)
 
     def _put(self, key: str, data: bytes, mode: Any) -> str:
         import obstore
@@ -170,48 +175,48 @@ class Container:
 
 
 class CopiedFile:
-    """What a writer writes to: a file under a hidden key."""
+    """Output of a writer: a file under a hidden key."""
 
     def __init__(self, container: Container, key: str) -> None:
         self._container = container
         self._key = key
-        self._waiting = container.waiting(key)
+        self._pending_key = container.pending_key(key)
         self._stream: Any = None
 
     def seekable(self) -> bool:
-        """Bytes come in order."""
+        """Return False: bytes are written in order."""
         return False
 
     def write(self, data: Any) -> int:
         """Append ``data``."""
         if self._stream is None:
-            self._stream = self._container.open(self._waiting)
+            self._stream = self._container.open(self._pending_key)
         self._container.call(self._key, lambda: self._stream.write(data))
         return len(data)
 
     def finish(self) -> Pending:
-        """Store what is left; the file waits."""
+        """Store the remaining bytes; the file is pending."""
         self.write(b"")
         self._container.call(self._key, lambda: self._stream.close())
-        return Pending(self._waiting)
+        return Pending(self._pending_key)
 
-    def give_up(self) -> None:
-        """Leave nothing behind. Raises nothing."""
-        self._stream = None  # without its end the upload is of nothing
+    def abort(self) -> None:
+        """Delete the file. Never raises."""
+        self._stream = None  # a writer that is not closed uploads nothing
         with suppress(Exception):
-            self._container.delete(self._waiting)
+            self._container.delete(self._pending_key)
 
 
-def _version(told: Mapping[str, Any]) -> str:
-    return json.dumps({name: told[name] for name in ("e_tag", "version") if told.get(name) is not None})
+def _version(meta: Mapping[str, Any]) -> str:
+    return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None})
 
 
 def _store(uri: str, scheme: str, options: Mapping[str, Any], secrets: frozenset[str]) -> Any:
     from obstore.store import AzureStore, GCSStore
 
     arguments, name = obstore_arguments(uri, scheme, options)
-    kind: Any = GCSStore if scheme in ("gs", "gcs") else AzureStore
+    store_type: Any = GCSStore if scheme in ("gs", "gcs") else AzureStore
     try:
-        return kind(name, **arguments)
+        return store_type(name, **arguments)
     except Exception as error:
-        raise ValueError(f"{shown(uri)} cannot be opened: {scrubbed(error, secrets)}") from None
+        raise ValueError(f"{redact_uri(uri)} cannot be opened: {redact_error(error, secrets)}") from None

@@ -79,7 +79,7 @@ class CsvText:
         return data[:size] if self._pending else data
 
     def _next(self, size: int) -> bytes:
-        """More text, of about ``size`` bytes; may be empty before the end."""
+        """Return about ``size`` bytes of text; may be empty before the end."""
         is_plain = self._decoder is None and self._tokens is None and not self._skip_rows
         raw = bytes(self._file.read(size if is_plain else _CHUNK_BYTES))
         self._is_done = not raw

@@ -1,4 +1,4 @@
-"""Files of fsspec's file systems: whatever has a protocol there, from ``memory://`` to ``sftp://``."""
+"""Files of fsspec's file systems: every protocol that fsspec supports, from ``memory://`` to ``sftp://``."""
 
 from __future__ import annotations
 
@@ -10,88 +10,87 @@ from math import floor, isfinite
 from typing import Any
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.core.io.sources.remote import RemoteSource, Version, persistent
-from pqext.core.io.sources.secrets import shown
-from pqext.core.io.sources.store import Listed, Store
-from pqext.core.io.sources.upload import ErrorsNameFile, Upload, hidden_beside
+from pqext.core.io.sources.remote import RemoteSource, Version, with_retries
+from pqext.core.io.sources.store import ListedFile, Store, Upload, temporary_path
+from pqext.core.io.sources.store_errors import StoreErrorContext, redact_uri
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5", "content_md5", "generation", "sha")
 _TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "timeModified", "created")
 
 
 class FsspecStore(Store):
-    """An fsspec file system. Those that are not asynchronous are asked by one thread at a time."""
+    """An fsspec file system. File systems that are not asynchronous serve one thread at a time."""
 
     def __init__(self, filesystem: Any, secrets: frozenset[str] = frozenset()) -> None:
         super().__init__(secrets)
         self.filesystem = filesystem
-        self.turn: Any = nullcontext() if getattr(filesystem, "async_impl", False) else threading.RLock()
+        self.lock: Any = nullcontext() if getattr(filesystem, "async_impl", False) else threading.RLock()
 
     def arguments(self) -> tuple[Any, ...]:
         return self.filesystem, self.secrets
 
     def name(self, path: str) -> str:
         if "://" in path:
-            return shown(path)
+            return redact_uri(path)
         protocol = self.filesystem.protocol
-        return shown(f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}")
+        return redact_uri(f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}")
 
     def open(self, path: str, name: str) -> FsspecFile:
-        info = persistent(self, name, "the size of the file", lambda _: self.info(path), opening=True)
+        info = with_retries(self, name, "the size of the file", lambda _: self.info(path), opening=True)
         if info.get("type") == "directory":
             raise IsADirectoryError(21, "it is a folder", name)
         if info.get("size") is None:
-            raise UnsupportedError("the size of the file is not told", feature="files of unknown size", path=name)
+            raise UnsupportedError("the file system reports no size", feature="files of unknown size", path=name)
         file = FsspecFile(self, path, name, int(info["size"]), version_of(info))
         file.usage.add_fetch(0, 0.0)
         return file
 
     def info(self, path: str) -> dict[str, Any]:
-        """What the file system says of a file now."""
-        with self.turn:
-            self.filesystem.invalidate_cache(self.filesystem._parent(path))  # listings are kept, and may be old
-            found: dict[str, Any] = self.filesystem.info(path)
-            return found
+        """Return the current metadata of a file."""
+        with self.lock:
+            self.filesystem.invalidate_cache(self.filesystem._parent(path))  # cached listings may be stale
+            info: dict[str, Any] = self.filesystem.info(path)
+            return info
 
-    def files(self, path: str) -> list[Listed]:
-        def attempt(_: int) -> list[Listed]:
-            with self.turn:
+    def files(self, path: str) -> list[ListedFile]:
+        def attempt(_: int) -> list[ListedFile]:
+            with self.lock:
                 self.filesystem.invalidate_cache(path)
                 return [_listed(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()]
 
-        found: list[Listed] = persistent(self, self.name(path), "the list of files", attempt, opening=True)
-        return found
+        files: list[ListedFile] = with_retries(self, self.name(path), "the list of files", attempt, opening=True)
+        return files
 
     def create(self, path: str, name: str) -> Upload:
         return _Stream(self, path, name)
 
     def remove(self, path: str) -> None:
-        with self.turn, ErrorsNameFile(self.name(path), self.secrets), suppress(FileNotFoundError):
+        with self.lock, StoreErrorContext(self.name(path), self.secrets), suppress(FileNotFoundError):
             self.filesystem.rm_file(path)
 
 
-def _listed(name: str, info: dict[str, Any]) -> Listed:
-    etag, told = _first(info, _ETAGS), _first(info, _TIMES)
-    if isinstance(told, datetime):
-        told = told.timestamp()
-    is_number = isinstance(told, int | float) and not isinstance(told, bool) and isfinite(told)
-    modified = floor(told * 1000 + 0.01) if is_number else None  # what is a whole number may be a double just below it
+def _listed(name: str, info: dict[str, Any]) -> ListedFile:
+    etag, time = _first(info, _ETAGS), _first(info, _TIMES)
+    if isinstance(time, datetime):
+        time = time.timestamp()
+    is_number = isinstance(time, int | float) and not isinstance(time, bool) and isfinite(time)
+    modified = floor(time * 1000 + 0.01) if is_number else None  # an integral number may be a double just below it
     size = info.get("size")
-    return Listed(name, size if isinstance(size, int) else None, modified, None if etag is None else str(etag))
+    return ListedFile(name, size if isinstance(size, int) else None, modified, None if etag is None else str(etag))
 
 
 def version_of(info: dict[str, Any]) -> Version | None:
-    """The version of a file of which ``info`` is told."""
-    etag, told = _first(info, _ETAGS), _first(info, _TIMES)
+    """Return the version of a file from its metadata."""
+    etag, time = _first(info, _ETAGS), _first(info, _TIMES)
     if etag is not None:
         return Version(f"etag {etag}")
-    if told is None:
+    if time is None:
         return None
-    if isinstance(told, datetime):
-        return Version.at(told.timestamp(), told.isoformat())
-    if isinstance(told, int | float):
-        return Version.at(told, str(told))
-    return Version(f"modified {told}", is_certain=False)
+    if isinstance(time, datetime):
+        return Version.at(time.timestamp(), time.isoformat())
+    if isinstance(time, int | float):
+        return Version.at(time, str(time))
+    return Version(f"modified {time}", is_certain=False)
 
 
 def _first(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
@@ -99,57 +98,56 @@ def _first(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
 
 
 class FsspecFile(RemoteSource):
-    """A file of an fsspec file system. What it is now is asked along with each read of its ranges."""
+    """A file of an fsspec file system. Its version is checked alongside each read."""
 
     _store: FsspecStore
 
     def _request(self, offset: int, length: int, failed: int) -> Any:
-        with self._store.turn:
+        with self._store.lock:
             return self._store.filesystem.cat_file(self._path, start=offset, end=offset + length)
 
-    def _look(self) -> None:
+    def _check_version(self) -> None:
         self.usage.add_fetch(0, 0.0)
-        info = persistent(
+        info = with_retries(
             self._store, self.path or "", "the version of the file", lambda _: self._store.info(self._path)
         )
         version, size = version_of(info), info.get("size")
         if size != self.size or str(version) != str(self.version):
-            raise self.changed(f"{version} with {size} bytes")
+            raise self.changed_error(f"{version} with {size} bytes")
 
 
 class _Stream:
-    """A file opened to be committed where the file system knows that, else one of another name until it is whole."""
+    """A file that is committed if the file system supports that; otherwise it has a temporary name until complete."""
 
     def __init__(self, store: FsspecStore, path: str, name: str) -> None:
         self.path = name
         self._store = store
         self._final = path
         self._temporary: str | None = None
-        with ErrorsNameFile(name, store.secrets), store.turn:
+        with StoreErrorContext(name, store.secrets), store.lock:
             self._open()
 
     def _open(self) -> None:
         from fsspec.spec import AbstractBufferedFile
 
-        kind = type(self._store.filesystem)
         opened: Callable[..., Any] = self._store.filesystem.open
-        if kind.__name__ in _COMMITS:
+        if type(self._store.filesystem).__name__ in _COMMITS:
             file = opened(self._final, "wb", autocommit=False)
             if isinstance(file, AbstractBufferedFile) and file.autocommit is False:
                 self._file = file
                 return
             with suppress(Exception):
                 file.close()
-        self._temporary = hidden_beside(self._final)
+        self._temporary = temporary_path(self._final)
         self._file = opened(self._temporary, "wb")
 
-    def write(self, pieces: Sequence[memoryview]) -> None:
-        with ErrorsNameFile(self.path, self._store.secrets), self._store.turn:
-            for piece in pieces:
-                self._file.write(piece)
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        with StoreErrorContext(self.path, self._store.secrets), self._store.lock:
+            for buffer in buffers:
+                self._file.write(buffer)
 
     def commit(self) -> None:
-        with ErrorsNameFile(self.path, self._store.secrets), self._store.turn:
+        with StoreErrorContext(self.path, self._store.secrets), self._store.lock:
             self._file.close()
             if self._temporary is None:
                 self._file.commit()
@@ -157,7 +155,7 @@ class _Stream:
                 self._store.filesystem.mv(self._temporary, self._final)
 
     def abort(self) -> None:
-        with suppress(Exception), self._store.turn:
+        with suppress(Exception), self._store.lock:
             if self._temporary is None:
                 self._file.discard()
                 self._file.closed = True
@@ -168,4 +166,4 @@ class _Stream:
 
 
 _COMMITS = frozenset({"S3FileSystem", "GCSFileSystem"})
-"""The file systems whose files appear when they are committed, not before, and never when they are discarded."""
+"""File systems whose files appear when they are committed, and never if they are discarded."""

@@ -1,4 +1,4 @@
-"""What users give for a file or a folder, told apart: paths, URLs, places of file systems, open files."""
+"""Resolve what users pass as a file or folder: paths, URLs, paths of file systems, open files."""
 
 from __future__ import annotations
 
@@ -9,118 +9,165 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pqext.core.base.local_paths import scheme_of, split_uri, with_home
-from pqext.core.io.sources.store import Location, Store, remembered
+import pyarrow as pa
 
-__all__ = ["Location", "are_same", "is_place", "list_files", "locate", "may_be_same"]
+from pqext.core.base.local_paths import scheme_of, split_uri, with_home
+from pqext.core.io.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
+from pqext.core.io.sources.store import Location, Store, get_store
+
+__all__ = [
+    "Location", "is_filesystem_path", "is_same_file", "list_files", "locate", "may_be_same_file", "open_source",
+]
 
 _SYNONYMS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
-"""Schemes by which the same stores are reached."""
+"""Schemes that reach the same stores."""
+
+
+def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """Open a file as a :class:`Source`; arguments as for :func:`locate`.
+
+    A ``Source`` is returned unchanged. Raises ``OSError`` if a file cannot be opened, ``UnsupportedError`` for a URL
+    that no installed library opens, and ``TypeError`` for an object that is not a file.
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, bytes | bytearray) and filesystem is None and not storage_options:
+        return MemorySource(source)
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(source)) is None:
+        return PathSource(with_home(path))
+    file = locate(source, filesystem, storage_options)
+    if isinstance(file, Location):
+        return file.open()
+    if isinstance(file, str):
+        return PathSource(file)
+    if isinstance(file, pa.NativeFile):
+        return ArrowSource(file)
+    if hasattr(file, "read") and hasattr(file, "seek"):
+        return StreamSource(file)
+    try:
+        return MemorySource(file)
+    except TypeError:
+        if any(hasattr(file, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow")):
+            raise TypeError(
+                f"a {type(file).__name__} is already in memory, not a file: pass a path, "
+                "or write it with pqext.write_table(table, path)"
+            ) from None
+        raise TypeError(
+            f"cannot read from {type(file).__name__}: pass a path, a URL, bytes, a seekable binary file object "
+            "or a pyarrow.NativeFile"
+        ) from None
 
 
 def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Any:
-    """Where ``source`` lies: a :class:`Location` in a store, a ``str`` for a local path, else ``source`` as it is.
+    """Resolve ``source`` to a :class:`Location` in a store or a ``str`` for a local path; else return it unchanged.
 
-    ``source`` is a path or a URL: ``s3://``, ``gs://``, ``abfss://`` and ``hdfs://`` by ``pyarrow.fs``, ``https://``
-    by obstore, ``file://``, and every protocol of fsspec. With ``filesystem``, of ``pyarrow.fs``, fsspec or obstore,
-    it is a path there; a pair of both may be given for it, an fsspec ``OpenFile``, or a file opened by fsspec, which
-    is read by ranges rather than through its buffer. ``storage_options`` are credentials and other options of the
-    store that a URL names, by the names of pyarrow's arguments or those that polars, fsspec and obstore use.
+    Nothing is requested from the store, except that pyarrow may look up the region of a bucket.
 
-    Raises ``UnsupportedError`` for a URL that nothing installed opens, and ``ValueError`` for options that are unknown
-    or have nothing to apply to. Nothing is asked of the store but, by pyarrow, the region of a bucket.
+    Args:
+        source: A path or a URL: ``s3://``, ``gs://``, ``abfss://`` and ``hdfs://`` are opened by ``pyarrow.fs``,
+            ``https://`` by obstore, and every other protocol by fsspec. A pair of a file system and a path, an fsspec
+            ``OpenFile``, or a file opened by fsspec, which is read by ranges rather than through its buffer.
+        filesystem: File system of ``pyarrow.fs``, fsspec or obstore in which ``source`` is a path.
+        storage_options: Credentials and other options of the store of a URL, by the names of pyarrow's arguments or
+            those of polars, fsspec and obstore.
+
+    Raises:
+        UnsupportedError: For a URL that no installed library opens.
+        ValueError: For unknown options, or options without a URL.
     """
-    if is_place(source):
+    if is_filesystem_path(source):
         filesystem, source = source
     if storage_options is not None and not isinstance(storage_options, Mapping):
-        raise TypeError(f"storage_options maps names to values, not a {type(storage_options).__name__}")
+        raise TypeError(f"storage_options must map names to values, got {type(storage_options).__name__}")
     if filesystem is not None:
         if storage_options:
-            raise ValueError("storage_options are for URLs: the filesystem has its own")
-        return _within(filesystem, source)
-    found = _by_fsspec(source)
-    if found is not None:
-        return _within(*found)
+            raise ValueError("storage_options are for URLs; configure the filesystem instead")
+        return _locate_within(filesystem, source)
+    fsspec_path = _fsspec_path(source)
+    if fsspec_path is not None:
+        return _locate_within(*fsspec_path)
     if isinstance(source, str | os.PathLike):
         path = os.fsdecode(source)
         scheme = scheme_of(path)
         if scheme is not None:
-            from pqext.core.io.sources.uris import at_uri
+            from pqext.core.io.sources.uris import locate_uri
 
-            return at_uri(path, scheme, storage_options or {})
+            return locate_uri(path, scheme, storage_options or {})
         source = with_home(path)
     if storage_options:
-        raise ValueError("storage_options are for URLs, s3://bucket/key for example")
+        raise ValueError("storage_options are for URLs, such as s3://bucket/key")
     return source
 
 
-def are_same(one: Any, other: Any) -> bool:
-    """Are two results of :func:`locate` one place, where a file is if it is local?"""
-    if isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike):
-        return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
-    return isinstance(one, Location) and one == other
+def is_same_file(first: Any, second: Any) -> bool:
+    """Whether two results of :func:`locate` are the same location; local files must exist."""
+    if isinstance(first, str | os.PathLike) and isinstance(second, str | os.PathLike):
+        return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)
+    return isinstance(first, Location) and first == second
 
 
-def may_be_same(one: Any, other: Any) -> bool:
-    """As :func:`are_same`, where nothing may be lost: also of places named in two ways, open files, and URLs alike."""
-    if are_same(one, other):
+def may_be_same_file(first: Any, second: Any) -> bool:
+    """Like :func:`is_same_file`, but True in doubt: for open files, similar URLs and paths of file systems."""
+    if is_same_file(first, second):
         return True
-    files = _local_file(one), _local_file(other)
+    files = _local_file(first), _local_file(second)
     if None not in files:
         return files[0] == files[1]
-    (scheme, path), (other_scheme, other_path) = _bare(one), _bare(other)
-    return path is not None and path == other_path and (scheme == other_scheme or not scheme or not other_scheme)
+    (scheme, path), (second_scheme, second_path) = _bare_path(first), _bare_path(second)
+    return path is not None and path == second_path and (scheme == second_scheme or not scheme or not second_scheme)
 
 
-def _local_file(place: Any) -> tuple[int, int] | None:
-    """Device and number of the local file that a path or an open file leads to; None for others."""
+def _local_file(file: Any) -> tuple[int, int] | None:
+    """Return device and inode number of a local path or open file; None for others."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
-        found = os.stat(place) if isinstance(place, str | os.PathLike) else os.fstat(place.fileno())
-        return found.st_dev, found.st_ino
+        status = os.stat(file) if isinstance(file, str | os.PathLike) else os.fstat(file.fileno())
+        return status.st_dev, status.st_ino
     return None
 
 
-def _bare(place: Any) -> tuple[str, str | None]:
-    """Scheme and path of a place in a store, without what lets one file have several URLs; None for local ones."""
-    url = place.path if isinstance(place, Location) else place
-    if not isinstance(place, Location) and (not isinstance(url, str) or scheme_of(url) is None):
+def _bare_path(file: Any) -> tuple[str, str | None]:
+    """Return scheme and path of a URL in a form common to all URLs of a file; None as path for local files."""
+    url = file.path if isinstance(file, Location) else file
+    if not isinstance(file, Location) and (not isinstance(url, str) or scheme_of(url) is None):
         return "", None
-    scheme, told, rest = url.partition("://")
+    scheme, mark, rest = url.partition("://")
     if scheme.lower() in ("http", "https"):
         rest = rest.partition("?")[0]
-    elif told:
+    elif mark:
         parts = split_uri(url)
         rest = parts.netloc + parts.path
-    path = posixpath.normpath("/" + (rest if told else scheme).lstrip("/"))
-    return _SYNONYMS.get(scheme.lower(), scheme.lower()) if told else "", path
+    path = posixpath.normpath("/" + (rest if mark else scheme).lstrip("/"))
+    return _SYNONYMS.get(scheme.lower(), scheme.lower()) if mark else "", path
 
 
 def list_files(
     folder: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
 ) -> list[Location]:
-    """The files below a folder of a store, at any depth, hidden ones too, sorted by path; arguments as `locate`.
+    """Return the files below a folder of a store, including hidden ones, sorted by path; arguments as `locate`.
 
     Raises ``TypeError`` for a folder of the local file system.
     """
-    found = locate(folder, filesystem, storage_options)
-    if not isinstance(found, Location):
-        raise TypeError(f"{folder!r} is in no store")
-    return found.files()
+    location = locate(folder, filesystem, storage_options)
+    if not isinstance(location, Location):
+        raise TypeError(f"{folder!r} is not in a store")
+    return location.files()
 
 
-def is_place(source: Any) -> bool:
-    """Is ``source`` a pair of a file system and a path in it?"""
+def is_filesystem_path(source: Any) -> bool:
+    """Whether ``source`` is a pair of a file system and a path in it."""
     return isinstance(source, tuple) and len(source) == 2 and _is_filesystem(source[0])
 
 
-def _is_filesystem(given: Any) -> bool:
-    return any(kind.__module__.split(".")[0] in ("pyarrow", "fsspec", "obstore") for kind in type(given).__mro__) and (
-        any(hasattr(given, name) for name in ("open_input_file", "cat_file", "get_range"))
+def _is_filesystem(value: Any) -> bool:
+    packages = {base.__module__.split(".")[0] for base in type(value).__mro__}
+    return not packages.isdisjoint(("pyarrow", "fsspec", "obstore")) and (
+        any(hasattr(value, name) for name in ("open_input_file", "cat_file", "get_range"))
     )
 
 
-def _by_fsspec(source: Any) -> tuple[Any, Any] | None:
-    """The file system and path of an fsspec file, open or not, or of a path that fsspec serves."""
+def _fsspec_path(source: Any) -> tuple[Any, Any] | None:
+    """Return file system and path of an fsspec file, open or not, or of a path object that wraps fsspec."""
     if "fsspec.spec" not in sys.modules or not hasattr(source, "fs") or not hasattr(source, "path"):
         return None
     from fsspec.core import OpenFile
@@ -130,27 +177,27 @@ def _by_fsspec(source: Any) -> tuple[Any, Any] | None:
         return None
     if isinstance(source, OpenFile):
         if source.compression is not None:
-            raise ValueError("the file is compressed as a whole: open it, or decompress it first")
+            raise ValueError("the complete file is compressed: open it, or decompress it first")
         return source.fs, source.path
     if isinstance(source, AbstractBufferedFile):
         return (source.fs, source.path) if source.mode == "rb" else None
     return None if hasattr(source, "read") else (source.fs, source.path)  # universal_pathlib
 
 
-def _within(filesystem: Any, source: Any) -> Any:
-    """A path within a file system, which is a path of the local one where that is what it is."""
+def _locate_within(filesystem: Any, source: Any) -> Any:
+    """Resolve a path within a file system; a local path if the file system is local."""
     if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"with a filesystem the source is a path, not a {type(source).__name__}")
+        raise TypeError(f"with a filesystem the source must be a path, got {type(source).__name__}")
     path = os.fsdecode(source)
     arrow, spec = sys.modules.get("pyarrow.fs"), sys.modules.get("fsspec.spec")
     if arrow is not None and isinstance(filesystem, arrow.FileSystem):
         if isinstance(filesystem, arrow.PyFileSystem) and isinstance(filesystem.handler, arrow.FSSpecHandler):
-            return _within(filesystem.handler.fs, path)
+            return _locate_within(filesystem.handler.fs, path)
         if isinstance(filesystem, arrow.LocalFileSystem):
             return path
         from pqext.core.io.sources.arrow_files import ArrowStore
 
-        store = remembered(filesystem, lambda: ArrowStore(filesystem))
+        store = get_store(filesystem, lambda: ArrowStore(filesystem))
         return _at(store, path.partition("://")[2] if scheme_of(path) else path)
     if spec is not None and isinstance(filesystem, spec.AbstractFileSystem):
         path = filesystem._strip_protocol(path)
@@ -158,13 +205,13 @@ def _within(filesystem: Any, source: Any) -> Any:
             return path
         from pqext.core.io.sources.fsspec_files import FsspecStore
 
-        return _at(remembered(filesystem, lambda: FsspecStore(filesystem)), path)
+        return _at(get_store(filesystem, lambda: FsspecStore(filesystem)), path)
     if _is_filesystem(filesystem):
         from pqext.core.io.sources.object_files import ObjectStore
 
-        return _at(remembered(filesystem, lambda: ObjectStore(filesystem)), path.lstrip("/"))
+        return _at(get_store(filesystem, lambda: ObjectStore(filesystem)), path.lstrip("/"))
     raise TypeError(
-        f"a filesystem is one of pyarrow.fs or fsspec, or a store of obstore, not a {type(filesystem).__name__}"
+        f"filesystem must be of pyarrow.fs, fsspec or obstore, got {type(filesystem).__name__}"
     )
 
 

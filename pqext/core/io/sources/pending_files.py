@@ -1,4 +1,4 @@
-"""Files of a store that wait unseen until somebody, perhaps another process, says that they count.
+"""Files of a store that stay invisible until a job, perhaps in another process, commits them.
 
 On S3 these are uploads that are not completed (:mod:`pqext.core.io.sources.multipart`). Elsewhere they lie under hidden
 keys, and the store copies them (:mod:`pqext.core.io.sources.container`).
@@ -13,32 +13,35 @@ from typing import Any, Protocol
 
 from pqext.core.base.errors import LimitError
 from pqext.core.io.sources.store import Location
-from pqext.core.io.sources.upload import ErrorsNameFile
+from pqext.core.io.sources.store_errors import StoreErrorContext
 
-WAITING = "_pqext_waiting"
-"""The folder, hidden from readers, in which files wait on stores whose uploads cannot."""
-NOTE_BYTES = 256 << 20
-"""The largest note of a folder that is read, as jobs of some millions of files leave it."""
+PENDING_FOLDER = "_pqext_waiting"
+"""Hidden folder for pending files on stores without pending uploads."""
+MAX_MANIFEST_BYTES = 256 << 20
+"""Maximum size of a folder's manifest that is read; jobs of some millions of files write manifests of this size."""
 
 
-def check_note(size: int, path: str) -> None:
-    """Raise ``LimitError`` for a note of more than ``NOTE_BYTES``, before it is read or a save is decided by it."""
-    if size > NOTE_BYTES:
-        told = f"a note of {size:,} bytes says which files count, of which {NOTE_BYTES:,} are read at most"
-        raise LimitError(f"{told}: save fewer files at a time, and remove no note without its files", path=path)
+def check_manifest_size(size: int, path: str) -> None:
+    """Raise ``LimitError`` for a manifest that is too large, before it is read or decides about a save."""
+    if size > MAX_MANIFEST_BYTES:
+        raise LimitError(
+            f"the folder's manifest has {size:,} bytes, above the limit of {MAX_MANIFEST_BYTES:,}: save fewer files at "
+            "a time, and never delete a manifest without its files",
+            path=path,
+        )
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A file that waits: the number or the key of its upload, and the etags of its parts where there are some."""
+    """A pending file: the id or key of its upload, and the etags of its parts if it has parts."""
 
     upload: str
     etags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A file that waits, or that somebody is at work on: the key where it belongs, its upload, and since when."""
+class UnfinishedFile:
+    """A file that is pending or being written: its final key, its upload, and its start time."""
 
     key: str
     upload: str
@@ -46,70 +49,70 @@ class Begun:
 
 
 class PendingFile(Protocol):
-    """What a writer writes to."""
+    """Output of a writer."""
 
     def seekable(self) -> bool:
-        """Bytes come in order."""
+        """Return False: bytes are written in order."""
 
     def write(self, data: Any) -> int:
         """Append ``data``."""
 
     def finish(self) -> Pending:
-        """All is written: from now on the file waits."""
+        """Finish writing; the file is pending from now on."""
 
-    def give_up(self) -> None:
-        """Leave nothing behind. Raises nothing."""
+    def abort(self) -> None:
+        """Discard the file. Never raises."""
 
 
-class ErrorsOfKey(ErrorsNameFile):
-    """Errors of a store's library get the URL of a key; ``FileNotFoundError`` and ``FileExistsError`` have it."""
+class KeyErrorContext(StoreErrorContext):
+    """Add the URL of a key to errors of a store's library; ``FileNotFoundError`` and ``FileExistsError`` have it."""
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, type: Any, error: BaseException | None, trace: Any) -> None:
         if not isinstance(error, FileNotFoundError | FileExistsError):
-            super().__exit__(kind, error, trace)
+            super().__exit__(type, error, trace)
 
 
 class PendingStore(Protocol):
-    """A bucket or container, and a folder in it, the ``prefix``, without slashes at its ends.
+    """A bucket or container, and the folder ``prefix`` in it, without slashes at its ends.
 
     Methods raise ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or ``SourceError`` with the URL of
-    the key, and nothing secret.
+    the key, and no secrets.
     """
 
     prefix: str
 
     def url(self, key: str) -> str:
-        """The URL of a key."""
+        """Return the URL of a key."""
 
-    def place(self, key: str) -> Location:
-        """Where readers find a key."""
+    def location(self, key: str) -> Location:
+        """Return the location of a key for readers."""
 
     def create(self, key: str) -> PendingFile:
-        """A file that waits when it is finished."""
+        """Create a file that is pending once it is finished."""
 
     def complete(self, key: str, pending: Pending) -> None:
-        """Let a file that waits appear at ``key``, if that is not done already."""
+        """Publish a pending file at ``key``, unless that is already done."""
 
     def abort(self, key: str, upload: str) -> None:
-        """Give a file up that waits."""
+        """Discard a pending file."""
 
-    def begun(self, prefix: str) -> Iterator[Begun]:
-        """The files below ``prefix`` that wait or are being written."""
+    def unfinished(self, prefix: str) -> Iterator[UnfinishedFile]:
+        """Yield the files below ``prefix`` that are pending or being written."""
 
     def keys(self, prefix: str) -> dict[str, str]:
-        """The keys below ``prefix``, and what tells their versions."""
+        """Return the keys below ``prefix`` with their versions."""
 
     def get(self, key: str) -> tuple[bytes, str]:
-        """The bytes of a small file, and what tells its version."""
+        """Return the bytes and the version of a small file."""
 
     def put(self, key: str, data: bytes) -> str:
-        """Store a small file; gives what tells its version."""
+        """Store a small file; return its version."""
 
     def claim(self, key: str, data: bytes) -> str:
-        """Store a small file where there is none, or one that was released. Raises ``FileExistsError`` elsewhere."""
+        """Store a small file if there is none or it was released. Raises ``FileExistsError`` otherwise."""
 
     def release(self, key: str, version: str) -> None:
-        """End what was claimed, while it is that version. It may be there afterwards, without a meaning."""
+        """Give up a claimed file, if it still has that version. An empty file may remain."""
 
     def delete(self, key: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""

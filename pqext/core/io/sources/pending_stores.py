@@ -1,4 +1,4 @@
-"""Which store a URL names in which files can wait for the commit of a job."""
+"""Select the store for pending files by the scheme of a URL."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pqext.core.base.local_paths import scheme_of, split_uri
 from pqext.core.io.sources.container import Container
 from pqext.core.io.sources.multipart import Bucket
 from pqext.core.io.sources.pending_files import PendingStore
-from pqext.core.io.sources.secrets import shown
+from pqext.core.io.sources.store_errors import redact_uri
 
 SCHEMES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss"})
-"""The schemes of stores in which files can wait."""
+"""Schemes of stores that support pending files."""
 
 
 def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> PendingStore:
-    """The store that a URL names.
+    """Open the store of a URL.
 
-    Raises ``UnsupportedError`` for one in which files cannot wait, and ``ValueError`` for a URL that names no bucket or
-    has a user, a password or a query: these would become part of names and of messages.
+    Raises ``UnsupportedError`` for a store without support for pending files, and ``ValueError`` for a URL that names
+    no bucket or has a user, a password or a query, which would become part of names and of messages.
     """
     scheme = scheme_of(uri)
-    if shown(uri) != uri:
-        raise ValueError(f"{shown(uri)} is given with credentials or options in the URL: give them as storage_options")
+    if redact_uri(uri) != uri:
+        raise ValueError(f"{redact_uri(uri)} has credentials or options in the URL: pass them as storage_options")
     if not split_uri(uri).netloc:
         raise ValueError(f"{uri} names no bucket")
     if scheme in ("s3", "s3a"):
@@ -32,7 +32,7 @@ def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> Pendin
     if scheme in SCHEMES:
         return Container(uri, scheme, storage_options)
     raise UnsupportedError(
-        f"{scheme}:// takes no files that several tasks write together: mount it and give the path where it is "
-        f"mounted, or write to one of {', '.join(f'{one}://' for one in sorted(SCHEMES))}",
-        feature=f"writing folders of {scheme}://", path=shown(uri),
+        f"{scheme}:// does not support folders that several tasks write together: mount it and pass the local path, "
+        f"or write to one of {', '.join(f'{name}://' for name in sorted(SCHEMES))}",
+        feature=f"writing folders of {scheme}://", path=redact_uri(uri),
     )

@@ -1,4 +1,4 @@
-"""Reading a file by requests: near ranges in one, several at a time, again after a fault, and of one version only."""
+"""Reads of remote files: merged and concurrent requests, retries, and a check that the file does not change."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ from pqext.core.base.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.base.errors import ChangedFileError, SourceError
 from pqext.core.base.suggestions import excerpt
 from pqext.core.io.source import Range, Source
-from pqext.core.io.sources.cache import CACHE, KeptBytes
-from pqext.core.io.sources.faults import AnswerError, cause_of, fault_of
-from pqext.core.io.sources.secrets import scrubbed
+from pqext.core.io.sources.cache import CACHE, CachedRanges
 from pqext.core.io.sources.store import Store
+from pqext.core.io.sources.store_errors import ResponseError, classify_error, describe_cause, redact_error
 
 REQUEST_BYTES = 8 << 20
-"""A request asks for so many bytes at most."""
+"""Maximum size of a request."""
 IN_FLIGHT = 16
-"""Requests that are under way at the same time, of all files."""
+"""Maximum number of concurrent requests, over all files."""
 ATTEMPTS = 4
 BACKOFF = 0.1
-"""Seconds before the second attempt, about; twice as many before each that follows."""
+"""Approximate seconds before the second attempt; doubled before each further attempt."""
 
 _FRESH = 5.0
-"""Seconds within which a file may change again without a change of the time that its store tells."""
+"""Seconds within which a file may change again without changing its modification time."""
 
 _END_BYTES = 1 << 20
 _ENDS_BYTES = 16 << 20
-"""Of each fetched range so many bytes of its end are held for a while, so many together."""
+"""Bytes retained from the end of each fetched range, and of all ranges together."""
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
 
 
-def _threads() -> ThreadPoolExecutor:
+def _get_pool() -> ThreadPoolExecutor:
     global _pool
     with _pool_lock:
         if _pool is None:
@@ -48,21 +47,21 @@ def _threads() -> ThreadPoolExecutor:
         return _pool
 
 
-def _forget() -> None:
-    """A forked child has none of its parent's threads."""
+def _reset_after_fork() -> None:
+    """Drop the pool in a forked child, which has none of its parent's threads."""
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def persistent(store: Store, name: str, what: str, attempt: Callable[[int], Any], opening: bool = False) -> Any:
-    """What ``attempt`` gives, which is told how many attempts failed before it; faults that may pass are waited for.
+def with_retries(store: Store, name: str, subject: str, attempt: Callable[[int], Any], opening: bool = False) -> Any:
+    """Return the result of ``attempt``, called with the number of failed attempts; transient errors are retried.
 
-    Raises ``SourceError`` with ``what`` was asked for; where the file is missing ``ChangedFileError``, and if that is
-    so at its ``opening``, ``FileNotFoundError`` or ``PermissionError``.
+    Raises ``SourceError`` that names the requested ``subject``, or ``ChangedFileError`` if the file is missing. While
+    ``opening`` a file, raises ``FileNotFoundError`` or ``PermissionError`` instead.
     """
     for failed in range(ATTEMPTS):
         try:
@@ -72,17 +71,17 @@ def persistent(store: Store, name: str, what: str, attempt: Callable[[int], Any]
         except (TypeError, AttributeError, MemoryError):
             raise
         except Exception as error:
-            kind = fault_of(error)
-            text = scrubbed(error, store.secrets) + cause_of(error)
-        if kind == "missing":
+            category = classify_error(error)
+            text = redact_error(error, store.secrets) + describe_cause(error)
+        if category == "missing":
             if opening:
-                raise FileNotFoundError(2, "there is no such file, or it may not be seen", name)
-            raise ChangedFileError(f"the file was removed while it was read: {what}: {text}", path=name)
-        if kind == "denied" and opening:
-            raise PermissionError(13, f"the store refuses access ({text})", name)
-        if kind != "transient" or failed + 1 == ATTEMPTS:
-            tried = "" if failed == 0 else f" in {failed + 1} attempts"
-            raise SourceError(f"{what} could not be fetched{tried}: {text}", path=name)
+                raise FileNotFoundError(2, "no such file, or no permission to see it", name)
+            raise ChangedFileError(f"the file was removed while it was read: {subject}: {text}", path=name)
+        if category == "denied" and opening:
+            raise PermissionError(13, f"the store denies access ({text})", name)
+        if category != "transient" or failed + 1 == ATTEMPTS:
+            attempts = "" if failed == 0 else f" in {failed + 1} attempts"
+            raise SourceError(f"{subject} could not be fetched{attempts}: {text}", path=name)
         from random import uniform
 
         time.sleep(BACKOFF * 2**failed * uniform(0.5, 1.5))
@@ -91,15 +90,15 @@ def persistent(store: Store, name: str, what: str, attempt: Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Version:
-    """What tells one version of a file from another: an etag, or the time when it was modified."""
+    """Version of a file: an etag, or the modification time."""
 
     text: str
     is_certain: bool = True
-    """Does every change show? It may not in a time that was the present one when it was asked for."""
+    """Whether every change shows. It may not if the modification time was recent when it was requested."""
 
     @staticmethod
     def at(modified: float, text: str) -> Version:
-        """The version of a file that was ``modified`` so many seconds after 1970."""
+        """Return the version of a file that was ``modified`` that many seconds after 1970."""
         return Version(f"modified {text}", time.time() - modified > _FRESH)
 
     def __str__(self) -> str:
@@ -107,14 +106,14 @@ class Version:
 
 
 class RemoteSource(Source):
-    """A file of a store. ``version`` is what it must stay at while it is open, where the store tells it.
+    """A file of a store. It must keep its ``version`` while it is open, if the store reports versions.
 
-    The bytes of its footer and indexes are kept, and those of them that belong to this version shared by the cache.
+    The bytes of its footer and indexes are cached; those that certainly belong to this version are shared.
     """
 
     is_remote = True
-    answers_tell = False
-    """Does each answer tell which version of the file it is of?"""
+    has_response_versions = False
+    """Whether each response states the version of the file."""
     window_bytes = REQUEST_BYTES
 
     def __init__(self, store: Store, path: str, name: str, size: int, version: Version | None) -> None:
@@ -124,70 +123,70 @@ class RemoteSource(Source):
         self._path = path
         self.merge_gap = store.link.gap
         self.tail_bytes = store.link.tail
-        self._kept = KeptBytes()
-        self._is_looked_at = False
+        self._cached = CachedRanges()
+        self._was_read = False
         self._ends: deque[tuple[int, Bytes]] = deque()
         self._end_bytes = 0
-        self._shared: KeptBytes | None = None
+        self._shared: CachedRanges | None = None
         if version is not None and version.is_certain:
-            self._shared = CACHE.kept((store.number, path), (version.text, size))
+            self._shared = CACHE.ranges((store.number, path), (version.text, size))
             for at, part in self._shared.parts():
-                self._kept.add(at, part)
-            known = size - self._kept.reaching(size)
-            self.tail_bytes = known or self.tail_bytes
+                self._cached.add(at, part)
+            cached_tail = size - self._cached.contiguous_start(size)
+            self.tail_bytes = cached_tail or self.tail_bytes
 
     @abstractmethod
     def _request(self, offset: int, length: int, failed: int) -> Any:
-        """The ``length`` bytes at ``offset`` by one request, after ``failed`` attempts.
+        """Fetch ``length`` bytes at ``offset`` with one request, after ``failed`` attempts.
 
-        Raises ``ChangedFileError`` by :meth:`changed` where the answer shows that the file is another one.
+        Raises :meth:`changed_error` if the response shows that the file was replaced.
         """
 
-    def _look(self) -> None:
-        """Raise ``ChangedFileError`` unless the file is still the one it was: where the answers do not tell."""
+    def _check_version(self) -> None:
+        """Raise ``ChangedFileError`` if the file has changed; for stores without versions in responses."""
 
-    def changed(self, now: object) -> ChangedFileError:
-        """The error for a file that was replaced."""
-        CACHE.forget((self._store.number, self._path))
+    def changed_error(self, now: object) -> ChangedFileError:
+        """Create the error for a file that was replaced."""
+        CACHE.remove((self._store.number, self._path))
         return ChangedFileError(
             f"the file was replaced while it was read: it was {excerpt(str(self.version))} with {self.size} bytes "
             f"and is now {excerpt(str(now))}: read it again",
             path=self.path,
         )
 
-    def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
-        """The bytes of ``ranges``, those that are not kept by requests of which several are under way at once."""
-        plans = [[*self._pieces(offset, offset + length)] for offset, length in ranges]
+    def _fetch_all(self, ranges: Sequence[Range], is_metadata: bool) -> list[Bytes]:
+        """Fetch ``ranges`` with concurrent requests, except for cached bytes."""
+        plans = [[*self._segments(offset, offset + length)] for offset, length in ranges]
         missing = [
             (first, min(REQUEST_BYTES, last - first))
-            for pieces in plans
-            for start, last, held in pieces
-            if held is None
+            for segments in plans
+            for start, last, cached in segments
+            if cached is None
             for first in range(start, last, REQUEST_BYTES)
         ]
         fetched = dict(zip(missing, self._get(missing), strict=True))
         results = []
-        for (offset, length), pieces in zip(ranges, plans, strict=True):
+        for (offset, length), segments in zip(ranges, plans, strict=True):
             parts: list[tuple[int, Bytes]] = []
-            for start, last, held in pieces:
-                if held is not None:
-                    parts.append((start, held))
+            for start, last, cached in segments:
+                if cached is not None:
+                    parts.append((start, cached))
                     continue
                 for first in range(start, last, REQUEST_BYTES):
                     part = fetched[first, min(REQUEST_BYTES, last - first)]
                     parts.append((first, part))
-                    if keep:
-                        self._kept.add(first, part)
-            results.append(_joined(offset, length, parts))
+                    if is_metadata:
+                        self._cached.add(first, part)
+            results.append(_join(offset, length, parts))
         return results
 
-    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
-        """A range in pieces, each with its bytes where they are kept or were the end of what was fetched lately.
+    def _segments(self, start: int, stop: int) -> Iterator[tuple[int, int, Bytes | None]]:
+        """Split a range into segments, each with its bytes if they are cached or ended a recently fetched range.
 
         A page at the end of a window of rows is read again with the next window.
         """
-        for first, last, held in self._kept.pieces(start, stop):
-            if held is None:
+        for first, last, cached in self._cached.segments(start, stop):
+            if cached is None:
                 with self._lock:
                     ends = [(at, part) for at, part in self._ends if at <= first < at + len(part)]
                 if ends:
@@ -196,9 +195,9 @@ class RemoteSource(Source):
                     yield first, upto, part[first - at : upto - at]
                     first = upto
             if first < last:
-                yield first, last, held
+                yield first, last, cached
 
-    def _remember_end(self, offset: int, data: Bytes) -> None:
+    def _add_end(self, offset: int, data: Bytes) -> None:
         size = min(len(data), _END_BYTES)
         end = data if size == len(data) else data[-size:].copy()
         with self._lock:
@@ -210,29 +209,29 @@ class RemoteSource(Source):
     def _get(self, ranges: Sequence[Range]) -> list[Bytes]:
         if not ranges:
             return []
-        looked: Future[None] | None = None
+        check: Future[None] | None = None
         before: Sequence[tuple[int, Bytes]] = ()
-        if not self.answers_tell:
-            if self._is_looked_at:
-                before = self._kept.parts(self.metadata_start)
-                looked = _threads().submit(self._look)
-            self._is_looked_at = True  # at first it has just been opened
+        if not self.has_response_versions:
+            if self._was_read:
+                before = self._cached.parts(self.metadata_start)
+                check = _get_pool().submit(self._check_version)
+            self._was_read = True  # the first read follows the opening immediately
         if len(ranges) == 1:
-            found = [self._part(*ranges[0])]
+            results = [self._get_range(*ranges[0])]
         else:
-            futures = [_threads().submit(self._part, offset, length) for offset, length in ranges]
+            futures = [_get_pool().submit(self._get_range, offset, length) for offset, length in ranges]
             try:
-                found = [future.result() for future in futures]
+                results = [future.result() for future in futures]
             finally:
                 for future in futures:
                     future.cancel()
-        if looked is not None:
-            looked.result()
+        if check is not None:
+            check.result()
             self._share(before)
         self.merge_gap = self._store.link.gap
-        return found
+        return results
 
-    def _part(self, offset: int, length: int) -> Bytes:
+    def _get_range(self, offset: int, length: int) -> Bytes:
         def attempt(failed: int) -> Bytes:
             start, data = time.perf_counter(), EMPTY
             try:
@@ -240,51 +239,51 @@ class RemoteSource(Source):
             finally:
                 self.usage.add_fetch(len(data), time.perf_counter() - start)
             if len(data) != length:
-                raise AnswerError(f"the answer has {len(data)} bytes", again=len(data) < length)
-            self._store.link.note(length, time.perf_counter() - start)
+                raise ResponseError(f"the response has {len(data)} bytes", again=len(data) < length)
+            self._store.link.add_request(length, time.perf_counter() - start)
             return data
 
         try:
-            found: Bytes = persistent(self._store, self.path or "", f"{length} bytes at {offset}", attempt)
+            data: Bytes = with_retries(self._store, self.path or "", f"{length} bytes at {offset}", attempt)
         except SourceError as error:
             error.locate(offset=offset)
             raise
-        found.flags.writeable = False
-        self._remember_end(offset, found)
-        return found
+        data.flags.writeable = False
+        self._add_end(offset, data)
+        return data
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        raise NotImplementedError  # all goes through _fetch_all
+        raise NotImplementedError  # _fetch_all is overridden
 
     @property
     def _merged_bytes(self) -> int:
         return REQUEST_BYTES
 
-    def learn(self, start: int) -> None:
-        """The footer, or an index that was read, begins at ``start``: the next file's end is fetched from there.
+    def add_metadata(self, start: int) -> None:
+        """Record that the footer or an index starts at ``start``, from where the next file's end is fetched.
 
-        What is known of the file from there on is shared, once it is certain that it is of the version that it should
-        be of: where answers do not tell that, once the file was looked at afterwards.
+        The cached bytes from there on are shared once they certainly belong to this version of the file: without
+        versions in responses, after the version was checked.
         """
-        super().learn(start)
-        self._store.link.needed(self.size - self.metadata_start)
-        if self.answers_tell:
-            self._share(self._kept.parts(start))
+        super().add_metadata(start)
+        self._store.link.add_tail(self.size - self.metadata_start)
+        if self.has_response_versions:
+            self._share(self._cached.parts(start))
 
     def _share(self, parts: Sequence[tuple[int, Bytes]]) -> None:
         if self._shared is not None:
             for at, part in parts:
                 self._shared.add(at, part)
-            CACHE.settle((self._store.number, self._path))
+            CACHE.update_size((self._store.number, self._path))
 
 
-def _joined(offset: int, length: int, parts: Sequence[tuple[int, Bytes]]) -> Bytes:
+def _join(offset: int, length: int, parts: Sequence[tuple[int, Bytes]]) -> Bytes:
     if not parts:
         return EMPTY
     if len(parts) == 1:
         return parts[0][1]
-    whole = allocate(length)
+    data = allocate(length)
     for start, part in parts:
-        whole[start - offset : start - offset + len(part)] = part
-    whole.flags.writeable = False
-    return whole
+        data[start - offset : start - offset + len(part)] = part
+    data.flags.writeable = False
+    return data

@@ -1,50 +1,54 @@
-"""Stores, and the files in them: what opens, lists and writes a file of one kind of file system each."""
+"""Stores and their files: a common interface to open, list and write files of a file system."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pqext.core.base.lru import LRU
 from pqext.core.io.source import Source
 from pqext.core.io.sources.cache import CACHE
-from pqext.core.io.sources.upload import Upload
 
 _SMALL = 64 << 10
 _LARGE = 256 << 10
-"""Requests of fewer bytes tell the latency, those of more the bandwidth."""
+"""Smaller requests measure the latency, larger ones the bandwidth."""
 _WEIGHT = 0.3
-"""The share of the newest request in the mean."""
+"""Weight of the newest request in the moving average."""
 LEAST_GAP = 64 << 10
 MOST_GAP = 8 << 20
 FIRST_GAP = 1 << 20
 LEAST_TAIL = 32 << 10
 MOST_TAIL = 8 << 20
 FIRST_TAIL = 512 << 10
-_SOON = 5.0
-"""Seconds for which a file stays open that was opened to see whether there is one."""
-_KEPT = 32
-"""Stores that are remembered, with their connections and with what was learned of them."""
+_REOPEN_SECONDS = 5.0
+"""Seconds for which a file stays open after a check whether it exists."""
+_MAX_STORES = 32
+"""Maximum number of stores that are cached with their connections and link statistics."""
+_BUFFER_BYTES = 1 << 20
+"""Small writes are buffered up to this size."""
 
 
 class Link:
-    """Learned from each request, and shared by the files of a store. Threads may use it at the same time."""
+    """Measured latency and bandwidth of a store, shared by its files. Threads may use it concurrently."""
 
     def __init__(self) -> None:
         self.latency: float | None = None
-        """Seconds until an answer begins."""
+        """Seconds until a response begins."""
         self.bandwidth: float | None = None
-        """Bytes a second of one request."""
-        self._needed: float | None = None
+        """Bytes per second of one request."""
+        self._tail: float | None = None
         self._lock = threading.Lock()
 
-    def note(self, length: int, seconds: float) -> None:
-        """A request of ``length`` bytes took ``seconds``."""
+    def add_request(self, length: int, seconds: float) -> None:
+        """Record that a request of ``length`` bytes took ``seconds``."""
         with self._lock:
             if length <= _SMALL:
                 self.latency = _mean(self.latency, seconds)
@@ -54,22 +58,22 @@ class Link:
 
     @property
     def gap(self) -> int:
-        """Unwanted bytes that are read as fast as a further request is answered."""
+        """Number of unneeded bytes that take as long to read as another request."""
         if self.latency is None or self.bandwidth is None:
             return FIRST_GAP
         return min(max(int(self.latency * self.bandwidth), LEAST_GAP), MOST_GAP)
 
-    def needed(self, length: int) -> None:
-        """A file's footer, with the indexes that were read, took its last ``length`` bytes."""
+    def add_tail(self, length: int) -> None:
+        """Record that a file's footer and the indexes that were read took its last ``length`` bytes."""
         with self._lock:
-            self._needed = max(float(length), 0.75 * (self._needed or 0.0))
+            self._tail = max(float(length), 0.75 * (self._tail or 0.0))
 
     @property
     def tail(self) -> int:
-        """The bytes of a file's end that are likely to hold its footer and indexes."""
-        if self._needed is None:
+        """Size of a file's end that probably contains its footer and indexes."""
+        if self._tail is None:
             return FIRST_TAIL
-        return min(max(int(1.25 * self._needed), LEAST_TAIL), MOST_TAIL)
+        return min(max(int(1.25 * self._tail), LEAST_TAIL), MOST_TAIL)
 
 
 def _mean(before: float | None, now: float) -> float:
@@ -77,21 +81,78 @@ def _mean(before: float | None, now: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What the listing of a folder tells of a file, ``None`` where it does not."""
+class ListedFile:
+    """A file in the listing of a folder; fields that the listing lacks are None."""
 
     path: str
     size: int | None = None
     modified_ms: int | None = None
-    """When it was written, in milliseconds since 1970."""
+    """Modification time in milliseconds since 1970."""
     etag: str | None = None
-    """What the store calls the version."""
+
+
+class Upload(Protocol):
+    """A file that is being written to a store and is not visible before ``commit``. ``path`` names it in messages."""
+
+    @property
+    def path(self) -> str | None: ...
+
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        """Append ``buffers``."""
+
+    def commit(self) -> None:
+        """Publish the file, replacing any previous one."""
+
+    def abort(self) -> None:
+        """Discard the file; the path keeps its previous content. Never raises."""
+
+
+def temporary_path(path: str) -> str:
+    """Return a path next to ``path`` for an unfinished file, which readers of the folder skip."""
+    folder, slash, _ = path.rpartition("/")
+    return f"{folder}{slash}.pqext-{os.urandom(8).hex()}.tmp"
+
+
+class BufferedUpload:
+    """Buffer small writes to an upload, and call ``on_commit`` after it. Garbage collection aborts the upload."""
+
+    def __init__(self, upload: Upload, on_commit: Callable[[], None]) -> None:
+        self.path = upload.path
+        self._on_commit = on_commit
+        self._upload = upload
+        self._buffer = bytearray()
+        self._leftover = weakref.finalize(self, _abort, self._upload, os.getpid())
+
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        if sum(map(len, buffers)) + len(self._buffer) < _BUFFER_BYTES:
+            for buffer in buffers:
+                self._buffer += buffer
+            return
+        pending, self._buffer = memoryview(self._buffer), bytearray()
+        self._upload.write([pending, *buffers] if len(pending) else buffers)
+
+    def commit(self) -> None:
+        self._upload.write([memoryview(self._buffer)])
+        self._upload.commit()
+        self._leftover.detach()
+        self._on_commit()
+
+    def abort(self) -> None:
+        self._buffer = bytearray()
+        self._leftover()
+
+
+def _abort(upload: Upload, process: int) -> None:
+    """Abort an upload, but not in a forked child, whose parent owns it."""
+    if os.getpid() == process:
+        with suppress(Exception):
+            upload.abort()
 
 
 class Store(ABC):
-    """One file system with its credentials. Equal ones are one store: see :func:`remembered`.
+    """A file system with its credentials. Equal ones share one store: see :func:`get_store`.
 
-    ``number`` is never given twice, and ``secrets`` are texts that no message may hold.
+    ``number`` is unique, and ``secrets`` are texts that messages must not contain.
     """
 
     _numbers = itertools.count()
@@ -102,46 +163,45 @@ class Store(ABC):
         self.number = next(self._numbers)
 
     def arguments(self) -> tuple[Any, ...]:
-        """Arguments of the constructor, for pickling: the first is the file system, by which stores are remembered."""
+        """Return the constructor's arguments, for pickling. The first is the file system, the key of the store."""
         raise TypeError(f"a {type(self).__name__} cannot be pickled")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.arguments())
+        return _unpickled, (type(self), self.arguments())
 
     has_folders = True
-    """Can the files below a folder be listed?"""
+    """Whether the files below a folder can be listed."""
 
     @abstractmethod
     def name(self, path: str) -> str:
-        """The URL of a path, as messages show it."""
+        """Return the redacted URL of a path, for messages."""
 
     @abstractmethod
     def open(self, path: str, name: str) -> Source:
-        """The file at ``path``. Raises ``FileNotFoundError``, ``PermissionError`` or ``SourceError`` with ``name``."""
+        """Open a file. Raises ``FileNotFoundError``, ``PermissionError`` or ``SourceError`` with ``name``."""
 
     @abstractmethod
-    def files(self, path: str) -> list[Listed]:
-        """All files below the folder at ``path``, at any depth; none where there is no folder."""
+    def files(self, path: str) -> list[ListedFile]:
+        """Return all files below the folder at ``path``, at any depth; an empty list if there is no folder."""
 
     @abstractmethod
     def create(self, path: str, name: str) -> Upload:
-        """What writes the file at ``path``, which appears when it is whole."""
+        """Start writing the file at ``path``, which appears when it is committed."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Delete the file at ``path``. Nothing happens where there is none."""
+        """Delete the file at ``path``, if it exists."""
 
 
 @dataclass
 class Location:
-    """A file or folder of a store, where it has the ``key``, parts separated by ``/``; ``path`` is its URL in messages.
-    """
+    """A file or folder of a store. ``key`` is its path in the store, separated by ``/``; ``path`` its redacted URL."""
 
     store: Store = field(repr=False)
     key: str = field(repr=False)
     path: str
-    listed: Listed | None = field(default=None, repr=False, compare=False)
-    """What the listing told that found the file; None for one that was named."""
+    listed: ListedFile | None = field(default=None, repr=False, compare=False)
+    """Entry of the listing that returned the file; None for a file that was named."""
     _opened: Source | None = field(default=None, repr=False, compare=False)
     _opened_at: float = field(default=0.0, repr=False, compare=False)
 
@@ -149,14 +209,14 @@ class Location:
         return Location, (self.store, self.key, self.path, self.listed)  # a copy opens the file itself
 
     def open(self) -> Source:
-        """Open the file; the caller closes it. Raises as :meth:`Store.open` does."""
+        """Open the file; the caller closes it. Raises like :meth:`Store.open`."""
         opened, self._opened = self._opened, None
-        if opened is not None and time.monotonic() - self._opened_at < _SOON:
+        if opened is not None and time.monotonic() - self._opened_at < _REOPEN_SECONDS:
             return opened
         return self.store.open(self.key, self.path)
 
     def is_file(self) -> bool:
-        """Is there a file? It is opened for that, and :meth:`open` gives it without a further request soon after."""
+        """Whether the file exists. It is opened for that; :meth:`open` soon after needs no further request."""
         if self.store.has_folders and (self.key.endswith("/") or not self.key):
             return False
         if self._opened is None:
@@ -166,53 +226,53 @@ class Location:
                 return False
         return True
 
-    def at(self, key: str, listed: Listed | None = None) -> Location:
-        """Another file or folder of the store."""
+    def at(self, key: str, listed: ListedFile | None = None) -> Location:
+        """Return another file or folder of the store."""
         return Location(self.store, key, self.store.name(key), listed)
 
     def files(self) -> list[Location]:
-        """All files below the folder, at any depth, hidden ones too, sorted by key; none where there is no folder."""
-        found = self.store.files(self.key) if self.store.has_folders else []
+        """Return all files below the folder, including hidden ones, sorted by key; an empty list if it is missing."""
+        files = self.store.files(self.key) if self.store.has_folders else []
         inside = self.key.rstrip("/") + "/" if self.key.strip("/") else self.key
-        found.sort(key=lambda one: one.path)
-        return [self.at(one.path, one) for one in found if one.path.startswith(inside)]
+        files.sort(key=lambda file: file.path)
+        return [self.at(file.path, file) for file in files if file.path.startswith(inside)]
 
     def create(self) -> Upload:
-        """What writes the file."""
+        """Start writing the file."""
         return self.store.create(self.key, self.path)
 
     def remove(self) -> None:
-        """Delete the file, if it is there."""
+        """Delete the file, if it exists."""
         self.store.remove(self.key)
-        self.changed()
+        self.invalidate()
 
-    def changed(self) -> None:
-        """The file was written: what was kept of the one before is forgotten."""
-        CACHE.forget((self.store.number, self.key))
+    def invalidate(self) -> None:
+        """Drop the cached bytes of the file after it was written."""
+        CACHE.remove((self.store.number, self.key))
 
     def __str__(self) -> str:
         return self.path
 
 
-_stores: LRU[int, tuple[Any, Store]] = LRU(_KEPT)
+_stores: LRU[int, tuple[Any, Store]] = LRU(_MAX_STORES)
 
 
-def remembered(key: Any, make: Callable[[], Store]) -> Store:
-    """The store of ``key``, a file system or what one is made of; made once as long as it is used."""
-    for known, store in _stores.values():
-        if known is key or (type(known) is type(key) and known == key):
-            _stores.get(store.number)  # which is used again
+def get_store(key: Any, make: Callable[[], Store]) -> Store:
+    """Return the cached store of ``key``, a file system or the arguments of one, or create it with ``make``."""
+    for cached_key, store in _stores.values():
+        if cached_key is key or (type(cached_key) is type(key) and cached_key == key):
+            _stores.get(store.number)  # mark as used
             return store
     store = make()
     _stores.put(store.number, (key, store))
     return store
 
 
-def _restored(kind: type[Store], arguments: tuple[Any, ...]) -> Store:
-    """Return the store that was pickled, or the one that is already in use for its file system."""
-    return remembered(arguments[0], lambda: kind(*arguments))
+def _unpickled(store_type: type[Store], arguments: tuple[Any, ...]) -> Store:
+    """Return the pickled store, or the one already in use for its file system."""
+    return get_store(arguments[0], lambda: store_type(*arguments))
 
 
-def forget_stores() -> None:
-    """Close what was remembered, so that the next file is reached by new connections."""
+def clear_stores() -> None:
+    """Drop all cached stores, so that the next file uses new connections."""
     _stores.clear()

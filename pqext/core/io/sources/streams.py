@@ -15,86 +15,86 @@ if TYPE_CHECKING:
     from pqext.core.io.sources.store import Location
 
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli", ".xz": "xz"}
-"""The ends of names of compressed files, and Arrow's names of the codecs, of which it lacks xz."""
+"""Suffixes of compressed files with Arrow's codec names; Arrow does not support xz."""
 _MARKS = (
     (b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\x04\x22\x4d\x18", "lz4"),
     (b"\xfd7zXZ\x00", "xz"), *((b"BZh%d1AY&SY" % level, "bz2") for level in range(1, 10)),
 )  # fmt: skip
-"""First bytes of compressed files, with which no text begins."""
+"""First bytes of compressed files; no text begins with them."""
 MARK_BYTES = 10
 REMOTE_BYTES = 8 << 20
-"""Bytes that are asked of a store at a time."""
+"""Bytes per request to a store."""
 
 
 def codec_of(path: str) -> str | None:
-    """The codec by which the file is compressed as a whole, as its name tells; None for a file that is not."""
+    """Return the codec that a file is compressed with according to its suffix; None if it is not compressed."""
     return CODECS.get(os.path.splitext(path)[1].lower())
 
 
 def codec_of_content(head: bytes) -> str | None:
-    """The codec of a compressed file that begins with ``head``; None for any other file."""
+    """Return the codec of a compressed file that begins with ``head``; None for any other file."""
     return next((codec for mark, codec in _MARKS if head.startswith(mark)), None)
 
 
-def open_stream(place: str | Location, is_range: bool = False) -> Any:
-    """The bytes of a local path or a place in a store, decompressed, as a binary file that is to be closed.
+def open_stream(location: str | Location, is_range: bool = False) -> Any:
+    """Open a local path or a location in a store as a binary file of decompressed bytes.
 
-    The codec is detected by the file's suffix or its first bytes. An uncompressed file can seek. Raises ``OSError`` as
-    :func:`open` does, and ``SourceError`` for a store. With ``is_range``, for a range of bytes of a file that is not
-    compressed by its name, raises ``CorruptFileError`` if it is compressed nevertheless.
+    The codec is detected from the file's suffix or its first bytes. An uncompressed file can seek. Raises ``OSError``
+    like :func:`open`, and ``SourceError`` for a store. With ``is_range``, for a byte range of a file without a
+    compression suffix, raises ``CorruptFileError`` if the file is compressed nevertheless.
     """
     file: Any = (
-        open(place, "rb", buffering=0)  # noqa: SIM115
-        if isinstance(place, str)
-        else io.BufferedReader(_Bytes(place.open(), str(place)), REMOTE_BYTES)
+        open(location, "rb", buffering=0)  # noqa: SIM115
+        if isinstance(location, str)
+        else io.BufferedReader(_SourceFile(location.open(), str(location)), REMOTE_BYTES)
     )
-    named = codec_of(str(place))
+    named = codec_of(str(location))
     try:
         codec = named or (codec_of_content(_head(file)) if file.seekable() else None)
         if is_range and codec is not None and named is None:
             suffix = next(end for end, name in CODECS.items() if name == codec)
             reason = f"the file is compressed with {codec}, but its name does not end in {suffix}: rename it"
-            raise CorruptFileError(reason, path=str(place))
+            raise CorruptFileError(reason, path=str(location))
         if codec is None:
             return file
-        if isinstance(place, str) and file.seekable():
+        if isinstance(location, str) and file.seekable():
             import pyarrow as pa
 
             file.close()
-            file = pa.OSFile(place)  # which closes itself
-        return decompressed(file, codec)
+            file = pa.OSFile(location)  # which closes itself
+        return decompress(file, codec)
     except BaseException:
         file.close()
         raise
 
 
-def decompressed(file: IO[bytes], codec: str) -> Any:
-    """The decompressed bytes of a binary file, as another that closes it."""
+def decompress(file: IO[bytes], codec: str) -> Any:
+    """Wrap a binary file in a file of its decompressed bytes, which closes it."""
     import pyarrow as pa
 
     return _Xz(file) if codec == "xz" else pa.CompressedInputStream(pa.PythonFile(file, "r"), codec)
 
 
 @contextmanager
-def damage(path: str) -> Iterator[None]:
-    """Errors of a codec within are ``CorruptFileError``."""
+def codec_errors(path: str) -> Iterator[None]:
+    """Turn errors of a codec within the context into ``CorruptFileError``."""
     try:
         yield
     except OSError as error:
         if error.errno is not None or isinstance(error, ParquetError):
             raise
-        raise CorruptFileError(f"the compressed file cannot be read: {error}", path=path) from None  # without a name
+        raise CorruptFileError(f"the compressed file cannot be read: {error}", path=path) from None
 
 
 def _head(file: Any) -> bytes:
-    """The first bytes of a file at its start, which stays there."""
+    """Read the first bytes of a file and seek back to its start."""
     head: bytes = file.read(MARK_BYTES)
     file.seek(0)
     return head
 
 
 class _Xz(io.RawIOBase):
-    """The decompressed bytes of an xz file; damage is an ``OSError``, as of Arrow's codecs."""
+    """Decompressed bytes of an xz file; corrupt data raises ``OSError``, as with Arrow's codecs."""
 
     def __init__(self, file: IO[bytes]) -> None:
         import lzma
@@ -107,7 +107,7 @@ class _Xz(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:
-        """Fill ``into``, as far as there are bytes."""
+        """Read into a buffer."""
         try:
             return self._bytes.readinto(into)
         except (self._error, EOFError) as error:
@@ -121,8 +121,8 @@ class _Xz(io.RawIOBase):
         super().close()
 
 
-class _Bytes(io.RawIOBase):
-    """The bytes of a source as a file."""
+class _SourceFile(io.RawIOBase):
+    """A source as a binary file."""
 
     def __init__(self, source: Source, name: str) -> None:
         self.name = name
@@ -136,12 +136,12 @@ class _Bytes(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to an offset from the start, from here or from the end."""
+        """Seek to an offset from the start, the position or the end."""
         self._at = max(0, offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence])
         return self._at
 
     def readinto(self, into: Any) -> int:
-        """Fill ``into``, as far as there are bytes."""
+        """Read into a buffer."""
         count = max(0, min(len(into), self._source.size - self._at))
         if count:
             memoryview(into).cast("B")[:count] = self._source.read(self._at, count).data

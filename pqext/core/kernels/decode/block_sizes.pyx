@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Compressed blocks of LZ4 and LZO1X: how many bytes one holds, which the block itself does not say."""
+"""Decompressed sizes of LZ4 and LZO1X blocks, which the blocks do not store."""
 from libc.stdint cimport uint8_t
 
 
@@ -54,7 +54,7 @@ def lz4_size(const uint8_t[::1] block):
 
 
 cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noexcept nogil:
-    """Add the bytes behind an instruction whose length field is 0: 255 for each zero, then one that is none."""
+    """Add the bytes after an instruction whose length field is 0: 255 for each zero, then the first other byte."""
     cdef const uint8_t *p = place[0]
     while p < end and p[0] == 0:
         length[0] += 255
@@ -69,7 +69,7 @@ cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noex
 cdef Py_ssize_t measure_lzo(const uint8_t *p, size_t size) noexcept nogil:
     """The decompressed size of an LZO1X block, -1 when its instructions do not end with it."""
     cdef const uint8_t *end = p + size
-    # `literals` follow the instruction; how many those of the one before were is part of what the next one means.
+    # `literals` follow the instruction; the number of preceding literals is part of the next instruction's meaning.
     cdef size_t total = 0, length = 0, literals = 0, before
     cdef uint8_t code
     cdef uint8_t low

@@ -24,7 +24,7 @@ cdef struct PageEntry:
     int32_t encoding
     int32_t definition    # encoding of the levels in version 1, their bytes in version 2
     int32_t repetition
-    int32_t owner         # place among the table's buffers
+    int32_t owner         # index of its buffer in the table
     uint32_t crc
     uint8_t kind
     bint has_crc

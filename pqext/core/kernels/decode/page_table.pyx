@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""All page headers of a buffer parsed in one call, and runs of pages opened in another: no object a page.
+"""Parse all page headers of a buffer in one call, and open runs of pages in another, without an object per page.
 
-This is the way of ordinary pages. Whatever is unusual or wrong is only recognised here: the caller then goes the way of
-`pqext.core.read.pages.page.raw_pages`, page by page, which says what it is.
+Only ordinary pages are supported. Unusual or wrong ones are detected but not diagnosed: the caller then reads them with
+`pqext.core.read.pages.page.raw_pages`, page by page, which raises the error.
 """
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -45,7 +45,7 @@ cdef class PageTable:
     cdef int read_page(
         self, const uint8_t *start, const uint8_t *p, const uint8_t *end, int64_t left, PageEntry *page
     ) noexcept nogil:
-        """The page at `p`, of which `left` bytes are left in the chunk: DONE, MORE bytes are needed, or UNUSUAL."""
+        """Parse the page at `p`, with `left` bytes to the end of the chunk: DONE, MORE bytes are needed, or UNUSUAL."""
         cdef Cursor c
         cdef int status
         memset(page, 0, sizeof(PageEntry))
@@ -137,7 +137,7 @@ cdef class PageTable:
 
     @property
     def has_dictionary(self):
-        """Is the first page a dictionary?"""
+        """Whether the first page is a dictionary."""
         return self.size > 0 and self.entries[0].kind == DICTIONARY
 
     def count(self, Py_ssize_t first=0, Py_ssize_t stop=-1):
@@ -159,7 +159,7 @@ cdef class PageTable:
         return self.entries[page].offset
 
     def until(self, Py_ssize_t first, int64_t entries):
-        """The page behind those from `first` on that hold so many entries."""
+        """The end of the run of pages from `first` on that contains this many entries."""
         cdef Py_ssize_t i = max(first, 0)
         while i < self.size and entries > 0:
             entries -= self.entries[i].count
@@ -167,7 +167,7 @@ cdef class PageTable:
         return i
 
     def is_long(self, Py_ssize_t first, Py_ssize_t stop, int64_t least, int64_t most):
-        """Does a page of at most `most` bytes stand for more than `least` entries?"""
+        """Whether a page of at most `most` bytes has more than `least` entries."""
         cdef Py_ssize_t i
         for i in range(max(first, 0), min(stop, self.size)):
             if self.entries[i].count > least and self.entries[i].unpacked <= most:
@@ -223,7 +223,7 @@ cdef class PageTable:
         return total
 
     def stored(self, Py_ssize_t first, Py_ssize_t stop):
-        """Bytes of the pages as they are stored."""
+        """Stored bytes of the pages."""
         cdef Py_ssize_t i
         cdef int64_t total = 0
         for i in range(max(first, 0), min(stop, self.size)):
@@ -258,7 +258,7 @@ cdef class PageTable:
         )[0]
 
     def open(self, Py_ssize_t first, Py_ssize_t stop, int repetition, int definition, unpack):
-        """The levels and the values of data pages of one form: three runs, None where there are no such levels.
+        """The levels and the values of data pages of one layout: three runs, None for absent levels.
 
         `repetition` and `definition` are the highest levels. `unpack(pages, sizes)` decompresses; it is None for pages
         that are not compressed. None for pages that are not as they should be.

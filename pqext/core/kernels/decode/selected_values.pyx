@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Some of the values of encoded pages, taken without decoding the others: values, lengths and flags at places.
+"""Select values of encoded pages by position, without decoding the others: values, lengths and flags.
 
 Places count the values of a run of pages from its first, and ascend.
 """
@@ -22,7 +22,7 @@ cdef check(int status):
     if status == SHORT:
         raise CorruptFileError("a page is too short for its values")
     if status == OUTSIDE:
-        raise ValueError("places must ascend within the pages' values")
+        raise ValueError("positions must ascend within the pages' values")
     if status == OUT_OF_MEMORY:
         raise MemoryError("byte array values")
 
@@ -67,10 +67,10 @@ cdef int _fixed(
 
 
 def select_fixed(PageRun run not None, Py_ssize_t width, bint split, const int64_t[::1] places, uint8_t[::1] out):
-    """Fill `out` with the values at `places`, `width` bytes each, of pages that hold them as they are, or `split`."""
+    """Fill `out` with the values at `places`, `width` bytes each, of PLAIN pages or `split` ones."""
     cdef int status
     if width < 1 or out.shape[0] % width or out.shape[0] // width != places.shape[0]:
-        raise ValueError("the output does not hold one value for each place")
+        raise ValueError("the output must have one value per position")
     if not places.shape[0]:
         return
     with nogil:
@@ -114,7 +114,7 @@ cdef int _byte_arrays(
 
 
 def select_byte_arrays(PageRun run not None, const int64_t[::1] places):
-    """The PLAIN byte arrays at `places`, each behind its length, as the bytes of one PLAIN page."""
+    """Return the PLAIN byte arrays at `places`, with their length prefixes, as one PLAIN page."""
     cdef int status
     cdef Bytes out
     out.data = NULL
@@ -130,9 +130,9 @@ def select_byte_arrays(PageRun run not None, const int64_t[::1] places):
 
 
 def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[::1] present, int64_t[::1] places):
-    """Of the `entries` the flags, and the places of their values among those of all flagged entries.
+    """Select the flags of `entries`, and the positions of their values among the values of all flagged entries.
 
-    Fills `present` with a flag for each entry and the front of `places`; gives how many have a value.
+    Fills `present` with a flag for each entry and the front of `places`; returns the number of values.
     """
     cdef Py_ssize_t i, found = 0, at = 0
     cdef int64_t values = 0, entry
@@ -160,7 +160,7 @@ def select_flags(const uint8_t[::1] flags, const int64_t[::1] entries, uint8_t[:
 
 
 def mask_positions(const uint8_t[::1] bits, Py_ssize_t offset, Py_ssize_t length, int64_t base, int64_t[::1] out):
-    """Fill `out` with `base` and the place of each bit that is set, of `length` bits from `offset` on.
+    """Fill `out` with `base` plus the position of each set bit, of `length` bits from `offset` on.
 
     Raises ``ValueError`` unless there are as many as `out` holds.
     """
@@ -192,7 +192,7 @@ def select_entries(
     int slot_level, int value_level, int16_t[::1] kept_repetition, int16_t[::1] kept_definition, uint8_t[::1] present,
     int64_t[::1] places, int64_t[::1] page_values,
 ):
-    """The levels of `rows` of lists, a flag for each entry of them that has a slot, and the places of their values.
+    """Select the levels of `rows` of lists, a flag for each of their entries with a slot, and their value positions.
 
     Pages have `counts` entries; `page_values` takes the values of each. The outputs have room for all entries; gives
     how many of them are used, of slots and of values. A row begins where a repetition level is 0; `rows` ascend.
@@ -239,10 +239,10 @@ def select_levels(
     const int16_t[::1] levels, const int64_t[::1] counts, const int64_t[::1] entries, int slot_level, int value_level,
     int16_t[::1] chosen, uint8_t[::1] present, int64_t[::1] places, int64_t[::1] page_values,
 ):
-    """Of the `entries` the definition levels, a flag for each that has a slot, and the places of their values.
+    """Select the definition levels of `entries`, a flag for each entry with a slot, and their value positions.
 
     Pages have `counts` entries; `page_values` takes the values of each. Fills `chosen` and the fronts of `present` and
-    `places`; gives how many have a slot and how many a value.
+    `places`; returns the number of slots and of values.
     """
     cdef Py_ssize_t i = 0, page, end = 0, found = 0, slots = 0, following = 0, count = entries.shape[0]
     cdef int64_t values = 0, before

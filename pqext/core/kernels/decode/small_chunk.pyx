@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""A whole column chunk of some kilobytes decoded in one call, for files that have very many of them.
+"""Decode a column chunk of some kilobytes in one call, for files with very many small chunks.
 
-Of a leaf without repetition, whose pages are PLAIN or refer to a dictionary. What is anything else, or wrong, is only
-recognised: it goes the way of larger chunks, which says what it is.
+The leaf has no repetition, and pages are PLAIN or dictionary-encoded. Other or wrong chunks are detected but not
+diagnosed: the general path decodes them and raises the error.
 """
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -29,7 +29,7 @@ cdef enum:
 cdef class SmallChunks:
     """Decodes chunks of one leaf.
 
-    `width` is that of its values, 0 for byte arrays; `boolean`: stored as bits, and decoded to a byte each. `optional`:
+    `width` is the size of a value, 0 for byte arrays; `boolean`: stored as bits, decoded to bytes. `optional`:
     the leaf has definition levels of 0 and 1. No chunk may take more than `room` bytes. `exact`: chunks with bytes that
     nothing accounts for, or with pages whose headers other pages would have to confirm, are unusual.
     """
@@ -148,7 +148,7 @@ cdef class Decoding:
         return self.data_pages, validity, take(&self.values), None
 
     cdef void pack(self, Py_ssize_t count) noexcept nogil:
-        """Flags of a byte become bits, in their place."""
+        """Pack flags of a byte each into bits, in place."""
         cdef uint8_t *flags = self.flags.data
         cdef uint8_t byte
         cdef Py_ssize_t i, bit

@@ -139,7 +139,7 @@ def view_plain(
 ):
     """Fill `out`, two words a slot, with the views of PLAIN pages; gives the pages that views point to.
 
-    `slots` has a number a page, `present` flags them, empty meaning all. The page at place `i` of the result is buffer
+    `slots` has a number a page, `present` flags them, empty meaning all. Page `i` of the result is buffer
     `first + i`. Views of slots without a value are zero. `text` must be UTF-8.
     """
     cdef Py_ssize_t i

@@ -1,4 +1,4 @@
-# The pages of a chunk that is being written: where each begins, and its place once it is there.
+# The page boundaries of a chunk being written, and the location of each page once it is written.
 from libc.stdint cimport int64_t
 
 cdef class PageBoundaries:

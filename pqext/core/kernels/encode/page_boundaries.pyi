@@ -16,11 +16,11 @@ class PageBoundaries:
     def page(self, index: int) -> tuple[int, int, int]:
         """Rows, entries and values of one page."""
     def locate(self, index: int, offset: int, size: int) -> None:
-        """Note the place of a page in its chunk, header included."""
+        """Record the location of a page in its chunk, header included."""
     def measure(self, offsets: Any, start: int) -> int:
         """Note the bytes of each page's byte arrays, which lie between int32 ``offsets`` from the one at ``start``.
 
-        Returns those of all pages. Raises ``ValueError`` where the offsets do not ascend or are too few.
+        Returns their sum. Raises ``ValueError`` if the offsets do not ascend or are too few.
         """
 
 def split_pages(

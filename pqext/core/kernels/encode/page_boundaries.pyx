@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Cutting a chunk into pages at row boundaries: one pass over its levels."""
+"""Split a chunk into pages at row boundaries, scanning its levels once."""
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int16_t, int32_t, int64_t
@@ -91,7 +91,7 @@ cdef inline Py_ssize_t count_level(const int16_t *levels, Py_ssize_t count, int1
 
 
 cdef Py_ssize_t find_entries(PageBoundaries cuts, const int16_t *levels, Py_ssize_t entries) noexcept nogil:
-    """Where pages begin among entries, of which those of level 0 begin rows; returns the number of these."""
+    """Find page boundaries among entries, of which level 0 begins a row; returns the number of rows."""
     cdef Py_ssize_t i, row = 0, page = 0
     for i in range(entries):
         if levels[i] == 0:

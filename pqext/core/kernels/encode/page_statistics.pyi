@@ -35,6 +35,6 @@ def number_bounds(
 ) -> tuple[list[bytes | None], list[bytes | None], list[int]] | None:
     """PLAIN bytes of each page's least and greatest number, ``None`` for a page without any, and its number of NaN.
 
-    ``values`` is a buffer whose number ``start`` is the first value; ``code`` tells their type as numpy does: "i4",
+    ``values`` is a buffer whose number ``start`` is the first value; ``code`` is their numpy type code: "i4",
     "u4", "i8", "u8", "f4" or "f8". A zero bound of floats has the sign that widens it. ``None`` for unaligned values.
     """

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What statistics need of the values and levels of each page: extremes, NaN and level counts (core.statistics).
+"""Statistics of the values and levels of each page: extremes, NaN and level counts (core.statistics).
 
 Pages are given by `starts`: page `i` holds the items from `starts[i]` up to `starts[i + 1]`.
 """
@@ -87,7 +87,7 @@ def extremes(
 ):
     """Write each page's least and greatest value that is not NaN, and its number of NaN.
 
-    Nothing is written into `low` and `high` for a page that has no such value.
+    `low` and `high` stay unchanged for a page without comparable values.
     """
     cdef Py_ssize_t page, pages = starts.shape[0] - 1
     check_starts(starts, values.shape[0], min(low.shape[0], high.shape[0], nans.shape[0]))
@@ -128,7 +128,7 @@ cdef inline int compare_signed(const uint8_t *a, Py_ssize_t a_size, const uint8_
 
 
 cdef inline uint64_t prefix(const uint8_t *at, Py_ssize_t size, const uint8_t *end) noexcept nogil:
-    """The first eight bytes as a number that orders as they do, zeros behind a shorter value."""
+    """The first eight bytes as a number with the same order; a shorter value is padded with zeros."""
     cdef uint64_t word = 0
     if end - at >= 8:
         memcpy(&word, at, 8)
@@ -149,7 +149,7 @@ cdef struct Places:
 
 
 cdef bint page_extremes(const Places *x, int64_t first, int64_t last, int64_t *low, int64_t *high) noexcept nogil:
-    """The positions of the least and the greatest of some values, -1 where there are none; False for bad offsets."""
+    """The positions of the minimum and the maximum of some values, -1 if there is no value; False for bad offsets."""
     cdef Py_ssize_t i, at, size, low_at = 0, low_size = 0, high_at = 0, high_size = 0, width = x.width
     cdef uint64_t word, low_word = 0, high_word = 0
     cdef const uint8_t *base = x.data
@@ -292,7 +292,7 @@ cdef int bounds(const number *x, PageBoundaries cuts, list minima, list maxima, 
         nans[page] = unknown
         if unknown < count:
             if number is float or number is double:
-                # Some readers tell -0 from +0: a zero bound covers both.
+                # Some readers distinguish -0 from +0: a zero bound covers both.
                 if low == 0:
                     low = -<number> 0.0
                 if high == 0:
@@ -305,7 +305,7 @@ cdef int bounds(const number *x, PageBoundaries cuts, list minima, list maxima, 
 def number_bounds(object values, Py_ssize_t start, str code, PageBoundaries cuts):
     """PLAIN bytes of each page's least and greatest number, ``None`` for a page without any, and its number of NaN.
 
-    `values` is a buffer whose number `start` is the first value; `code` tells their type as numpy does: "i4", "u4",
+    `values` is a buffer whose number `start` is the first value; `code` is their numpy type code: "i4", "u4",
     "i8", "u8", "f4" or "f8". A zero bound of floats has the sign that widens it. ``None`` for unaligned values.
     """
     cdef Py_buffer held

@@ -1,4 +1,4 @@
-# Pages put behind headers, for kernels that encode them.
+# Pages with their headers, for kernels that encode them.
 from libc.stdint cimport int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes

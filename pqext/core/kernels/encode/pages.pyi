@@ -10,7 +10,7 @@ class PageValues:
     """The dense values of a chunk and how pages of them are encoded: ``encoding`` is the number of it.
 
     ``kind``: "fixed" values of ``width`` bytes, "bits" or "bytes" in PLAIN, or "other" by ``encode(start, stop)``.
-    ``first`` and ``second`` are the Arrow buffers of values, or of offsets and values, in which value 0 is number
+    ``first`` and ``second`` are the Arrow buffers of values, or of offsets and values; value 0 is at position
     ``start``. Raises ``ValueError`` when a buffer holds less than ``count`` values.
     """
 
@@ -25,7 +25,7 @@ class PageValues:
         """The encoding's number and the encoded values from ``first`` up to ``last``."""
 
 class Levels:
-    """Levels of a chunk as arrays, as the one level that all entries have, or ``None`` where there are none."""
+    """Levels of a chunk as arrays, as one level that all entries have, or None if the column has no levels."""
 
     def __init__(
         self, repetition: NDArray[np.int16] | int | None, max_repetition: int,
@@ -35,10 +35,10 @@ class Levels:
         """Repetition and definition levels of a range of entries, without length prefixes."""
 
 class EncodedPages:
-    """The stored ``pieces`` of a chunk's pages, headers among them, and what is to be told of them.
+    """The stored ``pieces`` of a chunk's pages, headers included, and their statistics.
 
     ``size`` counts stored bytes, ``uncompressed`` those before compression, headers included in both;
-    ``dictionary_size`` those of the dictionary page and ``by_index`` the data pages that refer to it.
+    ``dictionary_size`` counts the bytes of the dictionary page, ``by_index`` the data pages that refer to it.
     """
 
     pieces: list[Any]
@@ -51,7 +51,7 @@ def encode_pages(
     cuts: PageBoundaries, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None, version: int,
     compress: Callable[[Any], Any] | None, checksum: Callable[[Any], int] | None,
 ) -> EncodedPages:
-    """Encode all pages of a chunk, and note their places in ``cuts``.
+    """Encode all pages of a chunk, and record their locations in ``cuts``.
 
     ``dictionary``: PLAIN bytes and number of the entries. ``compress`` and ``checksum`` take and give buffers;
     ``None`` leaves the step out. Raises ``OverflowError`` for a page of more than 2 GiB.

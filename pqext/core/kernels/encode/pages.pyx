@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""All pages of a chunk in one call: levels and values encoded, compressed, and put behind headers (Data Pages)."""
+"""Encode all pages of a chunk in one call: levels, values, compression and headers (Data Pages)."""
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -25,7 +25,7 @@ cdef enum:
     BAD_OFFSETS = -2
 
 cdef enum:
-    JOINED = 1 << 14  # smaller bodies are copied behind their headers
+    JOINED = 1 << 14  # smaller bodies are copied after their headers
     QUICK = 1 << 12   # fewer values than this are not worth letting other threads run meanwhile
 
 cdef dict KINDS = {"fixed": FIXED, "bits": BITS, "bytes": BYTE_ARRAYS, "other": OTHER}
@@ -40,7 +40,7 @@ cdef int allocated(int status) except -1:
 
 
 cdef class Held:
-    """A buffer that is kept, or none."""
+    """A buffer that is held, or NULL."""
 
     def __cinit__(self, object source):
         if source is not None:
@@ -152,7 +152,7 @@ cdef class PageValues:
 
 
 cdef int put_bits(Bytes *b, const uint8_t *bits, Py_ssize_t start, Py_ssize_t count) noexcept nogil:
-    """`count` bits from number `start`, those behind them in the last byte zero."""
+    """`count` bits from number `start` on; the remaining bits of the last byte are zero."""
     cdef Py_ssize_t size = (count + 7) // 8, first = start // 8, last = (start + count - 1) // 8, i
     cdef int shift = start % 8
     cdef uint8_t *target
@@ -204,7 +204,7 @@ cdef class Level:
             raise ValueError("there is not one level for each entry")
 
     cdef int put(self, Bytes *b, Py_ssize_t first, Py_ssize_t last, bint sized) noexcept nogil:
-        """Append levels, `sized` behind their length; nothing where the column has none."""
+        """Append levels, after their length if `sized`; nothing if the column has none."""
         cdef size_t at = b.size, size
         cdef int status
         cdef int32_t length = 0
@@ -259,7 +259,7 @@ cdef class EncodedPages:
         bytes_free(&self.scratch)
 
     cdef int add(self, Header *h, object body, const uint8_t *data, Py_ssize_t size) except -1:
-        """Append a header and its body, which lies at `data`; `body` keeps it alive, if it can be kept."""
+        """Append a header and its body at `data`; `body` owns the memory, if it can be retained."""
         cdef size_t before = self.joined.size
         h.stored = size
         if h.size > 0x7FFFFFFF or size > 0x7FFFFFFF:
@@ -286,9 +286,9 @@ cdef object lent(const uint8_t *data, Py_ssize_t size):
 
 cdef int store(EncodedPages out, Header *h, object plain, const uint8_t *data, Py_ssize_t size,
                Py_ssize_t levels, object compress, object checksum) except -1:
-    """Compress, sum and append a page: the `size` bytes at `data`, kept alive by `plain` where they can be kept.
+    """Compress, checksum and append a page: the `size` bytes at `data`, owned by `plain` if that can be retained.
 
-    The first `levels` bytes are left as they are, which is how pages of version 2 have it.
+    The first `levels` bytes are not compressed, as in pages of version 2.
     """
     cdef Held packed
     cdef object body = plain
@@ -375,7 +375,7 @@ def encode_pages(
                 continue
             allocated(bytes_append(b, held.data, held.size))
         elif h.encoding != RLE_DICTIONARY and values.kind == FIXED and not has_levels and last > first:
-            # Values that nothing stands before are not copied.
+            # Values without preceding levels are not copied.
             store(
                 out, &h, values.uncopied(first, last) if compress is None else None,
                 values.first.data + (values.start + first) * values.width, (last - first) * values.width, 0,

@@ -4,7 +4,7 @@ from typing import Any
 import pyarrow as pa
 
 class SmallLeaf:
-    """Encodes the small column chunks of one leaf, whose top-level Arrow arrays hold its values as they are stored.
+    """Encodes the small column chunks of one leaf, whose top-level Arrow arrays have its stored values.
 
     ``form`` is "bytes" for byte arrays that compare as unsigned ones, or a number's type as numpy has it. ``type`` and
     ``codec`` are their numbers in the format; the names of ``path`` are UTF-8. The rest is as in ``LeafRecipe`` and
@@ -31,7 +31,7 @@ class SmallChunk:
     """The serialised column index, if there is one."""
 
     def column_chunk(self, base: int) -> bytes:
-        """The serialised ``ColumnChunk`` of a chunk that begins at ``base``, up to the places of its indexes."""
+        """The serialised ``ColumnChunk`` of a chunk that begins at ``base``, up to the locations of its indexes."""
 
     def offset_index(self, base: int) -> bytes | None:
         """The serialised offset index, if there is one."""

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""A whole column chunk of one page encoded in one call, for tables that have very many small ones, or are small.
+"""Encode a column chunk of one page in one call, for tables that are small or have very many small chunks.
 
-Of a top-level leaf whose Arrow arrays hold its values as they are stored. What is anything else, large, or wrong is
-only recognised: it goes the way of larger chunks, which says what it is. Both write the same bytes.
+The Arrow arrays of the top-level leaf have its stored values. Other, large or wrong chunks are detected but not
+diagnosed: the general path encodes them and raises the error. Both write the same bytes.
 """
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
@@ -166,7 +166,7 @@ cdef class Encoding:
         return True
 
     cdef bint index(self) except -1:
-        """Number the distinct values, in `body`; does a dictionary of them pay?"""
+        """Index the distinct values into `body`; return whether a dictionary pays off."""
         cdef Py_ssize_t done, taken = self.size, stored, most
         cdef int bits = 1
         self.table = open_table()
@@ -322,7 +322,7 @@ cdef class SmallChunk:
             bytes_free(&b)
 
     cdef int put(self, Bytes *b, int64_t base) except -1:
-        """A ColumnChunk up to the places of its indexes."""
+        """A ColumnChunk up to the locations of its indexes."""
         cdef SmallLeaf leaf = self.leaf
         cdef int last = 0, inner = 0, status
         cdef bytes name

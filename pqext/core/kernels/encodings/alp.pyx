@@ -78,7 +78,7 @@ cdef inline value_t from_integer(uint64_t encoded, int exponent, int factor, val
 cdef int decode_vector(
     const uint8_t *p, size_t size, size_t *at, Py_ssize_t count, value_t *out
 ) noexcept nogil:
-    """Decode the vector of `count` values at `at` and move `at` behind it."""
+    """Decode the vector of `count` values at `at`, and move `at` to its end."""
     cdef int exponent, factor, width, bits = 8 * <int> sizeof(value_t)
     cdef size_t header = 5 + sizeof(value_t), packed, exceptions
     cdef uint64_t reference = 0, mask, bit = 0
@@ -134,7 +134,7 @@ cdef int decode_vector(
 
 
 cdef int decode(const uint8_t *p, size_t size, int log_vector, Py_ssize_t count, value_t *out) noexcept nogil:
-    """Decode the offsets and vectors behind the header."""
+    """Decode the offsets and vectors after the header."""
     cdef Py_ssize_t vector_size = <Py_ssize_t> 1 << log_vector
     cdef Py_ssize_t vectors = (count + vector_size - 1) >> log_vector, v, start, run
     cdef size_t at = <size_t> vectors * 4
@@ -186,7 +186,7 @@ def decode_into(const uint8_t[::1] data, value_t[::1] out):
 
 
 cdef inline bint to_integer(value_t value, int exponent, int factor, int64_t *encoded) noexcept nogil:
-    """Is there an integer that decodes to exactly these bits?"""
+    """Whether an integer decodes to exactly these bits."""
     cdef value_t scaled, back
     cdef uint32_t word, again
     cdef uint64_t long_word, long_again
@@ -306,7 +306,7 @@ cdef int encode_vector(const value_t *values, Py_ssize_t count, const Scale *sca
         packed[exceptions[i]] = packed[first] if first >= 0 else 0
     for i in range(count):
         packed[i] -= <uint64_t> low
-    # The header, `count` integers, the exceptions, and the 8 bytes that pack() may touch behind its end.
+    # The header, `count` integers, the exceptions, and the 8 bytes that pack() may overwrite after its end.
     if bytes_reserve(b, 13 + <size_t> count * 8 + <size_t> failed * 10 + 8) != 0:
         return OUT_OF_MEMORY
     out = b.data + b.size

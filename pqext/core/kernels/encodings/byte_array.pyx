@@ -19,7 +19,7 @@ cdef enum:
     NEGATIVE = -5
 
     PADDING = 32
-    ROUGH = 1 << 20  # so many bytes need not be counted to the byte
+    ROUGH = 1 << 20  # sizes up to this are not computed exactly
 
 
 cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
@@ -43,7 +43,7 @@ cdef class ByteArrayBuilder:
     """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
 
     `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
-    is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``ArrayLimitError``.
+    receives the number of bytes about to be copied. More than `limit` bytes of data raise ``ArrayLimitError``.
     Data lie in what `allocate(size)` gives, a writable buffer, where it is given: of `expected` bytes at first, and so
     do offsets, of `slots` slots.
     """
@@ -66,7 +66,7 @@ cdef class ByteArrayBuilder:
             bytes_free(&self.data)
 
     cdef int _make_room(self, size_t more, size_t slots) except -1:
-        """Let `more` bytes of data, some that are written behind values, and `slots` offsets fit what was allocated.
+        """Make room for `more` bytes of data, some of them written after values, and `slots` offsets.
 
         Callers know how much they append: lent memory must never be grown by `bytes_reserve`.
         """
@@ -382,7 +382,7 @@ def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
 
 
 def is_ascii(const uint8_t[::1] data):
-    """Are all bytes below 128?"""
+    """Whether all bytes are below 128."""
     cdef size_t i = 0, size = data.shape[0]
     cdef uint64_t seen = 0
     cdef const uint8_t *p = NULL

@@ -139,7 +139,7 @@ cdef _check(Py_ssize_t size, Py_ssize_t width, Py_ssize_t room):
 
 
 def join_streams(const uint8_t[::1] streams, Py_ssize_t width, uint8_t[::1] out):
-    """Fill `out` with the values of `width` bytes whose bytes lie in as many `streams`, one behind the other."""
+    """Fill `out` with values of `width` bytes from that many concatenated `streams`."""
     cdef Py_ssize_t n
     _check(streams.shape[0], width, out.shape[0])
     if not streams.shape[0]:

@@ -117,7 +117,7 @@ def widen_integers(const stored_integer[::1] stored not None, int64_t most, int6
 
 
 def quotients(const int64_t[::1] words not None, int64_t most, double divisor, double[::1] out not None):
-    """Numbers of 16 bytes each, of which the low words are enough, divided; false where one lies beyond `most`."""
+    """Divide 16-byte numbers that fit their low words; false if one exceeds `most`."""
     cdef Py_ssize_t i, count = out.shape[0]
     cdef int64_t value
     cdef bint beyond = False
@@ -132,7 +132,7 @@ def quotients(const int64_t[::1] words not None, int64_t most, double divisor, d
 
 
 cdef inline bint fits(const uint8_t *number, int count, const uint64_t *bound) noexcept nogil:
-    """Is the magnitude of a little-endian number of `count` words below `bound`?"""
+    """Whether the magnitude of a little-endian number of `count` words is below `bound`."""
     cdef uint64_t words[4]
     cdef uint64_t carry = 1
     cdef int i

@@ -29,8 +29,8 @@ cdef enum:
 MESSAGES = {
     TRUNCATED: "delta-encoded data ends before all values were read",
     BAD_VARINT: "a number in delta-encoded data is longer than 64 bits",
-    BAD_BLOCK: "the block size of delta-encoded data is no multiple of 128",
-    BAD_MINIBLOCK: "the miniblock size of delta-encoded data is no multiple of 32",
+    BAD_BLOCK: "the block size of delta-encoded data is not a multiple of 128",
+    BAD_MINIBLOCK: "the miniblock size of delta-encoded data is not a multiple of 32",
     BAD_WIDTH: "delta-encoded data has more than 64 bits a value",
 }
 
@@ -72,7 +72,7 @@ cdef uint64_t unpack_deltas(
 ) noexcept nogil:
     """Add `count` packed differences, each plus `least`, onto `last`; `size` bytes hold them. Returns the last sum.
 
-    Sums wrap around in the width of the output, since only its low bits are kept.
+    Sums wrap around in the width of the output, since only its low bits are stored.
     """
     cdef uint64_t mask = mask_of(width), bit = 0
     cdef Py_ssize_t i, safe = loadable(size, width, count)
@@ -101,7 +101,7 @@ cdef uint64_t unpack_deltas(
 cdef int decode(
     const uint8_t *p, size_t size, Py_ssize_t count, value_t *out, Header *header, size_t *consumed
 ) noexcept nogil:
-    """Decode `count` values, 1 <= count <= header.count, behind the header."""
+    """Decode `count` values, 1 <= count <= header.count, after the header."""
     cdef size_t at = consumed[0], widths, stored, needed
     cdef uint64_t last = header.first, least = 0, miniblock
     cdef Py_ssize_t done = 1, run
@@ -209,13 +209,13 @@ cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count) noexcept 
         run = count - done
         if run > BLOCK:
             run = BLOCK
-        # Differences wrap around: they are taken without sign and looked at with one.
+        # Differences wrap around: they are computed unsigned and compared signed.
         least = <value_t> (<uint64_t> values[done] - <uint64_t> values[done - 1])
         for i in range(run):
             deltas[i] = <value_t> (<uint64_t> values[done + i] - <uint64_t> values[done + i - 1])
             if deltas[i] < least:
                 least = deltas[i]
-        # Minimum, widths, 128 values of 8 bytes, and the 8 bytes that pack() may touch behind its end.
+        # Minimum, widths, 128 values of 8 bytes, and the 8 bytes that pack() may overwrite after its end.
         if bytes_reserve(b, 10 + MINIBLOCKS + BLOCK * 8 + 8) != 0:
             return OUT_OF_MEMORY
         out = put_varint(b.data + b.size, zigzag(least))

@@ -63,9 +63,9 @@ def present_slots(
 def continue_lists(
     const int16_t[::1] repetition, const int16_t[::1] definition, const int16_t[::1] least,
 ):
-    """Is every entry that goes on with a list an element of it?
+    """Whether every entry that continues a list is an element of it.
 
-    `least` has the lowest definition level for each repetition level, of which none is beyond it.
+    `least` has the lowest definition level for each repetition level; no repetition level exceeds it.
     """
     cdef Py_ssize_t i, count = repetition.shape[0]
     cdef int highest = <int> least.shape[0] - 1
@@ -92,7 +92,7 @@ def continue_lists(
 
 
 def count_rows(const int16_t[::1] repetition):
-    """How many entries start a row, that is, have repetition level 0."""
+    """Number of entries that start a row, that is, have repetition level 0."""
     cdef Py_ssize_t i, rows = 0, count = repetition.shape[0]
     if count == 0:
         return 0
@@ -104,7 +104,7 @@ def count_rows(const int16_t[::1] repetition):
 
 
 def find_row(const int16_t[::1] repetition, Py_ssize_t row):
-    """The position of the entry that starts row `row`, counted from 0; -1 when there is none."""
+    """The position of the entry that starts row `row`, counted from 0; -1 if there is no such row."""
     cdef Py_ssize_t i, block, in_block, rows = 0, count = repetition.shape[0], at = 0
     if count == 0 or row < 0:
         return -1
@@ -196,7 +196,7 @@ def list_offsets(
     cdef uint8_t *flags = &valid[0]
     with nogil:
         for i in range(count):
-            # What an entry writes that starts no list is overwritten by the next that does; lists <= i.
+            # The offset written for an entry that starts no list is overwritten by the next one; lists <= i.
             ends[lists] = elements
             flags[lists] = levels[i] >= list_level
             here = repeats[i] <= repetition_level and levels[i] >= slot_level
@@ -217,7 +217,7 @@ cdef inline void _spread(
         if present[i]:
             at -= 1
             if at == i:
-                return  # all that is left is present and in its place
+                return  # all remaining values are in place
             memcpy(target + i * width, target + at * width, width)
         else:
             memset(target + i * width, 0, width)
@@ -234,7 +234,7 @@ cdef inline void _spread_words(word_t *target, Py_ssize_t at, const uint8_t *pre
     cdef word_t here
     for i in range(slots - 1, -1, -1):
         if at == i + 1:
-            return  # all that is left is present and in its place
+            return  # all remaining values are in place
         here = present[i] != 0
         at -= <Py_ssize_t> here
         target[i] = target[at] & (0 - here)
@@ -243,7 +243,7 @@ cdef inline void _spread_words(word_t *target, Py_ssize_t at, const uint8_t *pre
 cdef void spread_values(
     uint8_t *target, Py_ssize_t width, Py_ssize_t values, const uint8_t *present, Py_ssize_t slots
 ) noexcept nogil:
-    """As `spread`, of which the caller has proved that as many slots as values are present."""
+    """As `spread`, for callers that have checked the number of present slots."""
     if width == 1:
         _spread(target, 1, values, present, slots)
     elif width == 2:
@@ -335,7 +335,7 @@ def nullable_entries(
 
 
 def occupied(const int64_t[::1] slot):
-    """How many slots are not -1, the first of them and the last."""
+    """Number of slots that are not -1, the first of them and the last."""
     cdef Py_ssize_t i, count = 0
     cdef int64_t first = -1, last = -1
     with nogil:
@@ -349,7 +349,7 @@ def occupied(const int64_t[::1] slot):
 
 
 def entries_below(const int64_t[::1] slot, const int32_t[::1] offsets):
-    """How many entries `repeated_entries` makes: one for each element, and for each empty or ended list."""
+    """Number of entries of `repeated_entries`: one for each element, and for each empty or ended list."""
     cdef Py_ssize_t i, lists = offsets.shape[0] - 1
     cdef int64_t total = 0, length
     cdef bint bad = False

@@ -61,7 +61,7 @@ cdef class PageRun:
 
     @property
     def counts(self):
-        """How many values each page holds."""
+        """Number of values of each page."""
         return [self.parts[i].count for i in range(self.size)]
 
     @property
@@ -71,7 +71,7 @@ cdef class PageRun:
         return [lend(self.parts[i].data, self.parts[i].size, self.owners) for i in range(self.size)]
 
     def recount(self, const int64_t[::1] counts):
-        """Say anew how many values each page holds."""
+        """Replace the number of values of each page."""
         cdef Py_ssize_t i
         if counts.shape[0] != self.size:
             raise ValueError("as many counts as pages")
@@ -84,7 +84,7 @@ cdef class PageRun:
             self.total += counts[i]
 
     def split(self):
-        """What each page begins with, behind its length in 4 bytes, and what follows that: two runs."""
+        """Split each page after its prefix of a 4-byte length and that many bytes: two runs."""
         cdef PageRun first = PageRun(), rest = PageRun()
         cdef Py_ssize_t i
         cdef uint32_t length
@@ -102,7 +102,7 @@ cdef class PageRun:
         return first, rest
 
     def copy_into(self, Py_ssize_t width, uint8_t[::1] out):
-        """Fill `out` with values that lie in the pages as they are, `width` bytes each."""
+        """Fill `out` with the PLAIN values of the pages, `width` bytes each."""
         cdef Py_ssize_t i
         cdef size_t wanted
         cdef uint8_t *target

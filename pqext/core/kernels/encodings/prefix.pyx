@@ -57,7 +57,7 @@ cdef int measure(
 cdef void join(
     const int32_t *prefixes, const int32_t *suffixes, Py_ssize_t count, const uint8_t *p, uint8_t *out
 ) noexcept nogil:
-    """Write the values, whose lengths `measure` has checked, one behind the other."""
+    """Concatenate the values, whose lengths `measure` has checked."""
     cdef uint8_t *before = out
     cdef Py_ssize_t i
     for i in range(count):
@@ -79,7 +79,7 @@ def join_prefixes(
     """The values, back to back, whose prefix and suffix lengths are given and whose suffixes lie in `data`.
 
     Fills `lengths`. `width` is the length that each value must have, -1 for any. Raises ``LimitError`` when the
-    values have more than `limit` bytes together. `claim` is told how many they have before memory is taken.
+    values exceed `limit` bytes in total. `claim` receives their size before memory is allocated.
     """
     cdef Bytes out
     cdef Py_ssize_t count = prefixes.shape[0]
@@ -116,7 +116,7 @@ def join_prefixes(
 
 
 cdef inline Py_ssize_t common(const uint8_t *a, const uint8_t *b, Py_ssize_t size) noexcept nogil:
-    """How many of `size` bytes are the same from the start on."""
+    """Length of the common prefix, within `size` bytes."""
     cdef Py_ssize_t at = 0
     cdef uint64_t differing
     while at + 8 <= size:
@@ -138,7 +138,7 @@ cdef int split(
 ) noexcept nogil:
     cdef Py_ssize_t i, length, before = 0, shared
     cdef uint8_t *target
-    # The suffixes are no longer than the values.
+    # The suffixes are at most as long as the values.
     if bytes_reserve(out, ends[count] - ends[0]) != 0:
         return OUT_OF_MEMORY
     target = out.data

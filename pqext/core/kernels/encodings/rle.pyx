@@ -35,7 +35,7 @@ MESSAGES = {
 
 
 cdef struct Runs:
-    # Where the reader of hybrid data stands: `left` values of a run, repeated (`value`) or packed from `at` on.
+    # Position of a reader of hybrid data: `left` values of a run, repeated (`value`) or packed from `at` on.
     const uint8_t *p
     size_t size
     size_t at
@@ -47,7 +47,7 @@ cdef struct Runs:
 
 
 cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
-    """Read the header of the next run, of which no more than `wanted` values are needed."""
+    """Read the header of the next run, from which at most `wanted` values are needed."""
     cdef uint64_t header = 0
     cdef int status = read_leb128(runs.p, runs.size, &runs.at, 32, &header), i
     cdef Py_ssize_t count = header >> 1
@@ -90,7 +90,7 @@ cdef int next_block(Runs *runs, uint32_t *block, Py_ssize_t count) noexcept nogi
             if block[i] >= runs.limit:
                 return TOO_LARGE
     runs.left -= count
-    # The last group of a run may lack its padding; nothing is read behind it when it was the last wanted.
+    # The last group of a run may lack its padding; nothing is read after it if it was the last one needed.
     runs.at += (<size_t> (count + 7) // 8) * runs.width
     if runs.at > runs.size:
         runs.at = runs.size
@@ -190,7 +190,7 @@ cdef check(int status):
 def decode_into(const uint8_t[::1] data, int width, uint32_t limit, value_t[::1] out):
     """Fill `out` with the hybrid-encoded values of `data`; returns the bytes consumed.
 
-    `width` is 0 to 32 bits; each value must be below `limit`. Data of width 0 may be missing altogether.
+    `width` is 0 to 32 bits; each value must be below `limit`. Data of width 0 may be missing completely.
     """
     cdef int status = OK
     cdef Py_ssize_t count = out.shape[0]
@@ -227,7 +227,7 @@ cdef int open_part(const PagePart *part, int width, uint32_t limit, Runs *runs) 
 
 
 cdef int decode_parts(const PagePart *parts, Py_ssize_t pages, int width, uint32_t limit, value_t *out) noexcept nogil:
-    """Decode page after page; data of width 0 may be missing altogether."""
+    """Decode pages one after another; data of width 0 may be missing completely."""
     cdef Py_ssize_t i
     cdef Runs runs
     cdef int status
@@ -307,7 +307,7 @@ cdef int indices_of_part(
     const PagePart *part, uint32_t entries, int64_t base, const int64_t *places, Py_ssize_t *taken, Py_ssize_t count,
     int32_t *out,
 ) noexcept nogil:
-    """The indices at those of `places` that lie in a page whose first value is `base`; runs between are passed over."""
+    """The indices at `places` within a page whose first value is `base`; the runs between them are skipped."""
     cdef Runs runs
     cdef Py_ssize_t done = 0, i = taken[0]
     cdef uint32_t value
@@ -339,18 +339,18 @@ cdef int indices_of_part(
 
 
 def indices_at(PageRun run not None, uint32_t entries, const int64_t[::1] places, int32_t[::1] out):
-    """Fill `out` with the dictionary indices, each below `entries`, at `places` of a run of pages, which ascend."""
+    """Fill `out` with the dictionary indices, each below `entries`, at ascending `places` of a run of pages."""
     cdef int status = OK
     cdef Py_ssize_t i, taken = 0
     cdef int64_t base = 0, before = -1
     if out.shape[0] != places.shape[0]:
-        raise ValueError("the output does not hold one value for each place")
+        raise ValueError("the output must have one value per position")
     for i in range(places.shape[0]):
         if places[i] <= before:
-            raise ValueError("places must ascend within the pages' values")
+            raise ValueError("positions must ascend within the pages' values")
         before = places[i]
     if before >= run.total:
-        raise ValueError("places must ascend within the pages' values")
+        raise ValueError("positions must ascend within the pages' values")
     with nogil:
         for i in range(run.size):
             if taken == places.shape[0]:
@@ -419,7 +419,7 @@ cdef int page_flags(const uint8_t *p, size_t size, Py_ssize_t count, uint8_t *ou
 
 
 cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, int32_t *out) noexcept nogil:
-    """Dictionary indices below `limit`, behind their bit width."""
+    """Dictionary indices below `limit`, after their bit width."""
     cdef PagePart part
     part.data, part.size, part.count = p, size, count
     return decode_parts(&part, 1, -1, limit, out)

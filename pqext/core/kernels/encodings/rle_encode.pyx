@@ -74,7 +74,7 @@ cdef int put_run(Bytes *b, uint32_t value, Py_ssize_t count, int width) noexcept
 
 
 cdef inline bint uniform(const value_t *values) noexcept nogil:
-    """Are eight values the same?"""
+    """Whether eight values are equal."""
     cdef int i
     cdef value_t differs = 0
     for i in range(1, 8):
@@ -85,7 +85,7 @@ cdef inline bint uniform(const value_t *values) noexcept nogil:
 cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
     """Groups of eight equal values become RLE runs where that is shorter; what lies between is bit-packed."""
     cdef Py_ssize_t start = 0, at = 0, end, longest = 1 << 24
-    # A run costs about four bytes: its header and value, and the header of the bit-packed run behind it.
+    # A run takes about four bytes: its header and value, and the header of the bit-packed run after it.
     cdef Py_ssize_t least = 8 * (1 + 3 // width if width else 1)
     while count - at >= 8:
         if not uniform(values + at):

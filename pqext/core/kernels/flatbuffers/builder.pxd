@@ -40,7 +40,7 @@ cdef inline int put_u32(Build *b, uint32_t value) noexcept nogil:
 
 
 cdef inline void refer(Build *b, int64_t place) noexcept nogil:
-    """Let the offset at `place` lead to what is written next."""
+    """Make the offset at `place` refer to the next byte written."""
     cdef uint32_t distance = <uint32_t> (<int64_t> b.out.size - place)
     memcpy(b.out.data + place, &distance, 4)
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Tables, vectors and strings of FlatBuffers, written in order.
 
-Each stands before what it refers to, so that all offsets point forward; tables with the same fields share a vtable.
+Each precedes what it refers to, so that all offsets point forward; tables with the same fields share a vtable.
 """
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
@@ -21,7 +21,7 @@ cdef int pad(Build *b, int64_t multiple) noexcept nogil:
 
 
 cdef int64_t put_table(Build *b, Table *t) noexcept nogil:
-    """Write a table; its place, or what is wrong."""
+    """Write a table; returns its offset, or a fault."""
     cdef uint16_t vtable[102]
     cdef int slot, size, at = 4, i
     cdef bint wide = False
@@ -79,7 +79,7 @@ cdef int64_t put_table_at(Build *b, Table *t, int64_t reference) noexcept nogil:
 
 
 cdef int put_string(Build *b, int64_t place, const uint8_t *text, Py_ssize_t size, bint ends) noexcept nogil:
-    """A string, or without its end a vector of bytes, to which the offset at `place` leads."""
+    """Write a string, or a vector of bytes without terminator, that the offset at `place` refers to."""
     if size > MOST_BYTES or pad(b, 4) != DONE:
         return TOO_LARGE
     refer(b, place)
@@ -89,7 +89,7 @@ cdef int put_string(Build *b, int64_t place, const uint8_t *text, Py_ssize_t siz
 
 
 cdef int64_t put_offsets(Build *b, int64_t place, int64_t count) noexcept nogil:
-    """A vector of offsets that are still to be set: the place of the first."""
+    """Reserve a vector of offsets to be set later; returns the position of the first."""
     cdef int64_t first
     if count > MOST_BYTES // 4 or pad(b, 4) != DONE:
         return TOO_LARGE

@@ -5,10 +5,10 @@ from pqext.core.kernels.flatbuffers.builder cimport Build, Table
 from pqext.core.kernels.flatbuffers.thrift_fields cimport Fields
 
 cdef enum:
-    UNUSUAL = -40      # a structure that has no place in the tables
+    UNUSUAL = -40      # a structure that the tables cannot represent
     ENCRYPTED = -41
 
-# How values of a leaf compare, as far as bounds of them depend on it.
+# Properties of a leaf's order that its bounds depend on.
 cdef enum:
     BY_BYTES = 1       # as unsigned bytes, so that a shorter bound is one too
     TEXT = 2           # and they are UTF-8

@@ -18,7 +18,7 @@ from pqext.core.kernels.flatbuffers.thrift_values cimport are_texts, inside, lis
 
 
 cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcept nogil:
-    """Key-value metadata, where all of it is text; `t` is written already and keeps the place."""
+    """Write key-value metadata that is all text; `t` already has a slot for it."""
     cdef Cursor c
     cdef Py_ssize_t count = 0, size = 0, i
     cdef Fields pair
@@ -51,7 +51,7 @@ cdef int put_pairs(Build *b, Table *t, int slot, Fields *fields, int id) noexcep
 
 
 cdef void set_suffix(Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact) noexcept nogil:
-    """A number of so many bytes, the highest first."""
+    """A number of `size` bytes, most significant first."""
     cdef uint64_t lo8 = 0, hi8 = 0
     cdef Py_ssize_t i
     for i in range(size):
@@ -65,12 +65,12 @@ cdef void set_suffix(Table *t, int shift, const uint8_t *suffix, Py_ssize_t size
 
 
 cdef inline bint follows(uint8_t byte) noexcept nogil:
-    """Is it a byte of UTF-8 behind a character's first?"""
+    """Whether it is a continuation byte of UTF-8."""
     return byte & 0xC0 == 0x80
 
 
 cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexcept nogil:
-    """How many of the first bytes are left where their last character is counted up; 0 where none can be."""
+    """Increment the last character that can be; returns the number of bytes retained, 0 if there is none."""
     while kept:
         if is_text and cut[kept - 1] != 0x7F and cut[kept - 1] != 0xBF:
             break
@@ -88,7 +88,7 @@ cdef inline Py_ssize_t raised(uint8_t *cut, Py_ssize_t kept, bint is_text) noexc
 cdef void set_bytes_bound(
     Table *t, int shift, const uint8_t *suffix, Py_ssize_t size, bint exact, int order, bint is_fixed
 ) noexcept nogil:
-    """What stands behind the prefix of a bound: as it is, or a shorter bound of what need not have a fixed length."""
+    """Write the suffix of a bound: exact, or shortened if the values have no fixed length."""
     cdef uint8_t cut[16]
     cdef Py_ssize_t kept = 16
     if size <= 16:
@@ -196,7 +196,7 @@ cdef int put_geo(Build *b, int64_t reference, Fields *found) noexcept nogil:
 
 
 cdef bint all_dictionary(Fields *found) noexcept nogil:
-    """Do the encoding statistics say that every data page refers to the dictionary?"""
+    """Whether the encoding statistics state that every data page is dictionary-encoded."""
     cdef Cursor c
     cdef Py_ssize_t count = 0, i
     cdef Fields one

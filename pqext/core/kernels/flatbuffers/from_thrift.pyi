@@ -1,7 +1,7 @@
 def convert(serialised: bytes, max_depth: int) -> tuple[bytes, bytes, int]:
-    """A serialised FileMetaData as FlatBuffers tables, what stands beside them, and where the offset to that belongs.
+    """Convert a serialised FileMetaData to FlatBuffers tables; returns them, their differences and an offset slot.
 
-    The tables are padded to four bytes. Raises ``ValueError`` for a footer that has no place in the tables: one that
-    speaks of encryption, whose row groups have another number of columns than the schema, that holds a field twice, or
+    The tables are padded to four bytes. Raises ``ValueError`` for a footer that tables cannot represent: one with
+    encryption, whose row groups have another number of columns than the schema, with a repeated field, or
     that would take 2 GiB.
     """

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""A serialised Thrift footer as a FlatBuffers footer: its tables, and what these cannot say.
+"""Convert a serialised Thrift footer to a FlatBuffers footer: tables, and differences that tables cannot represent.
 
 Tables are written in the order of the file, each before what it refers to, so that all offsets point forward; tables
-with the same fields share a vtable. Each structure is read back from its tables at once, and what would then be
-another than it was is kept as a difference. So a table may leave out what it cannot say: nothing gets lost by that.
+with the same fields share a vtable. Each structure is read back from its tables immediately, and parts that differ from
+the original are stored as a difference. So a table may omit what it cannot represent, without loss.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint8_t
@@ -33,14 +33,14 @@ cdef enum:
     LONG_PATHS = -42
 
 cdef dict MESSAGES = {
-    UNUSUAL: "its structures are not those of an ordinary footer",
-    UNUSUAL_FIELDS: "its structures are not those of an ordinary footer",
+    UNUSUAL: "its structures are unusual",
+    UNUSUAL_FIELDS: "its structures are unusual",
     ENCRYPTED: "it speaks of encryption",
     TOO_LARGE: "it would take more than 2 GiB",
     LONG_PATHS: "the paths of its columns take far more bytes than it would",
 }
 
-# A list without elements, as structures are compared that others stand in for.
+# An empty list, for comparing structures whose lists are replaced.
 cdef const uint8_t *EMPTY_LIST = b"\x0c"
 
 cdef struct Pieces:
@@ -122,7 +122,7 @@ cdef int put_schema_element(Build *b, int64_t reference, Fields *found, bint ord
     if not text(found, 4, &name, &size):
         return UNUSUAL
     if not is_utf8(name, size):
-        size = 0  # the name stands beside
+        size = 0  # the name is stored as a difference
     set_slot(&t, E_NAME, 4, 0)
     copy_number(found, 5, I32, &t, E_CHILDREN, 4)
     copy_number(found, 9, I32, &t, E_ID, 4)
@@ -178,7 +178,7 @@ cdef int put_sorting(Build *b, Table *t, Fields *found) noexcept nogil:
 
 
 cdef int order_of_bytes(Fields *element) noexcept nogil:
-    """`BY_BYTES` where values are in the order of their bytes, so that a shorter bound is one; `TEXT` beside for text."""
+    """`BY_BYTES` if values are ordered by their bytes, so that bounds can be shortened; also `TEXT` for text."""
     cdef Fields logical
     cdef int64_t value = 0
     cdef int id, order = BY_BYTES

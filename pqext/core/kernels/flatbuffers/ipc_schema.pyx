@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""Arrow IPC schema messages looked through before Arrow follows them.
+"""Check Arrow IPC schema messages before Arrow parses them.
 
-A flatbuffer refers to its parts by offsets, so one part may be referred to any number of times. Arrow makes objects of
-each reference: here a message is walked without making any, and refused once it means more than its bytes could.
+A flatbuffer refers to its parts by offsets, so one part may be referred to any number of times, and Arrow builds an
+object for each reference. This check builds none, and rejects a message that expands to more than its bytes allow.
 """
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -202,7 +202,7 @@ cdef int open_walk(Walk *w, const uint8_t[::1] data) except -1:
 
 
 def check(const uint8_t[::1] data not None):
-    """What is wrong with a message, `None` when Arrow's reader may see it."""
+    """The fault of a message, `None` if Arrow's reader may parse it."""
     cdef Walk w
     cdef int status
     if not open_walk(&w, data):
@@ -248,14 +248,14 @@ _FAULTS = {
     OUTSIDE: "its parts lie outside it",
     DEEP: "it nests deeper than 100 levels",
     LARGE: "it refers to its parts again and again",
-    OTHER: "it is no schema",
+    OTHER: "it is not a schema",
 }
 
 
 cdef enum:
     NO_DIGIT = 1 << 24
 
-cdef uint32_t[4][256] DIGITS  # of base64, by their place among four
+cdef uint32_t[4][256] DIGITS  # of base64, by their position in a group of four
 
 
 cdef void fill_digits(const uint8_t[::1] alphabet) noexcept:

@@ -1,1 +1,1 @@
-"""No more than what other kernels use: see the `.pxd` beside it."""
+"""Only for other kernels: see the `.pxd`."""

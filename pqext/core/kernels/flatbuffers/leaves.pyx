@@ -23,7 +23,7 @@ cdef void free_leaves(Leaves *leaves) noexcept nogil:
 
 
 cdef bint is_by_bytes(int logical) noexcept nogil:
-    """Are byte arrays of this logical type in the order of their bytes, so that one that is cut short is a bound?"""
+    """Whether byte arrays of this logical type are ordered by their bytes, so that a truncated one is a bound."""
     return logical == 0 or logical == AS_STRING or logical == AS_ENUM or AS_JSON <= logical <= AS_UUID
 
 
@@ -36,7 +36,7 @@ cdef int put_name(const uint8_t *data, int64_t element, Bytes *o) noexcept nogil
 
 
 cdef int find_leaves(const uint8_t *data, int64_t schema, int max_depth, int64_t most, Leaves *out) noexcept nogil:
-    """The leaves of the schema in their order; at most so many bytes of paths."""
+    """Collect the leaves of the schema in order; their paths take a limited number of bytes."""
     cdef int64_t count = count_of(data, schema), i, at, children, left
     cdef int64_t *above      # open groups: their elements, and how many children are to come
     cdef int64_t *expected

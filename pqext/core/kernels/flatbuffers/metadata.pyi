@@ -3,11 +3,11 @@ from collections.abc import Callable
 from pqext.core.base.limits import Limits
 
 class FlatMetadata:
-    """A FlatBuffers footer, verified, of which structures are asked for one by one, as Thrift.
+    """A verified FlatBuffers footer, whose structures are converted to Thrift one by one.
 
-    ``own`` finds what stands beside its tables in the footer's extension, None in one of others. All results are
-    serialised structures.
-    Raises ``CorruptFileError`` for a payload that is none, ``LimitError`` beyond ``schema_depth``.
+    ``own`` extracts the differences from the footer's extension, None for the extension of another writer. All results
+    are serialised structures.
+    Raises ``CorruptFileError`` for an invalid payload, ``LimitError`` beyond ``schema_depth``.
     """
 
     def __init__(self, payload: bytes, limits: Limits, own: Callable[[bytes], bytes | None]) -> None: ...
@@ -21,23 +21,23 @@ class FlatMetadata:
 
     @property
     def is_ours(self) -> bool:
-        """Does our extension stand beside the tables?"""
+        """Whether our extension complements the tables."""
 
     @property
     def is_encrypted(self) -> bool:
-        """Does it speak of encryption?"""
+        """Whether the footer declares encryption."""
 
     def file(self) -> bytes:
         """FileMetaData with empty lists for the schema and the row groups."""
 
     def elements(self, start: int, stop: int) -> bytes:
-        """Schema elements one behind the other."""
+        """Concatenated schema elements."""
 
     def group(self, position: int) -> bytes:
         """A row group with an empty list of columns."""
 
     def chunks(self, column: int, start: int, stop: int) -> bytes:
-        """The chunks of one column in row groups from ``start`` to ``stop``, one behind the other."""
+        """The concatenated chunks of one column in row groups from ``start`` to ``stop``."""
 
     def row_groups(self) -> bytes:
         """The list of all row groups with all their column chunks, its header first."""

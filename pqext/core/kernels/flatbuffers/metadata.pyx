@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""A FlatBuffers footer, verified, of which structures are asked for one by one as Thrift's.
+"""A verified FlatBuffers footer, whose structures are converted to Thrift one by one.
 
-What the tables cannot say stands beside them as differences (`thrift_fields`), which are put over what they say.
+Differences (`thrift_fields`) in its extension complete what the tables cannot represent.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
@@ -28,9 +28,9 @@ cdef enum:
     TOO_LONG = -34
 
 cdef dict MESSAGES = {
-    BAD_TREE: "the schema of the FlatBuffers footer is no tree",
-    UNUSUAL_FIELDS: "what the FlatBuffers footer holds beside its tables is damaged",
-    BAD_PIECE: "what the FlatBuffers footer holds beside its tables is damaged",
+    BAD_TREE: "the schema of the FlatBuffers footer is not a tree",
+    UNUSUAL_FIELDS: "the extension of the FlatBuffers footer is corrupt",
+    BAD_PIECE: "the extension of the FlatBuffers footer is corrupt",
     TOO_DEEP_TREE: "the schema nests deeper than schema_depth",
     TOO_LONG: "the FlatBuffers footer stands for a Thrift footer of more than footer_bytes",
     TOO_MUCH_TREE: "the paths of the columns take far more bytes than the FlatBuffers footer",
@@ -50,7 +50,7 @@ cdef struct Section:
 
 
 cdef class FlatMetadata:
-    """A FlatBuffers footer that was verified, of which structures are asked for one by one, as Thrift."""
+    """A verified FlatBuffers footer, whose structures are converted to Thrift one by one."""
     cdef object held, beside
     cdef const uint8_t *data
     cdef int64_t root, schema, groups
@@ -91,7 +91,7 @@ cdef class FlatMetadata:
         return target(self.data, member(self.data, self.groups, group), G_COLUMNS)
 
     cdef int split(self, bytes beside) except -1:
-        """Find the parts of what stands beside the tables."""
+        """Locate the parts of the differences."""
         cdef const uint8_t *p = <const uint8_t *> <const char *> beside
         cdef const uint8_t *end = p + len(beside)
         cdef int64_t expected[3]
@@ -172,7 +172,7 @@ cdef class FlatMetadata:
 
     @property
     def rows(self):
-        """The rows of all row groups; None where one has fewer than none, or what stands beside the tables may say so."""
+        """The rows of all row groups; None if a count is negative, or differences may contain counts."""
         cdef int64_t i, rows, total = 0
         if self.pieces[1].count:
             return None
@@ -185,12 +185,12 @@ cdef class FlatMetadata:
 
     @property
     def is_ours(self):
-        """Does our extension stand beside the tables?"""
+        """Whether our extension complements the tables."""
         return self.own
 
     @property
     def is_encrypted(self):
-        """Does it speak of encryption?"""
+        """Whether the footer declares encryption."""
         return bool(byte_in(self.data, self.root, F_ENCRYPTION, 0) or target(self.data, self.root, F_SIGNING_KEY))
 
     def file(self):

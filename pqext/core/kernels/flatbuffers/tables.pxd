@@ -65,7 +65,7 @@ cdef enum:
     S_LO8 = 3
     S_HI8 = 4
     S_LENGTH = 5
-    S_TO_MAX = 4       # from a slot of the minimum to that of the maximum
+    S_TO_MAX = 4       # from a slot of the minimum to the corresponding slot of the maximum
     S_PREFIX = 10
 
 # Physical types.
@@ -79,7 +79,7 @@ cdef enum:
     BYTE_ARRAY = 6
     FIXED = 7
 
-# Members of the union LogicalType that are told apart.
+# Members of the union LogicalType that are distinguished.
 cdef enum:
     AS_STRING = 1
     AS_ENUM = 4
@@ -134,7 +134,7 @@ cdef inline int64_t slot_at(const uint8_t *data, int64_t table, int slot) noexce
 
 
 cdef inline int64_t target(const uint8_t *data, int64_t table, int slot) noexcept nogil:
-    """Where the table, vector or string lies that a slot refers to; 0 where there is none."""
+    """The position of the table, vector or string that a slot refers to; 0 if it is absent."""
     cdef int64_t at = slot_at(data, table, slot)
     return at + u32_at(data + at) if at else 0
 

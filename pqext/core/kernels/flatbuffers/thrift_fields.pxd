@@ -50,7 +50,7 @@ cdef inline Field *find_field(Fields *fields, int id) noexcept nogil:
 
 
 cdef inline const uint8_t *scan_struct(Cursor *c, const uint8_t *p, Fields *out) noexcept nogil:
-    """The fields of the structure at `p`, and the place behind it; NULL if it is damaged or has a field twice."""
+    """Index the fields of the structure at `p`; returns its end, NULL if it is corrupt or has a field twice."""
     cdef int id = 0, last = -1, wire
     cdef uint8_t byte
     cdef uint64_t raw = 0
@@ -151,7 +151,7 @@ cdef inline bint same_field(const Field *a, const Field *b) noexcept nogil:
 
 
 cdef inline int put_difference(Fields *base, Fields *target, Bytes *out, int depth) noexcept nogil:
-    """What makes `base` `target`; nothing is put where they are the same."""
+    """Write the difference from `base` to `target`; nothing if they are equal."""
     cdef size_t begin = out.size, mark, begin_inner
     cdef int last = 0, i, gone = 0, status, before
     cdef Field *mine
@@ -196,7 +196,7 @@ cdef inline int put_difference(Fields *base, Fields *target, Bytes *out, int dep
 
 
 cdef inline bint is_gone(Fields *piece, int id) noexcept nogil:
-    """Does a difference take the field `id` away?"""
+    """Whether a difference removes the field `id`."""
     cdef Field *gone = find_field(piece, 0)
     cdef Cursor c
     cdef int wire = 0
@@ -216,12 +216,12 @@ cdef inline bint is_gone(Fields *piece, int id) noexcept nogil:
 
 
 cdef inline int rank(const Field *field) noexcept nogil:
-    """The place of a field in its structure: extensions, whose id may be negative, stand last."""
+    """The rank of a field in its structure: extensions, whose id may be negative, are last."""
     return field.id if field.id >= 0 else field.id + 0x10000
 
 
 cdef inline int put_added(Fields *base, Fields *piece, int *done, int before, Bytes *out, int *last) noexcept nogil:
-    """Those fields of a difference that `base` has not, as far as they stand before others."""
+    """Write the fields of a difference that `base` lacks and that precede the others."""
     cdef Field *other
     while done[0] < piece.count:
         other = &piece.field[done[0]]

@@ -1,4 +1,4 @@
-# What a field of a serialised Thrift structure holds, where it is what is asked for.
+# Values of the fields of a serialised Thrift structure, if they have the expected type.
 from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from pqext.core.kernels.thrift.compact cimport (
@@ -82,7 +82,7 @@ cdef inline bint inside(Fields *fields, int id, Fields *inner) noexcept nogil:
 
 
 cdef inline bint are_texts(Fields *fields, int id) noexcept nogil:
-    """Is a field key-value metadata of nothing but text?"""
+    """Whether a field is key-value metadata with only text."""
     cdef Cursor c
     cdef Py_ssize_t count = 0, size = 0, i
     cdef Fields pair

@@ -193,7 +193,7 @@ cdef int put_bound(
         if size > WHOLE_SUFFIX or not (own or (by_bytes and (size == WHOLE_SUFFIX or size == 0))):
             return DONE
         common = count_of(data, prefix)
-        for i in range(size):  # a number of so many bytes, the highest first
+        for i in range(size):  # a number of `size` bytes, most significant first
             value[size - 1 - i] = <uint8_t> (lo8 >> (8 * i) if i < 8 else hi8 >> (8 * (i - 8)))
     else:
         return DONE

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Is a FlatBuffers footer whole? Every offset, table, vector and string of it is looked at, nothing is allocated.
+"""Verify a FlatBuffers footer: check every offset, table, vector and string, without allocation.
 
 The tables are described by `SCHEMA`: for each table its slots in their order, each a scalar's size, or what it
 refers to. The public schema marks no field as required: what is absent is empty, unless nothing can stand for it. Beyond
@@ -117,7 +117,7 @@ describe()
 cdef struct Look:
     const uint8_t *data
     int64_t size
-    int64_t room         # bytes that tables and vectors may still take, each counted as often as it is referred to
+    int64_t room         # remaining bytes for tables and vectors, each counted once per reference
     const char *fault
     int64_t at
 
@@ -145,7 +145,7 @@ cdef inline bint vector(Look *v, int64_t at, int size, int64_t *count) noexcept 
     """The vector at `at`, whose first four bytes lie inside, of elements of `size` bytes."""
     count[0] = u32_at(v.data + at)
     if count[0] > (v.size - at - 4) // size:
-        return wrong(v, b"a vector goes on behind the last byte", at)
+        return wrong(v, b"a vector extends beyond the last byte", at)
     return spend(v, 4 + count[0] * size, at)
 
 
@@ -165,9 +165,9 @@ cdef inline bint head(Look *v, int64_t at, int64_t *vtable, int *vsize, int *siz
         return wrong(v, b"a vtable lies outside", at)
     vsize[0], size[0] = u16_at(v.data + place), u16_at(v.data + place + 2)
     if vsize[0] < 4 or vsize[0] & 1 or vsize[0] > v.size - place:
-        return wrong(v, b"a vtable goes on behind the last byte", at)
+        return wrong(v, b"a vtable extends beyond the last byte", at)
     if size[0] < 4 or size[0] > v.size - at:
-        return wrong(v, b"a table goes on behind the last byte", at)
+        return wrong(v, b"a table extends beyond the last byte", at)
     vtable[0] = place
     return spend(v, size[0], at)
 

@@ -140,7 +140,7 @@ cdef Py_ssize_t byte_arrays(
         if table.slots[at].entry:
             indices[i] = table.slots[at].entry - 1
             continue
-        # Each entry is stored behind a length of four bytes.
+        # Each entry is stored after a length of four bytes.
         if table.values.size + 4 * <size_t> (table.entries + 1) + size > <size_t> limit:
             return i
         indices[i] = table.entries
@@ -203,7 +203,7 @@ def index_array(
 
     They are those from number `start` on of `width` bytes each in the buffer `first`, or, when `width` is 0, between
     its int32 offsets in `second`. Fills `indices`, one a value, up to the value that would make more than `limit` bytes
-    (at most 1 GiB) of entries, of which byte arrays count four bytes more. Returns (values indexed, int32 offsets of
+    (at most 1 GiB) of entries; byte arrays count four bytes more. Returns (values indexed, int32 offsets of
     the entries, their bytes).
     """
     cdef Py_ssize_t count = indices.shape[0]

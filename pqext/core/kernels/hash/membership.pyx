@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Which integers are among those of a list: a hash table of the list, and a bit for each integer."""
+"""Test which integers are in a list: a hash table of the list, and a bit for each integer."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 ctypedef fused integer_t:
@@ -20,14 +20,14 @@ cdef int bits_of(Py_ssize_t size) except -1:
     while bits < MOST_BITS and (<Py_ssize_t> 1 << bits) < size:
         bits += 1
     if bits < 1 or (<Py_ssize_t> 1 << bits) != size:
-        raise ValueError("a table has a power of two of places, two at least")
+        raise ValueError("the size of a table must be a power of two, at least two")
     return bits
 
 
 def fill(const int64_t[::1] listed, int64_t[::1] keys, uint8_t[::1] used):
-    """Put the values of a list into a table of `keys`, whose `used` places are 1; others must be 0.
+    """Insert the values of a list into a table of `keys`; `used` flags occupied slots and must be 0 before.
 
-    The table has a power of two of places, more than there are values.
+    The size of the table is a power of two, larger than the number of values.
     """
     cdef Py_ssize_t i, size = keys.shape[0]
     cdef int shift = 64 - bits_of(size)

@@ -84,7 +84,7 @@ cdef inline uint64_t xxh64(const uint8_t *at, Py_ssize_t size) noexcept nogil:
 
 
 def hash_fixed(const uint8_t[::1] data, Py_ssize_t width, uint64_t[::1] out):
-    """Hash values of `width` bytes each, one into each place of `out`."""
+    """Hash values of `width` bytes each into `out`."""
     cdef Py_ssize_t i, count = out.shape[0]
     if width < 1 or data.shape[0] // width != count or data.shape[0] % width:
         raise ValueError("values and output differ in length")
@@ -103,7 +103,7 @@ def hash_fixed(const uint8_t[::1] data, Py_ssize_t width, uint64_t[::1] out):
 
 
 def hash_byte_arrays(const uint8_t[::1] data, const int32_t[::1] offsets, uint64_t[::1] out):
-    """Hash the byte arrays between `offsets`, without their lengths, one into each place of `out`."""
+    """Hash the byte arrays between `offsets`, without their lengths, into `out`."""
     cdef Py_ssize_t i, at, size, count = out.shape[0], length = data.shape[0]
     cdef uint8_t nothing = 0
     cdef const uint8_t *base = &data[0] if length else &nothing
@@ -164,7 +164,7 @@ def contains_hashes(const uint64_t[::1] hashes, const uint32_t[::1] words, uint8
 
 
 def count_bits(const uint32_t[::1] words):
-    """How many bits of the filter are set."""
+    """Number of bits of the filter that are set."""
     cdef Py_ssize_t i
     cdef int64_t total = 0
     cdef uint32_t x

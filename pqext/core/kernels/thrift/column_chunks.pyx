@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What reading needs of column chunks, straight from the footer's bytes: no structure a chunk."""
+"""Read properties of column chunks straight from footer bytes, without building structures."""
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
@@ -24,7 +24,7 @@ cdef enum:
 
 
 cdef int read_path(Cursor *c, const uint8_t *path, Py_ssize_t length) noexcept nogil:
-    """A list of names that are, each behind its length in 4 bytes, those of `path`."""
+    """Whether a list of names equals `path`, in which each name follows its 4-byte length."""
     cdef int element = 0, status
     cdef Py_ssize_t count = 0, i, size = 0, at = 0
     cdef uint32_t known
@@ -95,7 +95,7 @@ cdef int read_metadata(
             if end == NULL:
                 return UNUSUAL
             c.p = end
-    # All but the dictionary's place must be there: fields 1 to 7 and 9.
+    # All fields but the dictionary page offset must be present: fields 1 to 7 and 9.
     return DONE if (seen & 0x2FE) == 0x2FE else UNUSUAL
 
 
@@ -139,11 +139,11 @@ def small_chunk_ranges(
     StructIndex chunks not None, leaves, int64_t values, int64_t most_unpacked, int64_t most_stored, int64_t file_size,
     bytes file_name=b"",
 ):
-    """Those of `leaves` whose chunks are ordinary and small: (positions, codecs, ranges of bytes), a list each.
+    """Select the `leaves` whose chunks are ordinary and small; returns their positions, codecs and byte ranges.
 
-    `leaves` are (place in the list, physical type, path); in a path each name stands behind its length in 4 bytes. A
-    small chunk has so many `values`, at most so many bytes before and after compression, and lies within the file, which its chunks may call
-    ``file_name``.
+    `leaves` are (position in the list, physical type, path); in a path each name follows its 4-byte length. A small
+    chunk has `values` values, at most `most_stored` bytes and `most_unpacked` before compression, and is within the
+    file, which its chunks may call ``file_name``.
     """
     cdef const uint8_t *file = <const uint8_t *> <const char *> file_name
     cdef Py_ssize_t position = 0, place, file_length = len(file_name)
@@ -184,7 +184,7 @@ cdef int find_in_group(
     Cursor *c, Py_ssize_t place, Py_ssize_t leaves, int physical, const uint8_t[::1] path, int64_t *rows, int64_t *found,
     const uint8_t **statistics,
 ) noexcept nogil:
-    """The rows of a group, and what is found of one of its chunks, whose places the cursor knows."""
+    """Read the rows of a group and one of its chunks, whose offsets the cursor knows."""
     cdef int wire = 0, id = 0, element = 0
     cdef Py_ssize_t count = 0
     cdef uint64_t raw = 0
@@ -228,7 +228,7 @@ cdef int find_in_group(
 
 
 def read_statistics(StructIndex groups not None, Py_ssize_t position, Py_ssize_t leaves, leaf, Plan plan not None):
-    """Of a row group of so many `leaves`: its rows, and of one the values and the statistics, as `plan` has them.
+    """Read from a row group of `leaves` leaves its rows, and the values and statistics of one, decoded by `plan`.
 
     None where anything is unusual. The `leaf` is given as in `small_chunk_ranges`.
     """

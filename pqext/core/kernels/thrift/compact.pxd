@@ -49,7 +49,7 @@ cdef struct Cursor:
     int max_depth
     int status
     PyObject *path        # of the file, for errors; `Data` owns it
-    const int64_t *noted  # where structures of a list begin that has been passed over before, and where it ends
+    const int64_t *noted  # the start of each structure of a list skipped before, and the end of the last
     Py_ssize_t noted_count
 
 
@@ -139,8 +139,8 @@ cdef inline const uint8_t *stop_at(Cursor *c, const uint8_t *p, int status) noex
     return NULL
 
 
-# The skipping functions keep their place in a register: they take it and return the place behind what they
-# skipped, or NULL with the place and the reason in the cursor.
+# The skipping functions keep the position in a register: they accept it and return the position after the skipped
+# value, or NULL with the position and the reason in the cursor.
 
 cdef inline const uint8_t *skip_varint(Cursor *c, const uint8_t *p) noexcept nogil:
     cdef const uint8_t *ninth = c.end if c.end - p < 9 else p + 9
@@ -211,7 +211,7 @@ cdef inline const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) n
 
 
 cdef inline const uint8_t *skip_values(Cursor *c, const uint8_t *p, int wire, Py_ssize_t count, int depth) noexcept nogil:
-    """The elements of a list, in which a boolean takes a byte."""
+    """The elements of a list; a boolean takes a byte."""
     cdef Py_ssize_t i = 0
     if wire <= BYTE:
         return stop_at(c, p, BAD_TYPE) if count and wire == STOP else skip_fixed(c, p, count)

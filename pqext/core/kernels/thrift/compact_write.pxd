@@ -36,7 +36,7 @@ cdef inline int put_int(Bytes *b, int64_t value) noexcept nogil:
 
 
 cdef inline int put_header(Bytes *b, int wire, int id, int *last) noexcept nogil:
-    """The header of field `id` behind that of field `last`, which becomes `id`."""
+    """The header of field `id` after field `last`, which becomes `id`."""
     cdef int step = id - last[0]
     last[0] = id
     if 0 < step <= 15:
@@ -56,7 +56,7 @@ cdef inline int put_list(Bytes *b, int wire, size_t count) noexcept nogil:
 
 
 cdef inline int put_binary(Bytes *b, const void *data, size_t size) noexcept nogil:
-    """Bytes behind their length."""
+    """Bytes after their length."""
     if put_varint(b, size) != 0:
         return -1
     return bytes_append(b, data, size)

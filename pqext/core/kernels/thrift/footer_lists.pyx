@@ -41,7 +41,7 @@ cdef int pass_over(Cursor *c, int wire) noexcept nogil:
 
 
 cdef int read_metadata(Cursor *c, Group *group) noexcept nogil:
-    """The place of the first data page, of the metadata of a column."""
+    """Read the offset of the first data page from the metadata of a column."""
     cdef int wire = 0, id = 0, status
     while True:
         if read_header(c, &wire, &id) != DONE:
@@ -54,7 +54,7 @@ cdef int read_metadata(Cursor *c, Group *group) noexcept nogil:
 
 
 cdef int read_chunk(Cursor *c, bint is_first, Group *group) noexcept nogil:
-    """A column chunk, which lies in the file in which the first one does and is not encrypted."""
+    """Read a column chunk, which must be in the same file as the first and not encrypted."""
     cdef int wire = 0, id = 0, status
     cdef Py_ssize_t size = 0
     cdef bint named = False, described = False
@@ -115,7 +115,7 @@ cdef int read_group(Cursor *c, Group *group) noexcept nogil:
 
 
 def read_row_group_files(StructIndex groups not None):
-    """The name of the file, the rows and the place of the first data page of each row group, three lists.
+    """Return three lists: the file name, the rows and the offset of the first data page of each row group.
 
     None where one has chunks without a file, in several files or encrypted, or is declared otherwise than usual.
     """
@@ -141,7 +141,7 @@ def read_row_group_files(StructIndex groups not None):
 
 
 cdef int pass_noted(Cursor *c) noexcept nogil:
-    """Pass over a list, at once where the cursor knows the places of its structures."""
+    """Skip a list, in one step if the cursor knows the offsets of its structures."""
     cdef int element = 0
     cdef Py_ssize_t count = 0
     cdef const uint8_t *begin = c.p

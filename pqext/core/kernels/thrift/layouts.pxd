@@ -1,9 +1,9 @@
 # Skipping structures of a list that have the same layout as one that was skipped before.
 #
-# The column chunks of a wide file differ in their numbers and bounds, but seldom in which fields they have and how many
-# bytes each of these takes. A layout is a structure's bytes with a mask of those that decide where its parts begin:
+# The column chunks of a wide file differ in their numbers and bounds, but seldom in their fields and in how many
+# bytes each field takes. A layout is a structure's bytes with a mask of the bytes that decide where its parts begin:
 # headers, lengths, counts, and the bit in each byte of an integer that says whether it goes on. Bytes that agree with
-# a layout have their parts at the same places, so they are skipped without being walked through.
+# a layout have their parts at the same positions, so they are skipped without being parsed.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -14,8 +14,8 @@ from pqext.core.kernels.thrift.compact cimport (
 cdef enum:
     KEPT = 16
     BLOCK = 16
-    LARGEST = 512  # bytes of a structure whose layout is kept
-    PATIENCE = 64  # structures of new layouts, beyond those of known ones, after which none are looked for
+    LARGEST = 512  # maximum bytes of a structure whose layout is cached
+    PATIENCE = 64  # structures of new layouts, beyond those of cached ones, after which the search stops
 
 cdef struct Layout:
     Py_ssize_t size
@@ -64,7 +64,7 @@ cdef inline const uint8_t *skip_alike(Cursor *c, const uint8_t *p, int depth, La
 
 
 cdef inline bint has_layout(const Layout *layout, const uint8_t *p, const uint8_t *end) noexcept nogil:
-    """Has the structure at `p` this layout? Whole blocks are compared; of what is behind it no bit counts."""
+    """Whether the structure at `p` has this layout. Complete blocks are compared; later bytes do not count."""
     cdef uint64_t known[2]
     cdef uint64_t mask[2]
     cdef uint64_t found[2]
@@ -82,7 +82,7 @@ cdef inline bint has_layout(const Layout *layout, const uint8_t *p, const uint8_
 
 
 cdef inline void keep_layout(Layouts *layouts, const uint8_t *p, Py_ssize_t size, int64_t elements) noexcept nogil:
-    """Keep the layout of a structure that has been skipped, in the place of the one that is kept longest."""
+    """Cache the layout of a skipped structure, replacing the oldest one."""
     cdef int at = layouts.count if layouts.count < KEPT else layouts.oldest
     cdef Layout *layout = &layouts.kept[at]
     memcpy(layout.bytes, p, size)
@@ -100,7 +100,7 @@ cdef inline void keep_layout(Layouts *layouts, const uint8_t *p, Py_ssize_t size
 
 
 cdef inline Py_ssize_t mark_integer(Layout *layout, Py_ssize_t at, uint8_t bits, uint64_t *value) noexcept nogil:
-    """Of each byte the `bits`, all of a tenth, which not every value fits; gives the place behind it, or -1."""
+    """Mark `bits` of each byte of a value, all within a tenth; returns its end, or -1 if they do not fit."""
     cdef int i
     value[0] = 0
     for i in range(10):
@@ -115,7 +115,7 @@ cdef inline Py_ssize_t mark_integer(Layout *layout, Py_ssize_t at, uint8_t bits,
 
 
 cdef inline Py_ssize_t mark(Layout *layout, Py_ssize_t at, int wire) noexcept nogil:
-    """Mark what decides where the parts of a value begin; gives the place behind it, or -1 for what is uncommon."""
+    """Mark the bytes that decide where the parts of a value begin; returns its end, or -1 if it is uncommon."""
     cdef uint64_t count = 0, i
     cdef int element
     if at < 0 or at >= layout.size:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pqext.core.kernels.encode.page_boundaries import PageBoundaries
 
 def offset_index(cuts: PageBoundaries, base: int, measured: bool) -> bytes:
-    """A serialised OffsetIndex of the pages, whose places count from ``base``; ``measured``: with their byte arrays."""
+    """Serialise the OffsetIndex of pages at locations relative to ``base``; ``measured``: with byte array sizes."""
 
 def column_index(
     cuts: PageBoundaries,
@@ -29,8 +29,8 @@ def placed_columns(
 ) -> bytes:
     """The list of ColumnChunk structures of a row group with its header.
 
-    ``columns`` are the chunks up to ``meta_data``, without the end of the structure; they get the places of their
-    indexes, which lie one after another from ``column_start`` and ``offset_start`` of the file.
+    ``columns`` are the chunks up to ``meta_data``, without the end of the structure; they get the locations of their
+    indexes, which follow each other from ``column_start`` and ``offset_start`` of the file.
     """
 
 def read_page_locations(data: Any, start: int, stop: int, rows: int) -> tuple[list[int], list[int], list[int]] | None:

@@ -121,7 +121,7 @@ def placed_columns(list columns, list column_indexes, int64_t column_start, list
 
 
 cdef int put_place(Bytes *b, int id, int *last, bytes index, int64_t *at) except 1:
-    """Offset and length of an index, if there is one; the next one lies behind it."""
+    """Offset and length of an index, if there is one; the next one follows it."""
     cdef Py_ssize_t size
     cdef int status
     if index is None:
@@ -146,10 +146,10 @@ cdef int read_page_location(Cursor *c, int64_t *place) noexcept nogil:
 
 
 def read_page_locations(const uint8_t[::1] data not None, int64_t start, int64_t stop, int64_t rows):
-    """Lists of the pages' offsets, sizes and first rows, from a serialised OffsetIndex.
+    """Return lists of the pages' offsets, sizes and first rows, from a serialised OffsetIndex.
 
-    None unless pages follow one another within the chunk from `start` to `stop` and its `rows`, and also for what is
-    merely uncommon: this is a short cut, and the long way tells what is wrong.
+    None unless pages follow each other within the chunk from `start` to `stop` and its `rows`, and also if the index is
+    merely unusual: the general decoder then reports errors.
     """
     cdef Cursor c
     cdef int wire = 0, id = 0, element = 0, status = 0

@@ -1,4 +1,4 @@
-# What other kernels need of the reader: the buffer that is held, and the places of a list's structures in it.
+# The part of the reader that other kernels need: the buffer, and the offsets of a list's structures in it.
 from libc.stdint cimport int64_t
 
 from pqext.core.kernels.buffer cimport Bytes
@@ -14,7 +14,7 @@ cdef class Data:
 cdef class StructIndex:
     cdef Data data
     cdef Plan plan
-    cdef Cursor cursor        # behind the list
+    cdef Cursor cursor        # after the list
     cdef Py_ssize_t count
     cdef int depth
     cdef int64_t *offsets

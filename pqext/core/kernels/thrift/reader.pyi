@@ -16,9 +16,9 @@ class StructIndex:
 def decode(
     cls: type[T], buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0, path: str | None = None
 ) -> tuple[T, int]:
-    """Read one structure from ``offset`` in a bytes-like object; returns it and the offset behind it.
+    """Read one structure from ``offset`` in a bytes-like object; returns it and its end.
 
-    Raises ``CorruptFileError`` or ``LimitError`` whose ``offset`` is ``base`` plus the place in the buffer
+    Raises ``CorruptFileError`` or ``LimitError`` whose ``offset`` is ``base`` plus the offset in the buffer
     and whose ``path`` is the one given.
     Lazy lists keep the buffer alive and read from it later.
     """

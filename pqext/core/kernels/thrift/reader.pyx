@@ -202,15 +202,15 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
 
 cdef enum:
     NO_MEMORY = -100
-    MOST_INNER = 1 << 25  # bytes of places within structures; where there are more, they are found when asked for
+    MOST_INNER = 1 << 25  # bytes of offsets within structures; beyond that they are found on access
 
 
 cdef const uint8_t *skip_noting(
     Cursor *c, const uint8_t *p, int depth, int id, Py_ssize_t least, Bytes *places, Layouts *layouts
 ) noexcept nogil:
-    """As `skip_struct`; appends to `places` where the structures of its list `id`, `least` bytes or more, begin and end.
+    """As `skip_struct`; appends to `places` the start and end of the structures of list `id`, `least` bytes or more.
 
-    Nothing where there is no such list, or more than one.
+    Nothing if there is no such list, or more than one.
     """
     cdef uint8_t byte, wire
     cdef int64_t fields = 0, at
@@ -272,9 +272,9 @@ cdef const uint8_t *skip_noting(
 
 
 cdef class StructIndex:
-    """Where the structures of a list begin in their buffer, and those of a list in each that is indexed when it is read.
+    """Index the offsets of the structures of a list, and of a list in each, in one pass.
 
-    The column chunks of all row groups are found in the one pass over them that finds the row groups.
+    The pass over the row groups also locates the column chunks of all row groups.
     """
     def __dealloc__(self):
         free(self.offsets)
@@ -314,7 +314,7 @@ cdef class StructIndex:
     cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil:
         """Find `count` structures from the cursor on, and in each the structures of its list `id`, unless that is 0.
 
-        Where that fails, the object's count says in which.
+        If that fails, the object's count states in which structure.
         """
         cdef const uint8_t *p = c.p
         cdef Py_ssize_t i

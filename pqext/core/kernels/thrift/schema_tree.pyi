@@ -11,7 +11,7 @@ class Names(Sequence[str]):
     def __len__(self) -> int: ...
     def __getitem__(self, position: int) -> str: ...  # type: ignore[override]
     def find(self, name: bytes, start: int, stop: int) -> int:
-        """The first of the elements from ``start`` to ``stop`` that is called ``name``, -1 where there is none."""
+        """The first element from ``start`` to ``stop`` with the name ``name``, -1 if there is none."""
 
 def elements(index: StructIndex) -> tuple[Names, int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
     """Names, the first that is not UTF-8 or -1, children, repetition types (-1: none) and whether there is a type."""
@@ -22,6 +22,6 @@ def levels(
     """Follow the depth-first list of schema elements with an explicit stack.
 
     Returns (fault, position of the fault, arrays); the fault is empty when the list is a tree. The arrays, int32
-    one an element, hold definition level, repetition level, first leaf, leaf behind the last, element behind the
+    one an element, contain definition level, repetition level, first leaf, leaf after the last, element after the
     last below; the sixth, one a leaf, its element.
     """

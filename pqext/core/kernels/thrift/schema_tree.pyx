@@ -25,7 +25,7 @@ cdef enum:
 cdef bint read_element(
     Cursor *c, int32_t *type, int32_t *repetition, int32_t *children, const uint8_t **name, Py_ssize_t *size
 ) noexcept nogil:
-    """The four fields that make the tree, of the structure at the cursor; is it whole?"""
+    """Read the four fields that form the tree from the structure at the cursor; false if it is incomplete."""
     cdef int wire = 0, id = 0
     cdef uint64_t raw = 0
     cdef int64_t value
@@ -97,7 +97,7 @@ cdef class Names:
         return PyUnicode_DecodeUTF8(<const char *> self.starts[position], self.sizes[position], NULL)
 
     def find(self, const uint8_t[::1] name not None, Py_ssize_t start, Py_ssize_t stop):
-        """The first of the elements from `start` to `stop` that is called `name`, -1 where there is none."""
+        """The first element from `start` to `stop` with the name `name`, -1 if there is none."""
         cdef Py_ssize_t size = name.shape[0], i
         if not 0 <= start <= stop <= self.count:
             raise IndexError(f"no names {start} to {stop} among {self.count}")
@@ -132,7 +132,7 @@ def elements(StructIndex index not None):
         c.end = c.start + index.offsets[i + 1]
         c.elements = c.max_elements
         if not read_element(&c, &type, &repetition, &children, &name, &size):
-            index.decode(i)  # says what is wrong
+            index.decode(i)  # raises the error
             raise CorruptFileError("a schema element is damaged", path=index.data.path)
         children_view[i] = children
         repetition_view[i] = repetition
@@ -171,7 +171,7 @@ def levels(const int32_t[::1] children, const int8_t[::1] repetition, const uint
         if depth:
             kind = repetition[at]
             if kind == -1 and depth == 1:
-                kind = 0  # some writers leave out the type of root columns that are required
+                kind = 0  # some writers omit the type of required root columns
             if kind < 0:
                 fault = "repetition"
                 break

@@ -19,7 +19,7 @@ cdef extern from *:
     object slot_get(PyObject *slot, object owner)
     object allocate(object type)
 
-# How a declared value becomes an object.
+# The conversion of a declared value to an object.
 cdef enum:
     AS_NOTHING = 0
     AS_BOOL

@@ -78,7 +78,7 @@ cdef int write_list(Bytes *b, Plan plan, FieldPlan *field, object value) except 
 
 
 def place(entry):
-    """Unknown fields stand in the order of their ids, extensions behind all fields."""
+    """Unknown fields in the order of their ids, extensions after all fields."""
     return (1, 0) if entry[0] in EXTENSION_IDS else (0, entry[0])
 
 

@@ -42,9 +42,9 @@ def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> 
         return None
     parts = []
     for count in (entries, page.num_values - entries):
-        levels, definition = _cut(definition, count)
-        repeats, repetition = _cut(repetition, count)
-        taken, runs = _cut(runs, sum(number for number, level in levels if level == highest[1]))
+        levels, definition = _split_runs(definition, count)
+        repeats, repetition = _split_runs(repetition, count)
+        taken, runs = _split_runs(runs, sum(number for number, level in levels if level == highest[1]))
         parts.append(_page(page, count, encoding, highest, (repeats, levels, taken), width))
     return parts[0], parts[1]
 
@@ -121,7 +121,7 @@ def _hybrid(data: Bytes, width: int, count: int) -> _Runs:
     return runs
 
 
-def _cut(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
+def _split_runs(runs: _Runs, count: int) -> tuple[_Runs, _Runs]:
     """The runs of the first ``count`` values, and the rest."""
     first: _Runs = []
     for place, (number, value) in enumerate(runs):

@@ -51,7 +51,7 @@ class RawPage:
     indexed_rows: int | None = None
 
     @property
-    def form(self) -> tuple[int, ...]:
+    def layout(self) -> tuple[int, ...]:
         """Properties shared by data pages that are opened together: page type, and encodings of values and levels."""
         if self.header.type == _V2:
             second = self.header.data_page_header_v2
@@ -111,7 +111,7 @@ def raw_pages(
     chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False,
     ordinal: int = 0, entries: int | None = None,
 ) -> Iterator[RawPage]:
-    """Iterate over the pages of a column chunk, including those of unknown types.
+    """Iterate over the pages of a column chunk, also of unknown types.
 
     The type of an encrypted page follows from its position: with ``has_dictionary`` the first is the dictionary, the
     others are data pages numbered from ``ordinal``. With ``entries``, iteration ends with the page that contains the
@@ -161,12 +161,12 @@ def _count(header: PageHeader) -> int | None:
     return 0 if dictionary is None else dictionary.num_values
 
 
-def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tuple[PageHeader, int]:
-    """Parse the page header at ``at``; return it and its length. ``held`` contains its bytes from ``place`` on."""
+def _header(chunk: Span, at: int, limits: Limits, held: Bytes, held_from: int) -> tuple[PageHeader, int]:
+    """Parse the page header at ``at``; return it and its length. ``held`` contains its bytes from ``held_from`` on."""
     try:
-        header, end = decode(PageHeader, held, place, limits)
-        if end - place <= limits.page_header_bytes:
-            return header, end - place
+        header, end = decode(PageHeader, held, held_from, limits)
+        if end - held_from <= limits.page_header_bytes:
+            return header, end - held_from
     except (CorruptFileError, LimitError):
         pass  # the header may extend beyond them
     try:
@@ -235,7 +235,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
 
 def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> OpenedPages:
     """Decompress data pages of one layout and split them into levels and values."""
-    kind, encoding, *level_encodings = pages[0].form
+    kind, encoding, *level_encodings = pages[0].layout
     repetition: PageRun | None = None
     definition: PageRun | None = None
     if kind == _V2:
@@ -280,9 +280,9 @@ def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, Pa
         definition.append(body[first : first + second])
         values.append(body[first + second :])
         sizes.append(-1 if header.is_compressed is False or not (len(values[-1]) or size) else size)
-    packed = [place for place, size in enumerate(sizes) if size >= 0]
-    opened = compression.decompress_all(codec, [values[place] for place in packed], [sizes[place] for place in packed])
-    for place, body in zip(packed, opened, strict=True):
-        values[place] = body
+    packed = [index for index, size in enumerate(sizes) if size >= 0]
+    opened = compression.decompress_all(codec, [values[index] for index in packed], [sizes[index] for index in packed])
+    for index, body in zip(packed, opened, strict=True):
+        values[index] = body
     counts = [page.num_values for page in pages]
     return PageRun(repetition, counts), PageRun(definition, counts), PageRun(values, counts)

@@ -166,7 +166,7 @@ class PageDecoder:
         entries = sum(raw.num_values for raw in run)
         builder = LeafColumnBuilder(self._shape, entries, self._account, needed=needed)
         first = self.decoded_rows == 0
-        for group in page_groups.of(run):
+        for group in page_groups.iter_groups(run):
             scratch = page_groups.scratch_bytes(group, self._type.width)
             try:
                 self._account.reserve(scratch)
@@ -183,7 +183,7 @@ class PageDecoder:
         node = self._shape.node
         for raw in group:
             self._verify(raw)
-        _, encoding, *level_encodings = group[0].form
+        _, encoding, *level_encodings = group[0].layout
         self._check_encoding(encoding)
         for highest, used in zip((node.max_repetition_level, node.max_definition_level), level_encodings, strict=False):
             self._check_level_encoding(highest, used)

@@ -20,7 +20,7 @@ def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
     for raw in group:
         unpacked += raw.header.uncompressed_page_size
         values += raw.num_values
-    return scratch_of(unpacked, values, group[0].form[1], width)
+    return scratch_of(unpacked, values, group[0].layout[1], width)
 
 
 def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> int:
@@ -58,12 +58,12 @@ def check_rows(
             raise kind(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
 
 
-def of(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
+def iter_groups(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
     """Group consecutive pages of one layout to be decoded together."""
     group: list[RawPage] = []
     held, shared = 0, None
     for raw in run:
-        form = raw.form
+        form = raw.layout
         if group and (held >= GROUP_BYTES or form != shared):
             yield group
             group, held = [], 0

@@ -26,7 +26,7 @@ Rows = Sequence[range] | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PageSpan:
     """Adjacent pages, and the offset, size and first row of each according to the offset index.
 
     ``places`` is None if the index was not read, and empty for a dictionary page.
@@ -52,7 +52,7 @@ class PageSelection(Protocol):
     def is_ordinary(self) -> bool:
         """Whether the stretches are the only bytes to read."""
 
-    def stretches(self) -> Iterator[Stretch]:
+    def page_spans(self) -> Iterator[PageSpan]:
         """Iterate over the bytes of the pages, dictionary first."""
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
@@ -79,9 +79,9 @@ class AllPages:
         """Whether the chunk ends where its bytes do."""
         return self._entries is None
 
-    def stretches(self) -> Iterator[Stretch]:
+    def page_spans(self) -> Iterator[PageSpan]:
         """Yield the chunk as one stretch."""
-        yield Stretch(self._span, None)
+        yield PageSpan(self._span, None)
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """Iterate over all pages."""
@@ -98,8 +98,8 @@ class _Run:
     length: int
 
 
-class ChosenPages:
-    """The pages of a chunk that contain any of ``rows`` according to the offset index in ``known``.
+class SelectedPages:
+    """The pages of a chunk that contain any of ``rows`` according to the offset index in ``index``.
 
     ``chunk`` is (offset, length) of the chunk in ``source``. Bytes that the index omits or assigns no rows are checked
     too: a page there would shift all rows. No other pages are fetched.
@@ -107,14 +107,14 @@ class ChosenPages:
 
     complete = False
 
-    def __init__(self, source: Source, chunk: tuple[int, int], known: IndexedPages, rows: Rows) -> None:
+    def __init__(self, source: Source, chunk: tuple[int, int], index: IndexedPages, rows: Rows) -> None:
         self.path = source.path
         self.offset = chunk[0]
         self._stop = sum(chunk)
         self._source = source
-        self._known = known
-        self._pages = pages_of(known, rows)
-        self.rows = rows_of_pages(known, self._pages)
+        self._index = index
+        self._pages = pages_of(index, rows)
+        self.rows = rows_of_pages(index, self._pages)
         self._held: dict[int, Span] = {}
 
     @property
@@ -134,48 +134,48 @@ class ChosenPages:
     @cached_property
     def is_ordinary(self) -> bool:
         """Whether the offset index covers the complete chunk."""
-        return not self._pages or self._known.accounts_for(self._stop)
+        return not self._pages or self._index.accounts_for(self._stop)
 
-    def stretches(self) -> Iterator[Stretch]:
+    def page_spans(self) -> Iterator[PageSpan]:
         """Iterate over the dictionary page and the selected pages."""
         for group in self._fetched():
             spans = self._spans(group)
             for one, span in zip(group, spans, strict=True):
                 pages = range(one.first, one.stop)
-                ranges = [self._known.byte_range(page) for page in pages]
+                ranges = [self._index.byte_range(page) for page in pages]
                 starts, sizes = [start for start, _ in ranges], [size for _, size in ranges]
-                yield Stretch(span, (starts, sizes, self._known.row_counts[one.first : one.stop]))
+                yield PageSpan(span, (starts, sizes, self._index.row_counts[one.first : one.stop]))
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """Iterate over the dictionary page and the selected pages. Raises ``OffsetIndexError`` for a wrong index."""
-        if self._pages and not self._known.accounts_for(self._stop):
+        if self._pages and not self._index.accounts_for(self._stop):
             self._check_rest(limits, decryptor)
         for stretches in self._fetched():
             spans = self._spans(stretches)
-            for stretch, span in zip(stretches, spans, strict=True):
-                opening = has_dictionary and stretch.first == stretch.stop
-                pages = raw_pages(span, limits, decryptor, has_dictionary=opening, ordinal=stretch.first)
-                yield from self._checked(stretch, pages)
+            for page_span, span in zip(stretches, spans, strict=True):
+                opening = has_dictionary and page_span.first == page_span.stop
+                pages = raw_pages(span, limits, decryptor, has_dictionary=opening, ordinal=page_span.first)
+                yield from self._check_pages(page_span, pages)
 
-    def _checked(self, stretch: _Run, pages: Iterator[RawPage]) -> Iterator[RawPage]:
+    def _check_pages(self, page_span: _Run, pages: Iterator[RawPage]) -> Iterator[RawPage]:
         """Check that each page of a stretch has the offset and the rows that the index states."""
-        number = stretch.first
+        number = page_span.first
         for raw in self._from_index(pages):
             if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 yield raw
                 continue
-            if number == stretch.stop or self._known.byte_range(number)[0] != raw.offset:
+            if number == page_span.stop or self._index.byte_range(number)[0] != raw.offset:
                 raise OffsetIndexError("a data page lies where the offset index has none", offset=raw.offset)
-            rows = len(self._known.rows(number))
-            if self._known.is_flat and raw.num_values != rows:
+            rows = len(self._index.rows(number))
+            if self._index.is_flat and raw.num_values != rows:
                 message = f"a page holds {raw.num_values} rows where the offset index says {rows}"
                 raise OffsetIndexError(message, offset=raw.offset)
             raw.indexed_rows = rows
             yield raw
             number += 1
-        if number < stretch.stop:
+        if number < page_span.stop:
             message = f"wrong offset index: no data page at the location of page {number}"
-            raise OffsetIndexError(message, offset=stretch.offset)
+            raise OffsetIndexError(message, offset=page_span.offset)
 
     @staticmethod
     def _from_index(pages: Iterator[RawPage]) -> Iterator[RawPage]:
@@ -191,7 +191,7 @@ class ChosenPages:
 
     def _check_rest(self, limits: Limits, decryptor: ChunkDecryptor | None) -> None:
         """Raise ``OffsetIndexError`` if bytes to which the offset index assigns no rows contain values."""
-        for part in self._rest():
+        for part in self._unindexed_runs():
             span = Span(self._source, part.offset, part.length)
             try:
                 for raw in raw_pages(span, limits, decryptor, ordinal=part.first):
@@ -200,74 +200,74 @@ class ChosenPages:
                         raise OffsetIndexError(message, offset=raw.offset)
             except (CorruptFileError, LimitError) as error:
                 # Arbitrary bytes may follow the last page.
-                if part.first < len(self._known) or self._begins_with_values(span, limits, decryptor):
+                if part.first < len(self._index) or self._begins_with_values(span, limits, decryptor):
                     message = f"bytes that the offset index does not list are not a page: {error.message}"
                     raise OffsetIndexError(message, offset=error.offset) from None
 
     def _begins_with_values(self, span: Span, limits: Limits, decryptor: ChunkDecryptor | None) -> bool:
         try:
-            raw = next(raw_pages(span, limits, decryptor, ordinal=len(self._known)), None)
+            raw = next(raw_pages(span, limits, decryptor, ordinal=len(self._index)), None)
         except ParquetError:
             return False
         return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
 
-    def _rest(self) -> Iterator[_Run]:
+    def _unindexed_runs(self) -> Iterator[_Run]:
         """Pages without rows, and gaps between and after pages; ``first`` is the number of the next page."""
-        at = self._known.byte_range(0)[0]
-        for page in range(len(self._known)):
-            offset, length = self._known.byte_range(page)
+        at = self._index.byte_range(0)[0]
+        for page in range(len(self._index)):
+            offset, length = self._index.byte_range(page)
             if offset > at:
                 yield _Run(page, page, at, offset - at)
-            if not self._known.rows(page):
+            if not self._index.rows(page):
                 yield _Run(page, page + 1, offset, length)
             at = offset + length
         if at < self._stop:
-            yield _Run(len(self._known), len(self._known), at, self._stop - at)
+            yield _Run(len(self._index), len(self._index), at, self._stop - at)
 
     def _fetched(self) -> Iterator[list[_Run]]:
         """Groups of stretches to fetch together."""
         group: list[_Run] = []
         held = 0
-        for stretch in self._runs:
-            if group and held + stretch.length > self._source.window_bytes:
+        for page_span in self._runs:
+            if group and held + page_span.length > self._source.window_bytes:
                 yield group
                 group, held = [], 0
-            group.append(stretch)
-            held += stretch.length
+            group.append(page_span)
+            held += page_span.length
         if group:
             yield group
 
     @cached_property
     def _runs(self) -> list[_Run]:
-        return list(self._stretches())
+        return list(self._adjacent_runs())
 
-    def _stretches(self) -> Iterator[_Run]:
+    def _adjacent_runs(self) -> Iterator[_Run]:
         if not self._pages:
             return
-        head = self._known.byte_range(0)[0] - self.offset
+        head = self._index.byte_range(0)[0] - self.offset
         if head:
             yield _Run(0, 0, self.offset, head)
         most, first = self._source.window_bytes, self._pages[0]
-        place = start, _ = self._known.byte_range(first)
+        place = start, _ = self._index.byte_range(first)
         for page, following in zip(self._pages, [*self._pages[1:], -1], strict=True):
-            end, place = sum(place), self._known.byte_range(following)
+            end, place = sum(place), self._index.byte_range(following)
             if following != page + 1 or place[0] != end or end - start >= most:
                 yield _Run(first, page + 1, start, end - start)
                 first, start = following, place[0]
 
 
-def pages_of(known: PageFacts, rows: Rows) -> list[int]:
+def pages_of(index: PageFacts, rows: Rows) -> list[int]:
     """Return the pages that contain any of ``rows``: disjoint ascending ranges, or ascending numbers."""
     if isinstance(rows, np.ndarray):
-        before = np.searchsorted(rows, known.starts).tolist()
+        before = np.searchsorted(rows, index.starts).tolist()
         until = [*before, len(rows)][1:]
         return [page for page, (first, stop) in enumerate(zip(before, until, strict=True)) if first != stop]
     chosen: list[int] = []
     for one in rows:
-        page = max(bisect_right(known.starts, one.start) - 1, 0)
+        page = max(bisect_right(index.starts, one.start) - 1, 0)
         if chosen:
             page = max(page, chosen[-1] + 1)
-        while page < len(known) and known.starts[page] < one.stop:
+        while page < len(index) and index.starts[page] < one.stop:
             chosen.append(page)
             page += 1
     return chosen

@@ -26,7 +26,7 @@ from pqext.core.read.leaf_column import LeafColumn, LeafColumnBuilder, Levels
 from pqext.core.read.pages import long_runs
 from pqext.core.read.pages.page import OpenedPages
 from pqext.core.read.pages.page_groups import GROUP_BYTES, scratch_of
-from pqext.core.read.pages.page_selection import PageSelection, Stretch
+from pqext.core.read.pages.page_selection import PageSelection, PageSpan
 from pqext.core.schema.shape import LeafShape
 
 _LEAST = 1 << 12
@@ -66,8 +66,8 @@ class TableDecoder:
         self._account = account
         self._dictionary: Dictionary | None = None
         self._table = PageTable(limits)
-        self._stretches = pages.stretches()
-        self._stretch: Stretch | None = None
+        self._page_spans = pages.page_spans()
+        self._page_span: PageSpan | None = None
         self._at = 0
         self._placed = 0
         self._is_first = True
@@ -101,41 +101,42 @@ class TableDecoder:
         except BaseException:
             self._account.resize(held)
             raise
-        self._take(stop)
+        self._consume(stop)
         self._account.count_pages(stop)
         self.decoded_rows += column.rows
         return column
 
-    def take_at(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int]:
-        """Decode the first of the rows at ascending ``places``, those of some pages; return them and their number.
+    def read_at(self, positions: NDArray[np.int64]) -> tuple[LeafColumn, int]:
+        """Decode the first of the rows at ascending ``positions``, as far as some pages go; return them and their
+        number.
 
         Rows between them are not decoded, and preceding pages are not opened. Raises :class:`Declined` also if the rows
         of pages cannot be counted.
         """
-        ends = self._go_to(int(places[0]))
-        stop = self._table.group(0, len(ends), GROUP_BYTES)
-        until = np.searchsorted(places, ends[:stop])
+        row_ends = self._go_to(int(positions[0]))
+        stop = self._table.group(0, len(row_ends), GROUP_BYTES)
+        until = np.searchsorted(positions, row_ends[:stop])
         is_empty = until == np.concatenate(([0], until[:-1]))
         stop = int(np.argmax(is_empty)) if is_empty.any() else stop
         count = int(until[stop - 1])
         held_bytes = self._account.held
         try:
-            return self._decode_at(ends[:stop].tolist(), places[:count] - self.decoded_rows), count
+            return self._decode_at(row_ends[:stop].tolist(), positions[:count] - self.decoded_rows), count
         except BaseException:
             self._account.resize(held_bytes)
             raise
 
-    def _go_to(self, place: int) -> NDArray[np.int64]:
-        """Skip the pages before row ``place``; return the end row of each page of the table."""
+    def _go_to(self, row: int) -> NDArray[np.int64]:
+        """Skip the pages before row ``row``; return the end row of each page of the table."""
         while True:
             if self._table.size:
-                ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
-                passed = int(np.searchsorted(ends, place, "right"))
+                row_ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
+                passed = int(np.searchsorted(row_ends, row, "right"))
                 if passed:
-                    self._take(passed)
-                    self.decoded_rows = int(ends[passed - 1])
-                if passed < len(ends):
-                    return ends[passed:]
+                    self._consume(passed)
+                    self.decoded_rows = int(row_ends[passed - 1])
+                if passed < len(row_ends):
+                    return row_ends[passed:]
             if not self._fill():
                 raise Declined
 
@@ -147,9 +148,9 @@ class TableDecoder:
             rows = self._table.counts(first, stop)
         return rows
 
-    def _decode_at(self, ends: Sequence[int], places: NDArray[np.int64]) -> LeafColumn:
-        """Decode the rows at ``places`` of the first pages, which end at the rows ``ends``."""
-        stop = len(ends)
+    def _decode_at(self, row_ends: Sequence[int], positions: NDArray[np.int64]) -> LeafColumn:
+        """Decode the rows at ``positions`` of the first pages, which end at the rows ``row_ends``."""
+        stop = len(row_ends)
         table, node = self._table, self._shape.node
         encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
         scratch = scratch_of(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
@@ -163,12 +164,12 @@ class TableDecoder:
         if opened[0] is not None:
             levels = allocate(count * 2).view(np.int16)
             rle.decode_levels(opened[0], node.max_repetition_level, levels)
-            rows = np.diff(ends, prepend=self.decoded_rows).tolist()
-            if not _agree(table.counts(0, stop), rows, levels):
+            rows = np.diff(row_ends, prepend=self.decoded_rows).tolist()
+            if not _has_row_counts(table.counts(0, stop), rows, levels):
                 raise Declined
             repetition = levels
-        builder = LeafColumnBuilder(self._shape, len(places) if repetition is None else count, self._account)
-        builder.append_at(OpenedPages(encoding, *opened), self._dictionary, places, repetition)
+        builder = LeafColumnBuilder(self._shape, len(positions) if repetition is None else count, self._account)
+        builder.append_at(OpenedPages(encoding, *opened), self._dictionary, positions, repetition)
         column = builder.finish()
         self._account.release(scratch)
         self._account.count_pages(stop)
@@ -182,11 +183,11 @@ class TableDecoder:
         count = self._table.count(0, 1)
         if count > rows:
             return None
-        self._take(1)
+        self._consume(1)
         self.decoded_rows += count
         return count
 
-    def _take(self, pages: int) -> None:
+    def _consume(self, pages: int) -> None:
         count = self._table.count(0, pages)
         self._table.drop(pages)
         self.taken += pages
@@ -197,17 +198,17 @@ class TableDecoder:
         """Parse more pages; False at the end of the chunk."""
         least = _LEAST
         while True:
-            stretch = self._stretch
-            if stretch is None or self._at >= stretch.span.size:
-                if stretch is not None and stretch.places is not None and self._placed < len(stretch.places[0]):
+            page_span = self._page_span
+            if page_span is None or self._at >= page_span.span.size:
+                if page_span is not None and page_span.places is not None and self._placed < len(page_span.places[0]):
                     raise Declined
-                self._stretch, self._at, self._placed = next(self._stretches, None), 0, 0
-                if self._stretch is None:
+                self._page_span, self._at, self._placed = next(self._page_spans, None), 0, 0
+                if self._page_span is None:
                     if self._unparsed and self._complete:
                         raise Declined
                     return False
                 continue
-            span, size = stretch.span, self._table.size
+            span, size = page_span.span, self._table.size
             left = span.size - self._at
             data = span.peek(self._at, least)
             if not self._table.read(data, span.offset + self._at, left):
@@ -219,13 +220,13 @@ class TableDecoder:
                 continue
             self._at += self._table.consumed
             if self._at >= span.size:
-                span.let_go()  # the table refers to the remaining bytes
+                span.release()  # the table refers to the remaining bytes
             if self._table.has_dictionary and not size:
                 self._read_dictionary()
             self._is_first = False
-            if stretch.places is not None:
+            if page_span.places is not None:
                 first, self._placed = self._placed, self._placed + self._table.size - size
-                starts, sizes, rows = (part[first : self._placed] for part in stretch.places)
+                starts, sizes, rows = (part[first : self._placed] for part in page_span.places)
                 if not self._table.place(size, starts, sizes, rows, not self._shape.node.max_repetition_level):
                     raise Declined
             count = self._table.count(size)
@@ -282,12 +283,12 @@ class TableDecoder:
             at = end
         column = builder.finish()
         rows = table.rows(0, stop)
-        if rows is not None and not _agree(table.counts(0, stop), rows, column.repetition):
+        if rows is not None and not _has_row_counts(table.counts(0, stop), rows, column.repetition):
             raise Declined
         return column
 
 
-def _agree(counts: Sequence[int], expected: Sequence[int], repetition: Levels | None) -> bool:
+def _has_row_counts(counts: Sequence[int], expected: Sequence[int], repetition: Levels | None) -> bool:
     """Whether each page has complete rows, as many as expected."""
     if repetition is None:
         return list(counts) == list(expected)

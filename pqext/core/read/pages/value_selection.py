@@ -24,48 +24,48 @@ from pqext.core.schema.types.logical import LeafType
 
 
 def select(
-    encoding: int, run: PageRun, places: NDArray[np.int64], kind: LeafType, dictionary: Dictionary | None
+    encoding: int, run: PageRun, positions: NDArray[np.int64], leaf_type: LeafType, dictionary: Dictionary | None
 ) -> tuple[int, PageRun]:
-    """Return the values at ascending ``places`` of a run of pages, as an encoding and one page of it.
+    """Return the values at ascending ``positions`` of a run of pages, as an encoding and one page of it.
 
     Raises ``CorruptFileError`` if the pages lack them, as far as that is detected.
     """
-    count, width = len(places), kind.width
+    count, width = len(positions), leaf_type.width
     if count == run.total and run.size == 1:
         return encoding, run
     if encoding in DICTIONARY_ENCODINGS and dictionary is not None:
         indices = np.zeros((count + 7) // 8 * 8, np.int32)
-        rle.indices_at(run, dictionary.count, places, indices[:count])
+        rle.indices_at(run, dictionary.count, positions, indices[:count])
         packed = bytes([32]) + uleb(len(indices) // 8 << 1 | 1) + indices.astype("<i4", copy=False).tobytes()
         return encoding, PageRun([view(packed)], [count])
     if width is None:
-        return Encoding.PLAIN, PageRun([view(_byte_arrays(encoding, run, places, dictionary))], [count])
-    if kind.physical == Type.BOOLEAN:
-        values = _decoded(encoding, run, kind, dictionary, 1)[places]
+        return Encoding.PLAIN, PageRun([view(_byte_arrays(encoding, run, positions, dictionary))], [count])
+    if leaf_type.physical == Type.BOOLEAN:
+        values = _decoded(encoding, run, leaf_type, dictionary, 1)[positions]
         return Encoding.PLAIN, PageRun([np.packbits(values, bitorder="little")], [count])
     if encoding in (Encoding.PLAIN, Encoding.BYTE_STREAM_SPLIT):
         out = allocate(count * width)
-        selected_values.select_fixed(run, width, encoding == Encoding.BYTE_STREAM_SPLIT, places, out)
+        selected_values.select_fixed(run, width, encoding == Encoding.BYTE_STREAM_SPLIT, positions, out)
     else:
-        out = _decoded(encoding, run, kind, dictionary, width).reshape(-1, width)[places].reshape(-1)
+        out = _decoded(encoding, run, leaf_type, dictionary, width).reshape(-1, width)[positions].reshape(-1)
     return Encoding.PLAIN, PageRun([out], [count])
 
 
 def _decoded(
-    encoding: int, run: PageRun, kind: LeafType, dictionary: Dictionary | None, width: int
+    encoding: int, run: PageRun, leaf_type: LeafType, dictionary: Dictionary | None, width: int
 ) -> NDArray[np.uint8]:
     decoder = find_decoder(encoding)
     if decoder is None:
         raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
     out = allocate(run.total * width)
-    decoder.fixed(run, kind.physical, width, dictionary, out)
+    decoder.fixed(run, leaf_type.physical, width, dictionary, out)
     return out
 
 
-def _byte_arrays(encoding: int, run: PageRun, places: NDArray[np.int64], dictionary: Dictionary | None) -> object:
-    """The byte arrays at ``places``, PLAIN."""
+def _byte_arrays(encoding: int, run: PageRun, positions: NDArray[np.int64], dictionary: Dictionary | None) -> object:
+    """The byte arrays at ``positions``, PLAIN."""
     if encoding == Encoding.PLAIN:
-        return selected_values.select_byte_arrays(run, places)
+        return selected_values.select_byte_arrays(run, positions)
     decoder = find_decoder(encoding)
     if decoder is None:
         raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
@@ -73,6 +73,6 @@ def _byte_arrays(encoding: int, run: PageRun, places: NDArray[np.int64], diction
     decoder.byte_arrays(run, builder, EMPTY, np.array(run.counts, np.int64), dictionary)
     offsets, data, _ = builder.finish()
     ends = np.frombuffer(offsets, np.int32)
-    chosen.append_lookup(view(data), ends, places.astype(np.int32), EMPTY, len(places))
+    chosen.append_lookup(view(data), ends, positions.astype(np.int32), EMPTY, len(positions))
     offsets, data, _ = chosen.finish()
     return encode_plain(view(data), np.frombuffer(offsets, np.int32))

@@ -30,7 +30,7 @@ def array_of(array: pa.Array, original: pa.DataType) -> pa.Array:
 
 
 def plain_container(shown: pa.DataType) -> pa.DataType:
-    """The struct, list or map type from which :func:`array_of` makes arrays of type ``shown``."""
+    """Return the struct, list or map type that :func:`array_of` converts to type ``shown``."""
     types = pa.types
     while isinstance(shown, pa.BaseExtensionType):
         shown = shown.storage_type

@@ -13,7 +13,7 @@ KEY = "ARROW:schema"
 
 
 class Unreadable(Exception):
-    """The text is no schema; the message says why."""
+    """The text is not a valid schema; the message states the problem."""
 
 
 def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
@@ -45,14 +45,14 @@ def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
     if fault is not None:
         raise Unreadable(fault)
     try:
-        # What Arrow makes of it may also fail in types that the user has registered, by any exception.
+        # Arrow may also fail in extension types that the user has registered, with any exception.
         return pa.ipc.read_schema(pa.py_buffer(message))
     except Exception as error:
         raise Unreadable(f"Arrow does not read it ({type(error).__name__})") from error
 
 
 def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
-    """The text for a file of other pairs, ``None`` for a text that is no schema."""
+    """Return the text for a file with other pairs; None if it is not a valid schema."""
     try:
         return None if text is None else serialise(parse(text), pairs)
     except Unreadable:

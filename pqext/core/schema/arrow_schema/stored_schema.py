@@ -23,13 +23,13 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.schema.types.arrow_compute import is_view
 
 _WIDE = 16 << 10
-"""Characters of a text of which single fields are made; less is read as a whole."""
+"""Minimum length of a text whose fields are decoded individually; shorter text is decoded completely."""
 _TIMES_FEW = 4
-"""How often a text is decoded for some of its fields, before the whole schema is made and kept."""
+"""Maximum number of partial decodings of a text before the complete schema is decoded and cached."""
 
 
 class StoredSchema:
-    """What a file's key-value metadata says of the Arrow types of its columns; nothing without ``pairs``.
+    """Arrow types of columns stored in a file's key-value metadata; empty without ``pairs``.
 
     Warnings name the file's ``path``.
     """
@@ -44,34 +44,34 @@ class StoredSchema:
 
     @property
     def is_empty(self) -> bool:
-        """Is nothing noted?"""
+        """Whether no schema is stored."""
         return self._text is None
 
     @property
     def has_told(self) -> bool:
-        """Was there anything to warn of so far?"""
+        """Whether a warning was issued."""
         return bool(self._told)
 
     @property
     def counts_few(self) -> bool:
-        """Has a dictionary among the types indices that may not count the values of other files?"""
+        """Whether a dictionary type has indices that may be too narrow for the values of other files."""
         held = () if self._text is None or self._schema is None else self._schema
         return any(has_narrow_indices(field.type) for field in held)
 
     def shared(self) -> StoredSchema:
-        """What is noted for several files: indices of dictionaries count the values of any of them."""
+        """Return the schema for several files: indices of dictionaries can count the values of all of them."""
         other = StoredSchema((), self._path)
         other._text, other._told, other._is_shared = self._text, self._told, True
         return other
 
     def notes_the_same(self, other: StoredSchema) -> bool:
-        """Is the text that of ``other``?"""
+        """Whether the text equals that of ``other``."""
         return self._text == other._text
 
     def apply(self, shape: Shape, index: int | None = None) -> Shape:
         """The shape of a top-level column with what is noted of it, by its number and name or by its name alone.
 
-        Warns once of a column whose note contradicts its Parquet type, and of a text that is no schema.
+        Warns once about a column whose stored type contradicts its Parquet type, and about an invalid schema.
         """
         if self._text is None:
             return shape
@@ -93,11 +93,11 @@ class StoredSchema:
         missing = [position for position in positions if position not in self._few]
         if missing:
             self._times_few += 1
-            with suppress(Unreadable):  # told where the whole schema is looked at
+            with suppress(Unreadable):  # reported when the complete schema is checked
                 self._few.update(zip(missing, parse(self._text, missing), strict=True))
 
     def _field(self, name: str, index: int | None) -> pa.Field | None:
-        """What is noted of a column."""
+        """Return the stored field of a column."""
         if index in self._few and self._few[index].name == name:
             return self._few[index]
         if self._schema is None:
@@ -134,13 +134,13 @@ class StoredSchema:
 
 
 class Contradiction(Exception):
-    """The stored type cannot be that of the column; the message says why."""
+    """The stored type does not fit the column; the message states the problem."""
 
 
 def hinted(shape: Shape, original: pa.Field) -> Shape:
     """``shape`` with ``original`` at each node that it suits, children of structs by their names.
 
-    A field that an annotation shows takes only metadata from it, no marks of extension types: Parquet says what it is.
+    A field with an annotation uses only its metadata, without marks of extension types, since Parquet states its type.
     Raises :exc:`Contradiction` when the values cannot be of the original's type.
     """
     if shape.annotation is not None:
@@ -204,7 +204,7 @@ def _kind(shape: Shape) -> str:
 
 
 def _plain_type(shape: Shape) -> pa.DataType | None:
-    """The Arrow type of a leaf by its Parquet type; ``None`` where the options choose it or there is none."""
+    """Return the Arrow type of a leaf by its Parquet type; None if the options determine it or it has no such type."""
     leaf = shape.node.leaf_type
     try:
         return None if leaf.physical == Type.INT96 else leaf.arrow_type()
@@ -213,7 +213,7 @@ def _plain_type(shape: Shape) -> pa.DataType | None:
 
 
 def _stored_type(shape: LeafShape, original: pa.DataType) -> pa.DataType:
-    """The type in which a leaf is shown, below any extension type."""
+    """Return the storage type of a leaf, below any extension type."""
     found = _plain_type(shape)
     if found is None:
         return pa.null()

@@ -18,7 +18,7 @@ from pqext.core.schema.shape import GroupShape, LeafShape, ListShape, Shape
 def strings_as(shape: Shape, form: StringForm, wanted: Callable[[LeafShape], bool] | None = None) -> Shape:
     """``shape`` with its string and binary leaves in ``form``, nested ones too; ``"string"`` changes none.
 
-    What an annotation or an Arrow extension type shows keeps its own type, and a noted dictionary its type of indices.
+    Columns of annotations or Arrow extension types keep their type, and a stored dictionary keeps its index type.
     ``wanted`` chooses among the leaves.
     """
     if form == "string" or shape.annotation is not None or _is_extension(shape.original):

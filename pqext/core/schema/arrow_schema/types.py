@@ -12,13 +12,13 @@ import pyarrow as pa
 
 _EXTENSION = b"ARROW:extension:"
 _PARQUET = b"PARQUET:"
-"""Metadata of these names say what Parquet says, which alone counts."""
+"""Metadata keys whose content duplicates the Parquet schema, which takes precedence."""
 
 
 def type_of(shown: pa.DataType, original: pa.DataType) -> pa.DataType:
     """``original`` where it holds the values of ``shown``, a type made from Parquet's, else what is nearest to it.
 
-    Children of ``shown`` are taken as they are.
+    Children of ``shown`` are used unchanged.
     """
     types = pa.types
     if isinstance(original, pa.BaseExtensionType):
@@ -60,7 +60,7 @@ def _list(value: pa.Field, original: pa.DataType) -> pa.DataType | None:
 
 
 def durations(arrow: pa.DataType) -> list[str]:
-    """The type of each leaf that is a duration, others nameless: integers count units that only it tells."""
+    """Return the type of each duration leaf, others unnamed: only the type states the unit of its integers."""
     if isinstance(arrow, pa.BaseExtensionType):
         return durations(arrow.storage_type)
     if pa.types.is_dictionary(arrow):
@@ -71,7 +71,7 @@ def durations(arrow: pa.DataType) -> list[str]:
 
 
 def has_narrow_indices(arrow: pa.DataType) -> bool:
-    """Is there a dictionary in the type whose indices have fewer than 32 bits?"""
+    """Whether a dictionary in the type has indices of fewer than 32 bits."""
     if pa.types.is_dictionary(arrow):
         return bool(arrow.index_type.bit_width < 32)
     return any(has_narrow_indices(arrow.field(index).type) for index in range(arrow.num_fields))
@@ -88,7 +88,7 @@ def is_zone(name: str) -> bool:
 
 
 def kind_of(arrow: pa.DataType) -> str:
-    """What values of a type are as Parquet stores them; types of two kinds are never of the same values."""
+    """Return the category of a type's values as Parquet stores them; types of different categories never match."""
     types = pa.types
     while True:
         if isinstance(arrow, pa.BaseExtensionType):

@@ -49,12 +49,12 @@ def run_ends_decoded(array: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def is_view(arrow: pa.DataType) -> bool:
-    """Is it a type of string or binary views?"""
+    """Whether it is a string or binary view type."""
     return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
 def taken(array: pa.Array, places: NDArray[np.int64]) -> pa.Array:
-    """The elements at ``places``, which lie within the array."""
+    """Return the elements at ``places``, which lie within the array."""
     if is_view(array.type):
         return _views(array, places)
     with suppress(pa.ArrowNotImplementedError):
@@ -114,7 +114,7 @@ def cast_exactly(array: pa.Array, type: pa.DataType) -> pa.Array:
 
 
 def mapped(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """``arrow`` with ``change`` applied to what is no struct, list or map; of extension types their storage."""
+    """Apply ``change`` to all types in ``arrow`` except structs, lists and maps; to the storage of extension types."""
 
     def below(field: pa.Field) -> pa.Field:
         return field.with_type(mapped(field.type, change))

@@ -19,7 +19,7 @@ NAMES = {
 
 
 def named(codes: Iterable[int]) -> tuple[str, ...]:
-    """The names of codes; ``unknown`` for one that is none."""
+    """Return the names of codes; ``unknown`` for an unknown code."""
     return tuple(NAMES.get(code, "unknown") for code in codes)
 
 

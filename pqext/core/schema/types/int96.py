@@ -17,7 +17,7 @@ from pqext.core.base.errors import UnsupportedError
 from pqext.core.schema.types.legacy_calendar import LegacyCalendar
 
 Int96 = Literal["auto", "s", "ms", "us", "ns"]
-"""A unit in which INT96 are read, or that of the file's writer."""
+"""Unit for reading INT96; ``auto`` is the unit of the file's writer."""
 JULIAN_EPOCH = 2_440_588
 """The Julian day of 1970-01-01."""
 
@@ -30,7 +30,7 @@ SPARK_KEYS = frozenset({"org.apache.spark.version", "org.apache.spark.sql.parque
 
 
 def unit_for(keys: Iterable[str]) -> Literal["us", "ns"]:
-    """The unit in which a file's INT96 are read when none is asked for, from its metadata's ``keys``.
+    """Return the default unit for reading a file's INT96, from its metadata's ``keys``.
 
     Microseconds hold every timestamp that Spark has, nanoseconds what other writers meant.
     """
@@ -38,7 +38,7 @@ def unit_for(keys: Iterable[str]) -> Literal["us", "ns"]:
 
 
 def nanoseconds_of(unit: str) -> int:
-    """Nanoseconds of a unit in which INT96 are read."""
+    """Return the nanoseconds of a unit for INT96."""
     return 10**9 // _A_SECOND[unit]
 
 
@@ -60,7 +60,7 @@ def to_timestamps(stored: pa.Array, unit: str, calendar: LegacyCalendar | None =
         missing = np.asarray(stored.is_null().to_numpy(zero_copy_only=False), bool)
         days[missing], within[missing] = 0, 0
     a_day = _DAY * _A_SECOND[unit]
-    # The product may wrap, but the sum is right whenever the true one fits; floats tell whether it did.
+    # The product may wrap, but the sum is right whenever the true one fits; floats show whether it does.
     with np.errstate(over="ignore"):
         result = days * a_day + within
     if len(result):

@@ -1,4 +1,4 @@
-"""INTERVAL: months, days and milliseconds, three unsigned 32-bit numbers, beside Arrow's month-day-nano interval."""
+"""INTERVAL: months, days and milliseconds as three unsigned 32-bit numbers, and Arrow's month-day-nano interval."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
 
 
 def _decoded_type(leaf: LeafType) -> pa.DataType:
-    """The Arrow type of decoded values: that of the leaf, but the 12 stored bytes of INT96 timestamps."""
+    """Arrow type of decoded values: that type of the leaf, except the 12 stored bytes of INT96 timestamps."""
     return leaf.physical_arrow() if _is_int96_timestamp(leaf) else leaf.arrow_type()
 
 
@@ -114,7 +114,7 @@ _AS_STORED = (
 
 
 def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
-    """``array`` as readers see it: INT96 timestamps in ``unit``, everything else as it is."""
+    """Convert ``array`` for readers: INT96 timestamps to ``unit``; other values are unchanged."""
     if _is_int96_timestamp(leaf):
         local = int96.to_timestamps(array, unit, leaf.calendar)
         return local.view(pa.timestamp(unit, "UTC")) if leaf.is_utc else local

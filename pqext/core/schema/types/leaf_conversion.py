@@ -1,4 +1,4 @@
-"""Values of an Arrow type stored like those of a leaf that is in a file already."""
+"""Convert values of an Arrow type to the storage of a leaf in an existing file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS = ("STRING", "ENUM")
 def stored_like(
     own: LeafType, arrow: pa.DataType, there: LeafType, int96_unit: str
 ) -> tuple[LeafType, pa.DataType]:
-    """How values of type ``arrow`` are stored in a leaf of type ``there``, and the Arrow type that they are cast to.
+    """Return how values of type ``arrow`` are stored in a leaf of type ``there``, and the Arrow type to cast them to.
 
     The same values have several stored forms: decimals in four physical types, timestamps in INT96 or in three units,
     texts as ENUM. Returns ``own`` and its type where the leaf cannot hold the values. Readers take INT96 for timestamps

@@ -55,7 +55,7 @@ class LegacyCalendar:
         return np.where(stored < _GREGORIAN_DAY, _rebased(stored.astype(np.int64)), stored).astype(np.int32)
 
     def instants(self, stored: NDArray[np.int64], per_second: int) -> NDArray[np.int64]:
-        """Stored instants, of which a second has ``per_second``, as instants of the proleptic Gregorian calendar.
+        """Convert stored instants, with ``per_second`` units per second, to the proleptic Gregorian calendar.
 
         Raises ``UnsupportedError`` for an instant before 1900 if the time zone is not known.
         """
@@ -103,7 +103,7 @@ class LegacyCalendar:
 
 
 class _Offsets(NamedTuple):
-    """How a zone's instants change: ``standard`` seconds east of UTC, by which the old calendar finds days before 1582.
+    """Offsets of a zone in both calendars: ``standard`` seconds east of UTC determine days before 1582.
 
     From each of the ``changes`` on, in seconds, ``shifts`` holds what is added, before 1582 without the days.
     """

@@ -41,7 +41,7 @@ from pqext.core.schema.types.int96 import nanoseconds
 from pqext.core.schema.types.legacy_calendar import LegacyCalendar
 
 Order = Literal["signed", "unsigned", "chronological", "undefined"]
-"""How values compare; ``chronological`` is the order of INT96, which only a ColumnOrder of its own vouches for."""
+"""Sort order of values; ``chronological`` is the order of INT96, which only its own ColumnOrder guarantees."""
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -55,7 +55,7 @@ TIME_UNITS = {
 
 
 class IntervalAnnotation(LogicalType):
-    """INTERVAL, which only a ConvertedType can say: LogicalType has kept a number free for it, but no member."""
+    """INTERVAL, which has only a ConvertedType: LogicalType reserves a number for it, but has no member."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ def to_logical(logical: LogicalType | None) -> LogicalType | None:
 
 
 def converted_type(logical: LogicalType | None) -> ConvertedType | None:
-    """The ConvertedType that old readers need beside ``logical``, if there is one."""
+    """ConvertedType that old readers need in addition to ``logical``, if there is one."""
     if logical is None or logical.member is None:
         return None
     if logical.INTEGER is not None:
@@ -136,7 +136,7 @@ class LeafType:
     is_utc: bool = False
     int96_step: int = 1
     member: str = field(init=False, default="", compare=False, repr=False)
-    """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
+    """Name of the logical type; empty if there is none or it does not suit the physical type."""
 
     def __post_init__(self) -> None:
         if self.logical is not None:
@@ -153,7 +153,7 @@ class LeafType:
 
     @property
     def order(self) -> Order:
-        """How values compare in statistics (LogicalTypes, the sort order of each type)."""
+        """Sort order of values in statistics (LogicalTypes, the sort order of each type)."""
         member = self.member
         if not member:
             if self.logical is not None:
@@ -291,7 +291,7 @@ def _physical_name(leaf: LeafType) -> str:
 
 
 def _suits(leaf: LeafType, logical: LogicalType) -> bool:
-    """May the annotation stand on the leaf's physical type?"""
+    """Whether the annotation is allowed on the leaf's physical type."""
     member, physical = logical.member, leaf.physical
     if member in _FIXED_LENGTHS:
         return physical == Type.FIXED_LEN_BYTE_ARRAY and leaf.length == _FIXED_LENGTHS[member]

@@ -1,4 +1,4 @@
-"""Field metadata by which Arrow fields carry what an Arrow type cannot say.
+"""Field metadata of Arrow fields for properties that an Arrow type cannot express.
 
 ``PARQUET:logical_type`` names the annotation of an ENUM, JSON, BSON or UUID column or of a FILE struct;
 ``PARQUET:physical_type`` asks the writer for one of the stored forms of a decimal, or for INT96;
@@ -30,7 +30,7 @@ NAMES = ("ENUM", "JSON", "BSON", "UUID", "FILE")
 
 
 def of_logical(logical: LogicalType | None, member: str) -> dict[bytes, bytes]:
-    """The marks of a field whose annotation is ``logical``, of which ``member`` is heeded."""
+    """Return the marks of a field whose annotation is ``logical``, with the effective ``member``."""
     if member in _EXTENSIONS:
         return {_EXTENSION: _EXTENSIONS[member], b"ARROW:extension:metadata": b""}
     if member in NAMES:

@@ -1,4 +1,4 @@
-"""How an Arrow type is stored: its physical type and annotation, by the type tables of the LogicalTypes document."""
+"""Storage of Arrow types: physical type and annotation, according to the tables of the LogicalTypes document."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def normal(arrow: pa.DataType) -> pa.DataType:
 
 
 def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType | None:
-    """How values of a non-nested Arrow type are stored; ``None`` when they cannot be.
+    """Return the storage of a non-nested Arrow type; None if it cannot be stored.
 
     ``metadata`` are the marks of the field, see :mod:`pqext.core.schema.types.marks`. Raises ``ValueError`` for marks
     that the type cannot follow.

@@ -1,4 +1,4 @@
-"""``profile="spark"``: what Spark's own Parquet reader takes, and what is stored in its place.
+"""``profile="spark"``: the types that Spark's own Parquet reader supports, and their replacements.
 
 Spark 4 refuses a file's column, or the whole file, for some types that the format has. Under the profile the writer
 stores the nearest type that holds every value, or refuses the column by name:
@@ -44,7 +44,7 @@ Marks = dict[bytes, bytes]
 
 
 def adapt(arrow: pa.DataType, metadata: Marks, path: str, *, exact: bool) -> tuple[pa.DataType, Marks]:
-    """The Arrow type and marks by which a leaf at dotted ``path`` is stored for Spark.
+    """Return the Arrow type and marks of a leaf at dotted ``path`` as stored for Spark.
 
     Raises ``UnsupportedError`` where there is none that holds every value, and for any other than its own where
     ``exact`` is asked for: within a VARIANT a type is part of the value.

@@ -28,7 +28,7 @@ def first_invalid(array: pa.Array) -> int | None:
 
 
 def with_replacements(array: pa.Array) -> pa.Array:
-    """Binary values as UTF-8, U+FFFD in the place of each sequence of bytes that is not."""
+    """Decode binary values as UTF-8, with U+FFFD for each invalid sequence of bytes."""
     values = (None if value is None else value.decode("utf-8", "replace").encode() for value in array.to_pylist())
     return pa.array(list(values), array.type)
 

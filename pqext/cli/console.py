@@ -1,0 +1,95 @@
+"""Reports, tables and progress on a console."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REPORT_FORMATS = ("text", "json")
+
+
+class Report(Protocol):
+    """A report that prints on a console or as JSON."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain data."""
+        ...
+
+
+class Progress(Protocol):
+    """Callback that receives the number of finished rows, and their total if known."""
+
+    def __call__(self, finished: int, total: int | None = None, /) -> None: ...
+
+
+def show(report: Report, format: str) -> None:
+    """Print ``report`` as text or JSON."""
+    if format == "json":
+        click.echo(json.dumps(_finite(report.to_dict()), indent=2))
+    else:
+        print_rich(report)
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot represent with text such as ``"NaN"``."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def terminal_width() -> int | None:
+    """Return the line width of the terminal; None if standard output is not a terminal."""
+    terminal = console()
+    return terminal.width if terminal.is_terminal else None
+
+
+def print_rich(renderable: Any, width: int = 0) -> None:
+    """Print a rich renderable. Without a terminal, lines are at least ``width`` long and lose trailing blanks."""
+    terminal = console()
+    if terminal.is_terminal:
+        terminal.print(renderable)
+        return
+    terminal.width = max(terminal.width, width)
+    with terminal.capture() as captured:
+        terminal.print(renderable)
+    click.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
+
+
+def console() -> Console:
+    """Return a rich console for standard output."""
+    from rich.console import Console
+
+    terminal = Console()
+    if not terminal.is_terminal:
+        terminal.width = 160  # pipes have no width
+    return terminal
+
+
+@contextmanager
+def progress(unit: str = "rows", enabled: bool = True) -> Iterator[Progress]:
+    """Show a progress bar on standard error if it is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    terminal = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), unit, TimeElapsedColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=terminal, transient=True, disable=not (enabled and terminal.is_terminal)) as bar:
+        task = bar.add_task(unit, total=None)
+
+        def update(finished: int, total: int | None = None, /) -> None:
+            bar.update(task, completed=finished, total=total)
+
+        yield update

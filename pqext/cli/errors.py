@@ -1,0 +1,63 @@
+"""Errors of the command line: one line each, with options in place of Python arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from pqext.cli.locations import without_path
+from pqext.core.base.budget import ADVICE
+from pqext.core.base.text import escape_text
+
+_OPTIONS = (
+    ('on_invalid="skip"', "--on-invalid skip"), ('check_range="clamp"', "--check-range clamp"),
+    ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
+    ("pass overwrite=True", "pass --force"), ("leave out skipping=", "leave out --skipping"),
+    (', or on_foreign="ignore" when opening it', ""),
+    ("pass ignore_table_format=True", "pass --ignore-table-format"),
+    ("; ignore_table_format=True writes a file that you add to the table yourself", ""),
+    (ADVICE, "raise it with --memory-bytes"), ('read with int96="us"', "pass --int96 us"),
+    ('pass invalid_utf8="replace" or "binary"', "pass --invalid-utf8 replace or binary"),
+    ('pass legacy_timezone="...", or legacy_calendar="stored" for instants as stored', "pass --legacy-timezone"),
+    ('pass legacy_timezone="..."', "pass --legacy-timezone"),
+    ('read with int96="ms"', "pass --int96 ms"), ("schema_depth=", "--max-depth "),
+    ("than max_depth", "than --max-depth"),
+    (" with columns=, or give the type to read it as in schema=pyarrow.schema(...)", " with --select"),
+    ("pass properties= with the name of", "pass --properties with the name of"),
+)
+"""Python arguments in error messages, and their options."""
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Report a ``ValueError`` or ``TypeError`` as a usage error, except an error of the file."""
+    from pqext.core.base.errors import ParquetError
+
+    try:
+        yield
+    except ParquetError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise click.BadParameter("\n".join(map(escape_text, as_options(str(error)).split("\n")))) from None
+
+
+def describe(error: Exception) -> str:
+    """Return an error with its notes in one line, without control characters."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return escape_text(without_path(f"{error.filename}: {error.strerror}")) + notes_of(error)
+    text = without_path(as_options(" ".join(str(error).split())))
+    return (escape_text(text) or type(error).__name__) + notes_of(error)
+
+
+def notes_of(error: BaseException | None) -> str:
+    """Return the notes of an error as text to append to its message."""
+    return escape_text("".join(f"; {note}" for note in getattr(error, "__notes__", ())))
+
+
+def as_options(text: str) -> str:
+    """Replace the Python arguments in an error message with command-line options."""
+    for argument, option in _OPTIONS:
+        text = text.replace(argument, option)
+    return text

@@ -1,0 +1,146 @@
+"""Arguments and options of commands that read rows: sources, conditions, columns and formats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pqext.cli.command import argument, flag, option, options_as
+from pqext.cli.locations import InputFile, Place
+from pqext.cli.reader_options import Reading
+
+if TYPE_CHECKING:
+    from pqext.dataset.presentation.columns import Formats
+    from pqext.dataset.scan import Scan
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """Options that select files and rows."""
+
+    sources: tuple[str, ...]
+    where: tuple[str, ...]
+    union: bool
+    on_invalid: Literal["raise", "skip"]
+    partition_types: str | None
+    skipping: str | None
+    ignore_table_format: bool
+    timezone: str
+
+    def scan(self, locations: list[Place], store: Place | None, reading: Reading, select: Sequence[str] = ()) -> Scan:
+        """Return a scan of ``locations``, the located sources, within the limits for untrusted files."""
+        from pqext.dataset.notations.dnf import from_text
+        from pqext.dataset.reading import scan
+
+        conditions = [from_text(text) for text in self.where]
+        skipping = None
+        if store:
+            from pqext.skipping import open_store
+
+            skipping = open_store(store, limits=reading.limits)
+        rows = scan(
+            locations, schema="union" if self.union else None, limits=reading.limits, on_invalid=self.on_invalid,
+            partition_types=_types_of(self.partition_types), skipping=skipping, timezone=self.timezone,
+            options=reading.options, ignore_table_format=self.ignore_table_format,
+        )
+        if select:
+            rows = rows.select([column for text in select for column in _selected(text, rows)])
+        return rows.filter(*conditions) if conditions else rows
+
+
+sources_argument = argument(
+    "sources", type=InputFile(), nargs=-1, required=True, metavar="SOURCE...",
+    help="Parquet files, folders or glob patterns, as in pqext.scan; - is standard input.",
+)
+ignore_table_format_option = flag(
+    "--ignore-table-format",
+    help="Read all files in the folder of a Delta, Iceberg or Hudi table, including files removed from the table.",
+)
+scan_options = options_as(
+    "scan",
+    ScanOptions,
+    sources_argument,
+    option(
+        "--where", "-w", metavar="CONDITION", multiple=True,
+        help="SQL condition on rows, such as \"mag >= 5 and event:$.type = 'quake'\" or 'st_intersects(geom, box(170, "
+        "-30, -170, -10))'; may be repeated, and all conditions must be true.",
+    ),
+    flag("--union", help="Match the columns of files by name; missing columns are null."),
+    option(
+        "--on-invalid", type=click.Choice(["raise", "skip"]), default="raise",
+        help="Raise an error on files that are not Parquet, or skip them.",
+    ),
+    option(
+        "--partition-types", metavar="NAME=TYPE,...",
+        help="Types of partition columns, such as zip=string,day=date; inferred as integer, date or string by default.",
+    ),
+    option(
+        "--skipping", metavar="STORE",
+        help="Data-skipping store of the files (see pqext skipping build); files that it rules out are not opened.",
+    ),
+    ignore_table_format_option,
+    option(
+        "--timezone", metavar="ZONE", default="UTC",
+        help="Time zone of local times in casts, such as Europe/Paris or +02:00.",
+    ),
+)
+select_option = option(
+    "--select", "-s", metavar="a,b.c,...", multiple=True,
+    help="Columns to return: names, * for all, struct fields, values within VARIANT columns and SQL expressions, as in "
+    "'id, price * 2 as twice, event:$.user.name::string as user'. Put names with commas or colons into double quotes.",
+)
+order_by_option = option(
+    "--order-by", metavar="a,b...",
+    help="Sort rows by these columns or values, as in SQL: 'mag desc nulls first, id'. With --limit, row groups "
+    "without any of the first rows are skipped; otherwise all rows are sorted in memory.",
+)
+variants_option = option(
+    "--variants", type=click.Choice(["json", "binary"]),
+    show_default="binary in Parquet and Arrow, otherwise json",
+    help="Format of VARIANT values: JSON, or the binary metadata and value.",
+)
+geometry_option = option(
+    "--geometry", type=click.Choice(["wkt", "wkb"]), show_default="wkb in Parquet and Arrow, otherwise wkt",
+    help="Format of geometries.",
+)
+json_option = flag("--json", "as_json", help="Print machine-readable JSON.")
+
+
+def order_rows(scan: Scan, order_by: str | None) -> Scan:
+    """Return the scan with its rows sorted by ``--order-by``."""
+    if order_by is None:
+        return scan
+    from pqext.cli.selection import dotted, ordering
+
+    columns, descending, nulls_first = ordering(order_by, lambda: dotted(scan.schema))
+    return scan.order_by(*columns, descending=descending, nulls_first=nulls_first)
+
+
+def _types_of(text: str | None) -> dict[str, str] | None:
+    """Parse ``name=type`` pairs. Commas within parentheses belong to a type, such as ``DECIMAL(9,2)``."""
+    if text is None:
+        return None
+    pairs = [pair.partition("=") for pair in re.split(r",(?![^(]*\))", text)]
+    if not all(name and equals and type for name, equals, type in pairs):
+        raise ValueError(f"--partition-types must be NAME=TYPE pairs such as zip=string,day=date, got {text!r}")
+    return {name.strip(): type.strip() for name, _, type in pairs}
+
+
+def formats_of(variants: str | None, geometry: str | None, is_text: bool) -> Formats:
+    """Return the formats of VARIANT and geometry columns; the defaults depend on the output format."""
+    from pqext.dataset.presentation.columns import SHOWN, Formats
+
+    default = SHOWN if is_text else Formats()
+    variant_format: Any = variants or default.variants
+    geometry_format: Any = geometry or default.geometry
+    return Formats(variant_format, geometry_format)
+
+
+def _selected(text: str, scan: Scan) -> list[Any]:
+    from pqext.cli.selection import dotted, selection
+
+    return selection(text, lambda: scan.schema.names, lambda: dotted(scan.schema))

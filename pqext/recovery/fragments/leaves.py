@@ -1,0 +1,309 @@
+"""Pages and leaves: whether a page can belong to a leaf, and how many rows it then holds.
+
+The values of a page must be as many as its levels state: readers ignore remaining bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from pqext.core.base.budget import Account, Budget
+from pqext.core.base.buffers import Bytes, allocate
+from pqext.core.base.errors import ParquetError
+from pqext.core.base.leb128 import read_uleb
+from pqext.core.base.limits import Limits
+from pqext.core.format.encodings import plain, rle
+from pqext.core.format.enums import DICTIONARY_ENCODINGS
+from pqext.core.format.metadata import ColumnMetaData, Encoding, FieldRepetitionType, Type
+from pqext.core.io.source import Source
+from pqext.core.kernels.decode import hybrid_runs
+from pqext.core.kernels.encodings import levels as level_kernel
+from pqext.core.kernels.encodings.page_run import PageRun
+from pqext.core.read.leaf_column import LeafColumnBuilder
+from pqext.core.read.pages.page import OpenedPages, open_data, open_dictionary
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import Schema, SchemaNode
+from pqext.core.schema.shape import LeafShape
+from pqext.core.write.encoding_choice import SUITABLE
+from pqext.recovery.fragments.codecs import Codecs, raw
+from pqext.recovery.fragments.pages import Page
+
+_GROUP = 7
+"""Values that fill the last group of packed ones."""
+_DELTAS = (Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY)
+_PLAIN, _SPLIT = int(Encoding.PLAIN), int(Encoding.BYTE_STREAM_SPLIT)
+
+
+def may_hold(leaf: SchemaNode, page: Page, *, has_dictionary: bool) -> bool:
+    """Can ``page`` belong to a chunk of ``leaf``, by its header? ``has_dictionary``: the chunk has one before it."""
+    kind, count = leaf.leaf_type.physical, page.count
+    width = None if kind == Type.BOOLEAN else leaf.leaf_type.width
+    if page.is_dictionary:
+        if kind == Type.BOOLEAN:
+            return False
+        return page.unpacked == count * width if width else page.unpacked >= 4 * count
+    if page.encoding in DICTIONARY_ENCODINGS:
+        if not has_dictionary:
+            return False
+    elif page.encoding != _PLAIN and kind not in SUITABLE.get(page.encoding, ()):
+        return False
+    is_fixed = page.encoding in (_PLAIN, _SPLIT) and (width or kind == Type.BOOLEAN)
+
+    def size_of(values: int) -> int:
+        return values * width if width else (values + 7) // 8
+
+    second = page.header.data_page_header_v2
+    if second is None:
+        levels = (leaf.max_repetition_level > 0) + (leaf.max_definition_level > 0)
+        if page.unpacked < 4 * levels * (count > 0):
+            return False
+        if not is_fixed:
+            return True
+        if not levels:
+            return page.unpacked == size_of(count)
+        # Levels in RLE take a few bytes an entry at most, bit-packed ones less.
+        return page.unpacked <= size_of(count) + levels * (16 + 3 * count)
+    repetition, definition = second.repetition_levels_byte_length, second.definition_levels_byte_length
+    if (leaf.max_repetition_level == 0 and (repetition or second.num_rows != count)) or (
+        leaf.max_definition_level == 0 and (definition or second.num_nulls > 0)
+    ):
+        return False
+    if count and ((leaf.max_repetition_level and not repetition) or (leaf.max_definition_level and not definition)):
+        return False
+    values = page.unpacked - repetition - definition
+    if not is_fixed or leaf.max_repetition_level:
+        return True
+    if second.num_nulls < 0:  # parquet-java counts none where it writes no statistics
+        return values <= size_of(count) and (not width or values % width == 0)
+    return values == size_of(count - second.num_nulls)
+
+
+class Chunks:
+    """Makes claims of pages, and opens pages to see what is in them.
+
+    ``kinds`` has a number for each leaf, the same for leaves that can have the same pages.
+    """
+
+    def __init__(
+        self, source: Source, schema: Schema, codecs: Codecs, known: Sequence[int | None], limits: Limits
+    ) -> None:
+        self._shapes = [leaf for top in schema.root.children for leaf in shape.of(top).leaves()]
+        self._source = source
+        self._limits = limits
+        self._left_over: dict[tuple[int, int], int | None] = {}
+        self._codecs = codecs
+        self._known = known
+        numbers: dict[Hashable, int] = {}
+        self.kinds = [
+            numbers.setdefault((kind_of(leaf), likely), number)
+            for number, (leaf, likely) in enumerate(zip(self._shapes, known, strict=True))
+        ]
+        self._rows: dict[tuple[int, int, int], tuple[int, bool] | None] = {}
+
+    def codec(self, leaf: int, pages: Sequence[Page]) -> int | None:
+        """The codec of a chunk of ``leaf`` by its first pages; ``None`` where none opens them."""
+        return self._codecs.of(pages, self._known[leaf])
+
+    def rows(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
+        """(rows that begin in ``page``, does it begin with one); ``None`` where it cannot be opened."""
+        if page.is_dictionary:
+            return 0, True
+        if not leaf.max_repetition_level:
+            return page.count, True
+        second = page.header.data_page_header_v2
+        if second is not None:
+            return second.num_rows, True
+        key = (page.offset, leaf.max_repetition_level, leaf.max_definition_level)
+        if key not in self._rows:
+            self._rows[key] = self._counted(leaf, page)
+        return self._rows[key]
+
+    def fits(self, leaf: SchemaNode, page: Page) -> bool:
+        """Is ``page`` one of ``leaf`` by its values? Yes where they are indices, or are known to be damaged."""
+        return self.left_over(leaf, page) == 0
+
+    def left_over(self, leaf: SchemaNode, page: Page) -> int | None:
+        """Bytes of ``page`` behind its values, were they those of ``leaf``; ``None`` where it cannot be decoded so.
+
+        None are where values are indices, or are known to be damaged.
+        """
+        if tells_no_type(page):
+            return 0
+        key = (page.offset, self.kinds[leaf.leaf_start])
+        if key not in self._left_over:
+            self._left_over[key] = (self._of_dictionary if page.is_dictionary else self._of_data)(leaf, page)
+        return self._left_over[key]
+
+    def _of_dictionary(self, leaf: SchemaNode, page: Page) -> int | None:
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None:
+            return None
+        try:
+            count, stored = open_dictionary(raw(self._source, page), codec)
+            return self._behind(stored, count, leaf)
+        except (ParquetError, ValueError):
+            return None
+
+    def _behind(self, stored: Bytes, count: int, leaf: SchemaNode) -> int:
+        """Bytes behind so many PLAIN values of ``leaf``."""
+        kind = leaf.leaf_type
+        return plain.bytes_behind(stored, count, kind.physical, kind.width, Account(Budget(self._limits, len(stored))))
+
+    def _of_data(self, leaf: SchemaNode, page: Page) -> int | None:
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None:
+            return None
+        highest = leaf.max_definition_level
+        try:
+            opened = open_data(
+                [raw(self._source, page)], codec, max_repetition=leaf.max_repetition_level, max_definition=highest
+            )
+            account = Account(Budget(self._limits, self._source.size))
+            builder = LeafColumnBuilder(self._shapes[leaf.leaf_start], page.count, account)
+            builder.append(opened, None, first=not leaf.max_repetition_level)
+            column = builder.finish()
+            values = len(column.array) - column.array.null_count
+            if column.definition is not None:
+                values = int((column.definition == highest).sum())
+            return 0 if page.encoding != _PLAIN else self._behind(opened.values.pages[0], values, leaf)
+        except (ParquetError, ValueError):
+            return None
+
+    def fits_exactly(self, leaf: SchemaNode, page: Page, path: Sequence[SchemaNode]) -> bool:
+        """Is ``page`` one of ``leaf``, the last of ``path``, by its levels too, with as many values as they say?"""
+        if page.checked is False:
+            return True
+        if not self.fits(leaf, page):
+            return False
+        if page.is_dictionary:
+            return True
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None or page.count > 64 * 8 * (page.unpacked + 8):
+            return False
+        highest = leaf.max_repetition_level, leaf.max_definition_level
+        try:
+            opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            return fit(opened, page.count, path, leaf.leaf_type.width)
+        except (ParquetError, ValueError):
+            return False
+
+    def definition(self, leaf: SchemaNode, pages: Sequence[Page]) -> np.ndarray:
+        """The definition levels of ``pages``, which can be read."""
+        highest = leaf.max_repetition_level, leaf.max_definition_level
+        found = np.zeros(sum(page.count for page in pages if not page.is_dictionary), np.int16)
+        codec, at = self.codec(leaf.leaf_start, pages), 0
+        for page in pages:
+            if codec is None or page.is_dictionary or not highest[1]:
+                continue
+            opened = open_data([raw(self._source, page)], codec, max_repetition=highest[0], max_definition=highest[1])
+            assert opened.definition is not None
+            rle.decode_levels(opened.definition, highest[1], found[at : at + page.count])
+            at += page.count
+        return found
+
+    def _counted(self, leaf: SchemaNode, page: Page) -> tuple[int, bool] | None:
+        codec = self.codec(leaf.leaf_start, [page])
+        if codec is None or page.checked is False or page.count > 64 * 8 * (page.unpacked + 8):
+            return None
+        try:
+            opened = open_data(
+                [raw(self._source, page)],
+                codec,
+                max_repetition=leaf.max_repetition_level,
+                max_definition=leaf.max_definition_level,
+            )
+            assert opened.repetition is not None
+            found = allocate(page.count * 2).view("int16")
+            rle.decode_levels(opened.repetition, leaf.max_repetition_level, found)
+        except (ParquetError, ValueError):
+            return None
+        return level_kernel.count_rows(found), not len(found) or found[0] == 0
+
+
+def tells_no_type(page: Page) -> bool:
+    """Are its values indices, or known to be damaged?"""
+    return page.checked is False or (not page.is_dictionary and page.encoding in DICTIONARY_ENCODINGS)
+
+
+def kind_of(leaf: LeafShape) -> Hashable:
+    """What it depends on whether a page can be one of ``leaf``."""
+    stored, node = leaf.node.leaf_type, leaf.node
+    logical = repr(stored.logical)
+    levels = leaf.slot_level, leaf.value_level, node.max_definition_level, node.max_repetition_level
+    return stored.physical, stored.length, logical, levels
+
+
+def metadata_of(leaf: SchemaNode, codec: int, pages: Sequence[Page]) -> ColumnMetaData:
+    """What the footer says of a chunk with these ``pages``, the dictionary first."""
+    data = [page for page in pages if not page.is_dictionary]
+    has_dictionary = pages[0].is_dictionary
+    encodings = {page.encoding for page in data} | {int(Encoding.RLE)} | ({_PLAIN} if has_dictionary else set())
+    return ColumnMetaData(
+        type=leaf.leaf_type.physical,
+        encodings=sorted(encodings),
+        path_in_schema=list(leaf.path),
+        codec=codec,
+        num_values=sum(page.count for page in data),
+        total_uncompressed_size=sum(page.head + page.unpacked for page in pages),
+        total_compressed_size=pages[-1].end - pages[0].offset,
+        data_page_offset=(data[0] if data else pages[0]).offset,
+        dictionary_page_offset=pages[0].offset if has_dictionary else None,
+    )
+
+
+def fit(opened: OpenedPages, count: int, path: Sequence[SchemaNode], width: int | None) -> bool:
+    """Can the levels of one page with ``count`` entries be those of the last node of ``path``?
+
+    Its values, of ``width`` bytes each, then are as many as there are entries with a value.
+    """
+    leaf = path[-1]
+    definition = _levels(opened.definition, leaf.max_definition_level, count)
+    repetition = _levels(opened.repetition, leaf.max_repetition_level, count)
+    if definition is None or repetition is None:
+        return False
+    repeated = [node.max_definition_level for node in path if node.repetition is FieldRepetitionType.REPEATED]
+    for level, least in enumerate(repeated, 1):
+        # A further element of a list is one at least.
+        if (definition[repetition == level] < least).any():
+            return False
+    values = int((definition == leaf.max_definition_level).sum())
+    return _are_values(int(opened.encoding), opened.values.pages[0], values, width)
+
+
+def _are_values(encoding: int, data: Bytes, values: int, width: int | None) -> bool:
+    """Are these bytes so many values, as far as their encoding tells how many there are?"""
+    if encoding in DICTIONARY_ENCODINGS:
+        return _are_indices(data, values)
+    if encoding == Encoding.RLE:
+        return len(data) >= 4 and hybrid_runs.has_exact_length(data[4:], 1, values, _GROUP)
+    if encoding in _DELTAS:
+        if not len(data):
+            return not values
+        at, numbers = 0, []
+        raw = data[:40].tobytes()
+        for _ in range(3):  # size of a block, parts of it, how many values there are
+            number, at = read_uleb(raw, at)
+            numbers.append(number)
+        return numbers[2] == values
+    return encoding != Encoding.BYTE_STREAM_SPLIT or width is None or len(data) == values * width
+
+
+def _levels(run: PageRun | None, highest: int, count: int) -> np.ndarray | None:
+    """The levels of a page; ``None`` where their bytes are others."""
+    found = allocate(count * 2).view("int16")
+    if run is None or not highest:
+        found[:] = 0
+        return found
+    rle.decode_levels(run, highest, found)
+    return found if count == 0 or int(found.max()) <= highest else None
+
+
+def _are_indices(data: Bytes, values: int) -> bool:
+    if not values or not len(data):
+        return len(data) <= 1 and not values
+    width = int(data[0])
+    if width > 32:
+        return False
+    return (not width and len(data) == 1) or hybrid_runs.has_exact_length(data[1:], width, values, _GROUP)

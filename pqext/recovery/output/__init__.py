@@ -1,0 +1,1 @@
+"""The recovered file, with nulls in the place of lost chunks."""

@@ -1,0 +1,114 @@
+"""Shredding of VARIANT columns in files: their schemas, and the share of values in the residual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from pqext.core.base.suggestions import did_you_mean, join_names
+from pqext.core.format.metadata import ColumnMetaData, RowGroup
+from pqext.core.read.reader import ParquetFile
+from pqext.core.schema import shape
+from pqext.core.schema.nodes import SchemaNode
+from pqext.variant.access.path import Wildcard, format_path
+from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
+
+
+def schema_of_file(source: Any, column: str | None = None) -> ShreddingSchema:
+    """Return the shredding schema of the VARIANT ``column`` of a Parquet file; untyped if it is not shredded.
+
+    ``source`` is a source for :func:`pqext.open`, or an open file; ``column`` is a dotted path of the file, like
+    ``"v"``, ``"s.v"`` or ``"l.list.element"``, by default the only VARIANT. Raises ``ValueError`` if the column does
+    not exist, or is required because there are several, ``TypeError`` if it is not a VARIANT, and ``VariantError`` if
+    it violates the layout of Variant Shredding.
+    """
+    with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
+        variants = [node.dotted for node in _below(file.schema.root) if node.logical_name == "VARIANT"]
+        if column is None:
+            if len(variants) != 1:
+                there = f"VARIANT columns {join_names(variants)}: name one of them" if variants else "no VARIANT column"
+                raise ValueError(f"the file has {there}")
+            column = variants[0]
+        node = file.schema.find(column)
+        if node is None:
+            meant = did_you_mean(column, [child.dotted for child in file.schema.root.children])
+            raise ValueError(f"no column {column!r} in the file{meant}")
+        if node.logical_name != "VARIANT":
+            raise TypeError(f"column {column!r} is not a VARIANT")
+        return schema_of_storage(shape.of(node).storage_field(replace(file.options, shredded=True)).type)
+
+
+def _below(node: SchemaNode) -> Iterator[SchemaNode]:
+    """All nodes below ``node``, but none within a VARIANT."""
+    for child in node.children:
+        yield child
+        if child.logical_name != "VARIANT":
+            yield from _below(child)
+
+
+_JSON_NULL = b"\0"
+Counts = Mapping[str, Sequence[int]]
+"""By path, ``event: $.user.id``: the values that stay in the residual, and all values that the path has."""
+
+
+def residual_counts(row_groups: Iterable[RowGroup], columns: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The :data:`Counts` of the typed leaves of VARIANT ``columns``, which are dotted paths in the file.
+
+    A leaf without null counts, as in encrypted columns, is not counted, and neither are the JSON nulls of chunks whose
+    residual holds nothing else: no type fits them.
+    """
+    names = set(columns)
+    totals: dict[str, tuple[int, int]] = {}
+    for group in row_groups:
+        chunks = {tuple(chunk.meta_data.path_in_schema): chunk.meta_data for chunk in group.columns if chunk.meta_data}
+        for path, typed in chunks.items():
+            value = chunks.get((*path[:-1], "value"))
+            name = _name(path, names) if path[-1] == "typed_value" else None
+            if name is None or value is None:
+                continue
+            left, fitting = 0 if _are_json_nulls(value) else _present(value), _present(typed)
+            if left is not None and fitting is not None:
+                before = totals.get(name, (0, 0))
+                totals[name] = before[0] + left, before[1] + left + fitting
+    return totals
+
+
+def residual_shares(counts: Iterable[Counts]) -> dict[str, float]:
+    """The share of the values of each path that stay in the residual, of all ``counts`` together; without zeros."""
+    totals: dict[str, tuple[int, int]] = {}
+    for part in counts:
+        for path, (left, values) in part.items():
+            before = totals.get(path, (0, 0))
+            totals[path] = before[0] + left, before[1] + values
+    return {path: left / values for path, (left, values) in totals.items() if left}
+
+
+def _are_json_nulls(chunk: ColumnMetaData) -> bool:
+    """Whether the bounds of a residual prove that all its values are JSON nulls."""
+    bounds = chunk.statistics
+    return bounds is not None and bounds.min_value == bounds.max_value == _JSON_NULL
+
+
+def _present(chunk: ColumnMetaData) -> int | None:
+    """The values of a chunk that are not null."""
+    statistics = chunk.statistics
+    nulls = None if statistics is None else statistics.null_count
+    return None if nulls is None else chunk.num_values - nulls
+
+
+def _name(path: tuple[str, ...], columns: set[str]) -> str | None:
+    """Format the path of a leaf ``typed_value`` below one of the ``columns``; None for other leaves."""
+    for length in range(1, len(path)):
+        column = ".".join(path[:length])
+        if column not in columns or path[length] != "typed_value":
+            continue
+        steps: list[str | int | Wildcard] = []
+        at = length + 1  # after a typed_value, which holds fields, a list or nothing
+        while at < len(path):
+            is_element = path[at : at + 3] == ("list", "element", "typed_value")
+            steps.append(Wildcard.ELEMENTS if is_element else path[at])
+            at += 3 if is_element else 2
+        return f"{column}: {format_path(steps)}"
+    return None

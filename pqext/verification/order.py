@@ -1,0 +1,96 @@
+"""Sort keys: are the rows of each row group in the order that it claims?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from pqext.core.base.batches import align_batches
+from pqext.core.base.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
+from pqext.core.format.metadata import SortingColumn
+from pqext.core.options.indexes import SortKey
+from pqext.core.read.reader import ParquetFile, RowGroup
+from pqext.core.schema import shape as shapes
+from pqext.core.schema.orders import of_column, to_write
+from pqext.core.schema.shape import Shape
+from pqext.core.write import sorting
+from pqext.core.write.disassemble import DenseColumn, disassemble
+from pqext.verification.model import Fault, Findings
+from pqext.verification.selection import ChunkSelection
+
+BATCH_ROWS = 65_536
+
+
+def check(file: ParquetFile, tops: Sequence[Shape], selection: ChunkSelection, findings: Findings) -> None:
+    """Check the sort keys of every row group, as far as their columns are among ``tops``."""
+    first_row = 0
+    for group in file.row_groups:
+        keys = list(_keys(file, tops, group, findings))
+        if keys and all(selection.includes(group, top) for _, top in keys):
+            _check_rows(file, group, keys, first_row, findings)
+        first_row += group.num_rows
+
+
+def _keys(
+    file: ParquetFile, tops: Sequence[Shape], group: RowGroup, findings: Findings
+) -> Iterator[tuple[SortKey, Shape]]:
+    """The keys, up to the first by which rows cannot be compared, with their top-level columns."""
+    leaves = file.schema.leaves
+    seen: set[int] = set()
+    for column in group.metadata.sorting_columns or ():
+        if column.column_idx in seen:
+            continue  # rows that reach this key are equal in it
+        seen.add(column.column_idx)
+        if not 0 <= column.column_idx < len(leaves):
+            message = f"a sort key is column {column.column_idx} of a file of {len(leaves)}"
+            findings.add(Fault("sorting.recorded", message, group.index))
+            return
+        leaf = leaves[column.column_idx]
+        top = next((top for top in tops if top.node.name == leaf.path[0]), None)
+        if top is None or leaf.max_repetition_level or not to_write(leaf.leaf_type).is_defined:
+            return
+        yield SortKey(leaf.dotted, bool(column.descending), bool(column.nulls_first)), top
+
+
+def _check_rows(
+    file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]], first_row: int, findings: Findings
+) -> None:
+    ordered = [key for key, _ in keys]
+    numbered = [
+        SortingColumn(column_idx=i, descending=key.descending, nulls_first=key.nulls_first)
+        for i, key in enumerate(ordered)
+    ]
+    try:
+        floats = [chunk for chunk in group.chunks() if of_column(chunk.node.leaf_type, chunk.order).kind == "total"]
+        for start, columns in _columns(file, group, keys):
+            found = sorting.misplaced(ordered, numbered, columns, "ieee754" if floats else "type")
+            if found is not None:
+                row, key = found
+                message = "a row stands behind one that it belongs before, by the sort keys of the row group"
+                findings.add(Fault("sorting.checked", message, group.index, first_row + start + row, key.path))
+                return
+    except (UnsupportedError, EncryptionError, LimitError) as error:
+        findings.skip(ordered[0].path, group.index, error.message)
+    except ParquetError as error:
+        findings.damaged(Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset))
+
+
+def _columns(
+    file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]]
+) -> Iterator[tuple[int, list[DenseColumn]]]:
+    """(first row of the group, the key leaves) of each batch, which begins with the last row of the one before."""
+    bare = [shapes.bare(top) for _, top in keys]
+    last: list[pa.Array] = []
+    start = 0
+    budget = file.budget()
+    streams = [file.iter_stored(top, group.index, BATCH_ROWS, budget=budget) for _, top in keys]
+    for arrays in align_batches(streams):
+        joined = [pa.concat_arrays([end, array]) for end, array in zip(last, arrays, strict=True)] if last else arrays
+        found = []
+        for (key, _), top, array in zip(keys, bare, joined, strict=True):
+            leaves = disassemble(top, array)
+            found.append(next(leaf for leaf in leaves if leaf.shape.node.dotted == key.path))
+        yield start, found
+        start += len(joined[0]) - 1
+        last = [array.slice(len(array) - 1) for array in arrays]
