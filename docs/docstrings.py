@@ -1,4 +1,4 @@
-"""What Sphinx would do with docstrings: roles like ``:func:`pqext.scan``` become links where the site has the name,
+"""Convert Sphinx markup in docstrings: roles like ``:func:`pqext.scan``` become links where the site has the name,
 and examples after ``>>>`` code blocks."""
 
 from __future__ import annotations
