@@ -23,8 +23,8 @@ def __getattr__(name: str) -> Any:
             raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
         raise
     if isinstance(value, FunctionType):
-        from pqext.spark.base.arguments import checked
+        from pqext.spark.base.arguments import check_arguments
 
-        value = checked(value)
+        value = check_arguments(value)
         setattr(sys.modules[__name__], name, value)
     return value

@@ -11,7 +11,7 @@ from typing import Any
 
 import pqext.spark as on_spark
 from pqext import variant
-from pqext.spark.columns.shredding_choice import KEY, carried
+from pqext.spark.columns.shredding_choice import KEY, column_choices
 from pqext.spark.pushdown.spark_sql import spark_condition
 from pqext.spark.sources.session import _defaults, _worker_environment, java_environment
 
@@ -46,9 +46,9 @@ def main() -> None:
     found["type"] = type(df).__module__
     chosen = on_spark.shred_variant(df, {"v": "a INT", "l.list.element": "infer"})
     kept = chosen.where("id >= 0").sort("id").withColumnRenamed("v", "w").join(df.select("id"), "id").union(chosen)
-    found["kept"] = {path: str(one.schema) for path, one in carried(kept.schema).items()}
-    found["lost"] = list(carried(chosen.groupBy("id").agg(F.first("v").alias("v")).schema))
-    found["once"] = str(carried(on_spark.shred_variant(df, {"v": "infer"}, infer="once").schema)["v"].schema)
+    found["kept"] = {path: str(one.schema) for path, one in column_choices(kept.schema).items()}
+    found["lost"] = list(column_choices(chosen.groupBy("id").agg(F.first("v").alias("v")).schema))
+    found["once"] = str(column_choices(on_spark.shred_variant(df, {"v": "infer"}, infer="once").schema)["v"].schema)
     found["plan"] = [str(one) for one in on_spark.explain_write(chosen).variants]
     chosen.write.format("pqext").mode("append").save(str(folder / "out"))
     (file,) = (folder / "out").glob("*.parquet")
@@ -66,7 +66,7 @@ def main() -> None:
     found["native"] = failure(lambda: on_spark.read(spark, str(folder / "out"), engine="native"))
     storage = on_spark.shred_variant(df, {"v": "a INT"}, storage=True)
     found["structs"] = [row.v.typed_value.a.typed_value for row in storage.sort("id").collect()]
-    found["removed"] = list(carried(on_spark.unshred_variant(chosen).schema))
+    found["removed"] = list(column_choices(on_spark.unshred_variant(chosen).schema))
     bad = df.select(F.col("v").alias("v", metadata={KEY: "{"}))
     found["explained"] = failure(lambda: on_spark.explain_write(bad))
     found["saved"] = failure(lambda: bad.write.format("pqext").mode("append").save(str(folder / "bad")))

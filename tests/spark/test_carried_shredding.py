@@ -15,7 +15,7 @@ import pqext
 from pqext import variant
 from pqext.core.base.errors import VariantError
 from pqext.spark import explain_write, read, shred_variant, unshred_variant
-from pqext.spark.columns.shredding_choice import KEY, carried
+from pqext.spark.columns.shredding_choice import KEY, column_choices
 
 A_INT = "STRUCT<a: INT>"
 
@@ -47,7 +47,7 @@ def stored(path: Path, column: str) -> str:
 
 
 def schemas(df: Any) -> dict[str, str]:
-    return {path: str(choice.schema or "infer") for path, choice in carried(df.schema).items()}
+    return {path: str(choice.schema or "infer") for path, choice in column_choices(df.schema).items()}
 
 
 def test_the_sink_follows_the_choice_and_the_column_stays_a_variant(documents: Any, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_nested_schemas_are_inferred_once(nested: Any) -> None:
 
 def test_the_last_choice_counts_and_the_option_before_it(documents: Any, tmp_path: Path) -> None:
     df = shred_variant(shred_variant(documents, {"v": "a INT"}), {"v": {"schema": "b STRING", "coerce": "exact"}})
-    assert carried(df.schema)["v"].options() == {"schema": "STRUCT<b: STRING>", "coerce": "exact"}
+    assert column_choices(df.schema)["v"].options() == {"schema": "STRUCT<b: STRING>", "coerce": "exact"}
     (file,) = save(df.coalesce(1), tmp_path / "out", shredding='{"v": "c ARRAY<INT>"}')
     assert stored(file, "v") == "STRUCT<c: ARRAY<INT>>"
 
@@ -174,13 +174,13 @@ def test_a_plan_tells_what_will_be_written(nested: Any, documents: Any) -> None:
     df = shred_variant(df.withColumn("t", F.col("v")), {"t": "b STRING"}, storage=True)
     plan = explain_write(df, compression="zstd", shredding={"w": "c INT"}, row_group_rows=10)
     assert str(plan) == (
-        "a Parquet file for each task that has rows, with the columns\n"
+        "a Parquet file for each task with rows, with the columns\n"
         "  id: int\n  v: variant\n  w: variant\n  u: variant\n  t: variant, shredded\n"
         "VARIANT\n"
         "  v: shredded as STRUCT<a: INT> (shred_variant)\n"
         "  w: shredded as STRUCT<c: INT> (option shredding)\n"
         "  u: not shredded\n"
-        "  t: shredded as STRUCT<b: STRING> (a struct that is shredded)\n"
+        "  t: shredded as STRUCT<b: STRING> (a shredded struct)\n"
         "options\n  compression: zstd\n  profile: spark\n  row_group_rows: 10"
     )
     inferred = explain_write(shred_variant(nested, {"l.list.element": "infer"})).variants
@@ -198,16 +198,16 @@ def test_a_plan_tells_what_will_be_written(nested: Any, documents: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        (7, "is no JSON object"),
-        ({"$": "a INT"}, "is no JSON object"),
-        ('["$"]', "is no JSON object"),
-        ('{"v": "a INT"}', "is no JSON object"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        (7, "is not a JSON object"),
+        ({"$": "a INT"}, "is not a JSON object"),
+        ('["$"]', "is not a JSON object"),
+        ('{"v": "a INT"}', "is not a JSON object"),
         ('{"$": {"shema": "a INT"}}', "unknown shredding option"),
         ('{"$": {"schema": "a INTT"}}', "INTT"),
         ('{"$": 7}', "a shredding schema is"),
-        ('{"$.x": "a INT"}', "chooses a shredding for 'v.x', which is no VARIANT"),
+        ('{"$.x": "a INT"}', "sets a shredding for 'v.x', which is not a VARIANT"),
     ],
 )
 def test_metadata_that_others_wrote_and_that_is_none_names_its_column(documents: Any, value: Any, reason: str) -> None:
@@ -233,13 +233,13 @@ def test_what_cannot_be_chosen_fails_on_the_driver(documents: Any, nested: Any) 
             shred_variant(documents, schema)
     with pytest.raises(ValueError, match="infer is 'file' or 'once', not 'always'"):
         shred_variant(documents, {"v": "infer"}, infer="always")  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"column 's' is struct<.*>, not VARIANT; within it there are s\.w, s\.x"):
+    with pytest.raises(TypeError, match=r"column 's' is struct<.*>, not VARIANT; its VARIANTs are s\.w, s\.x"):
         shred_variant(nested, {"s": "a INT"})
     with pytest.raises(ValueError, match=r"no column 'l\.element'; there are s, l, m, s\.w, s\.x, l\.list\.element"):
         shred_variant(nested, {"l.element": "a INT"})
-    with pytest.raises(ValueError, match="several columns are named 'id', which no file can hold"):
+    with pytest.raises(ValueError, match="several columns are named 'id': drop or rename"):
         shred_variant(documents.join(documents.select("id"), F.lit(True)), {"v": "a INT"})
-    with pytest.raises(ValueError, match=r"'s\.w' is within one: leave storage out"):
+    with pytest.raises(ValueError, match=r"not 's\.w'; omit storage"):
         shred_variant(nested, {"s.w": "a INT"}, storage=True)
 
 

@@ -21,7 +21,7 @@ from pqext.dataset.writing.part_files import UNDIVIDED, PartFiles, Staging
 from pqext.dataset.writing.store_target import StoreTarget
 from pqext.spark import clean
 from pqext.spark.base.files import target_of
-from pqext.spark.writing.appending import comparison
+from pqext.spark.writing.sink import append_check
 
 SECRET = base64.b64encode(b"a key of 64 bytes, which no message may show" + bytes(20)).decode()
 JOB, OTHER, THIRD = "a" * 32, "b" * 32, "c" * 32
@@ -82,7 +82,7 @@ def test_files_wait_unseen_until_the_commit_and_are_replaced_whole(place: Place)
     target.commit(files, overwrite=False)
     assert rows(url, options) == [1, 2]
     second = StoreTarget(url, options)
-    second.check(False, comparison(lambda: cloud.objects[f"data/out/part-00000-{JOB}-1.parquet"]))
+    second.check(False, append_check(lambda: cloud.objects[f"data/out/part-00000-{JOB}-1.parquet"]))
     second.commit(staged(second, OTHER, [3]), overwrite=False)
     assert rows(url, options) == [1, 2, 3]
     third = StoreTarget(url, options)

@@ -27,7 +27,7 @@ def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     found = json.loads(run.stdout.splitlines()[-1])
     assert found.pop("type").startswith("pyspark.sql.connect")
     for message in (found.pop("explained"), found.pop("saved")):
-        assert "the metadata 'pqext:shredding' of column 'v' cannot be followed: '{' is no JSON" in message
+        assert "the metadata 'pqext:shredding' of column 'v' is invalid: '{' is not JSON" in message
     assert "cannot read this: on Spark Connect the client does not plan reads" in found.pop("native")
     assert found == {
         "unregistered": 2,

@@ -15,8 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')"
 
 from pqext import col
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
-from pqext.spark.reading.driver_read import counter_of_few_files
-from pqext.spark.reading.parquet_reader import Reader
+from pqext.spark.reading.parquet_reader import Reader, few_files_counter
 from pqext.spark.reading.planning import Slice, plan_read
 from pqext.spark.reading.request import Query, encode_options
 
@@ -40,8 +39,8 @@ def test_count_is_planned_by_the_bytes_of_the_filter(
     stored = sum(file.row_group(0).column(0).total_compressed_size for file in files)
     query = count_of(tmp_path, where=col("id") < 30, columns=columns)
     assert plan_read(query, query.values_schema().names).bytes == stored
-    monkeypatch.setattr("pqext.spark.reading.driver_read.STORED_BYTES", stored)
-    counter = counter_of_few_files(query)
+    monkeypatch.setattr("pqext.spark.reading.parquet_reader.STORED_BYTES", stored)
+    counter = few_files_counter(query)
     assert counter is not None
     question = f"SELECT count(*) FROM '{tmp_path}/*.parquet' WHERE id < 30"
     assert [(counter(),)] == duckdb.execute(question).fetchall() == [(90,)]
@@ -75,6 +74,6 @@ def test_union_is_counted_by_the_columns_that_the_filter_compares(tmp_path: Path
         (col("a") < col("b"), "a < b"), (col("a") > 2.5, "a > 2.5"), (col("b").is_null(), "b IS NULL"),
         ((col("a") < col("b")) | (col("a") == 2), "a < b OR a = 2"),
     ):  # fmt: skip
-        counter = counter_of_few_files(count_of(tmp_path, where=filter, schema="union"))
+        counter = few_files_counter(count_of(tmp_path, where=filter, schema="union"))
         assert counter is not None
         assert [(counter(),)] == duckdb.execute(f"SELECT count(*) FROM {files} WHERE {text}").fetchall(), text

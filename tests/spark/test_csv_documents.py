@@ -19,7 +19,7 @@ from pqext import variant
 from pqext.core.base.errors import CorruptFileError, LimitError
 from pqext.spark import ingest_json
 from pqext.spark.json import csv_documents
-from pqext.spark.json.csv_documents import CsvForm, csv_pieces
+from pqext.spark.json.csv_documents import CsvFormat, read_csv_rows
 
 texts = st.text(st.sampled_from('a,"\n;é'), max_size=8)
 rows = st.lists(st.tuples(st.integers(-9, 9), texts, texts), max_size=40)
@@ -39,12 +39,12 @@ def test_documents_and_the_columns_beside_them_are_what_another_reader_reads(
     path, names = tmp_path_factory.mktemp("csv") / "rows.csv", ["id", "doc", "word"]
     written(path, names if has_header else None, content, ";")
     chosen = {"document": "doc", "columns": {"word": "string", "id": "bigint"}, "delimiter": ";"}
-    form = CsvForm.of(chosen if has_header else {**chosen, "header": names}, "value")
+    form = CsvFormat.parse(chosen if has_header else {**chosen, "header": names}, "value")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_documents, "_BLOCK_BYTES", block)
-        found = [*csv_pieces(str(path), form)]
+        found = [*read_csv_rows(str(path), form)]
     documents = [one.decode() for piece in found for one in piece.documents.to_pylist()]
-    beside = [tuple(one.values()) for piece in found for one in piece.beside.to_pylist()]
+    beside = [tuple(one.values()) for piece in found for one in piece.columns.to_pylist()]
     assert documents == [document for _, document, _ in content]
     assert beside == [(word or None, number) for number, _, word in content]
     firsts = [piece.first for piece in found]
@@ -58,7 +58,7 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
 
     def read(text: str, **choice: Any) -> list[Any]:
         path.write_text(text)
-        return [*csv_pieces(str(path), CsvForm.of(choice, "doc"))]
+        return [*read_csv_rows(str(path), CsvFormat.parse(choice, "doc"))]
 
     assert read("") == []
     with pytest.raises(CorruptFileError, match=r"row 3, column 'id': CSV conversion error to int32.*rows\.csv"):
@@ -79,27 +79,29 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(LimitError, match=r"names of columns cannot be read.*rows\.csv"):
         read(f"{'x' * 200_000},doc\n1,1\n")
     with pytest.raises(ValueError, match="header has two columns called 'a'"):
-        CsvForm.of({"header": ["a", "doc", "a"]}, "doc")
+        CsvFormat.parse({"header": ["a", "doc", "a"]}, "doc")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_documents, "_BLOCK_BYTES", 50)
         with pytest.raises(LimitError, match="is longer than 50 bytes"):
             read(f"id,doc\n1,{'x' * 500}\n")
     for wrong, message in (
         ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote is one ASCII character"),
-        ({"delimiter": "\n"}, "ends no line"), ({"escape": "\0"}, "ends no line"), ({"quote": ","}, "the same"),
-        ({"columns": {"a": "array<int>"}}, "which a field of CSV does not hold"),
+        ({"delimiter": "\n"}, "except line breaks"), ({"escape": "\0"}, "except line breaks"),
+        ({"quote": ","}, "the same"),
+        ({"columns": {"a": "array<int>"}}, "CSV fields are not nested"),
         ({"encoding": "latin-9000"}, "is not known"), ({"skip_rows": -1}, "a number of lines"),
         ({"comment": "//"}, "comment is one ASCII character"),
     ):
         with pytest.raises(ValueError, match=message):
-            CsvForm.of(wrong, "doc")
+            CsvFormat.parse(wrong, "doc")
     for wrong, message in (
-        ({"columns": ["a"]}, "columns maps names to types"), ({"columns": {5: "int"}}, "a column has a name, not 5"),
+        ({"columns": ["a"]}, "columns maps names to types"),
+        ({"columns": {5: "int"}}, "the name of a column is a string, not 5"),
         ({"header": []}, "header is a list"), ({"header": "doc"}, "header is a list"), ({"header": ["a", 5]}, "not 5"),
-        ({"null_words": "NA"}, "null_words is a list of words"), ({"null_words": [None]}, "null_words is a list"),
+        ({"null_words": "NA"}, "null_words is a list of strings"), ({"null_words": [None]}, "null_words is a list"),
     ):
         with pytest.raises(TypeError, match=message):
-            CsvForm.of(wrong, "doc")
+            CsvFormat.parse(wrong, "doc")
 
 
 def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tmp_path: Path) -> None:
@@ -113,7 +115,8 @@ def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tm
 
     def both(words: list[str]) -> list[Any]:
         chosen = {"columns": {"iso": "string", "n": "double"}, "null_words": words}
-        beside = [row for piece in csv_pieces(str(path), CsvForm.of(chosen, "doc")) for row in piece.beside.to_pylist()]
+        chunks = read_csv_rows(str(path), CsvFormat.parse(chosen, "doc"))
+        beside = [row for chunk in chunks for row in chunk.columns.to_pylist()]
         options = [
             "--types",
             "iso STRING, n DOUBLE",
@@ -128,8 +131,8 @@ def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tm
     start = [("NA", 1), ("null", None), (None, 2), ("", 3), ("nan", 4)]
     assert both(["-"]) == [*start, (None, None), ("-", 5)]
     assert both(["-", "NA"]) == [(None, 1), *start[1:], (None, None), ("-", 5)]
-    with pytest.raises(CorruptFileError, match=r"invalid value '-'; csv=\{\"null_words\": \[...\]\} names"):
-        [*csv_pieces(str(path), CsvForm.of({"columns": {"n": "double"}}, "doc"))]
+    with pytest.raises(CorruptFileError, match=r"invalid value '-'; pass null fields as csv="):
+        [*read_csv_rows(str(path), CsvFormat.parse({"columns": {"n": "double"}}, "doc"))]
     result = CliRunner().invoke(app, ["convert", str(path), str(dest), "--types", "n DOUBLE", "--force"])
     assert result.exit_code == 1
     assert "row 7, column 'n': CSV conversion error to double: invalid value '-'" in str(result.exception)
@@ -140,20 +143,20 @@ def test_text_of_another_encoding_and_lines_before_the_heading_are_read(tmp_path
     path = tmp_path / "rows.csv"
     path.write_bytes("by hand\n# notes\nid,doc,name\n1,{},café\n#,2\n2,{},b\n".encode("latin-1"))
     chosen = {"columns": {"id": "bigint", "name": "string"}, "skip_rows": 1, "comment": "#"}
-    [piece] = csv_pieces(str(path), CsvForm.of({**chosen, "encoding": "latin-1"}, "doc"))
+    [piece] = read_csv_rows(str(path), CsvFormat.parse({**chosen, "encoding": "latin-1"}, "doc"))
     with path.open(encoding="latin-1", newline="") as file:
         next(file)
         expected = [*csv.DictReader(line for line in file if not line.startswith("#"))]
-    assert piece.beside.to_pylist() == [{"id": int(row["id"]), "name": row["name"]} for row in expected]
+    assert piece.columns.to_pylist() == [{"id": int(row["id"]), "name": row["name"]} for row in expected]
     assert piece.first == 3
     with pytest.raises(CorruptFileError, match=r"row 3, column 'name': .*csv=\{\"encoding\": ...\}"):
-        [*csv_pieces(str(path), CsvForm.of(chosen, "doc"))]
+        [*read_csv_rows(str(path), CsvFormat.parse(chosen, "doc"))]
 
 
 def test_a_document_that_is_a_word_for_null_is_lacking(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('doc\nnull\n"null"\n-\n')
-    [piece] = csv_pieces(str(path), CsvForm.of({"null_words": ["-"]}, "doc"))
+    [piece] = read_csv_rows(str(path), CsvFormat.parse({"null_words": ["-"]}, "doc"))
     assert piece.documents.to_pylist() == [b"null", b"null", b""]
 
 
@@ -164,7 +167,7 @@ def test_a_row_that_is_not_utf_8_and_has_too_few_fields_is_told_once(
     path = tmp_path / "rows.csv"
     path.write_bytes(b"id,doc\n1,1\n\xff\n2,2\n")
     with pytest.raises(CorruptFileError, match=r"Expected 2 columns, got 1.*rows\.csv"):
-        [*csv_pieces(str(path), CsvForm.of({}, "doc"))]
+        [*read_csv_rows(str(path), CsvFormat.parse({}, "doc"))]
     assert capsys.readouterr().err == ""
 
 
@@ -179,7 +182,7 @@ def test_a_quote_that_is_not_closed_swallows_no_rows(
 
     def read(text: str, **choice: Any) -> list[Any]:
         path.write_bytes(text.encode())
-        pieces = csv_pieces(str(path), CsvForm.of(choice, "doc"))
+        pieces = read_csv_rows(str(path), CsvFormat.parse(choice, "doc"))
         return [value for piece in pieces for value in piece.documents.to_pylist()]
 
     for start, rest in (("doc,id\n", ",1"), ("doc\n", ""), ('\ufeff"doc"\n', "")):

@@ -268,7 +268,7 @@ def test_a_schema_of_the_user_s_chooses_columns_and_changes_none(spark: Any, tmp
     plain = spark.read.format("pqext")
     assert plain.schema("s STRUCT<b: BIGINT>").load(path).collect() == [((2,),)]
     for schema in ("a INT", "a STRING", "s STRUCT<c: BIGINT>", "s STRUCT<b: BIGINT, c: INT>", "z INT"):
-        with pytest.raises(Exception, match=r"the schema has `\w` .*, which the files have not; it is .* Leave schema"):
+        with pytest.raises(Exception, match=r"the schema has `\w` .*, but in the files it .* Omit schema"):
             plain.schema(schema).load(path).collect()
 
 

@@ -260,14 +260,14 @@ def test_each_obstacle_is_named(spark: Any, folder: Path, tmp_path: Path) -> Non
     odd = tmp_path / "odd.parquet"
     pqext.write_table(pa.table(columns), odd, compression={"ok": "snappy", "split": "brotli"})
     for name, message in {
-        "half": "of type FLOAT16", "ns": "a timestamp of nanoseconds", "a": "but for the case", "uuid": "of type UUID",
-        "split": "a codec that Spark does not bring",
+        "half": "of type FLOAT16", "ns": "a timestamp of nanoseconds", "a": "in case only", "uuid": "of type UUID",
+        "split": "a codec that Spark does not include",
     }.items():  # fmt: skip
         assert re.search(message, _refused(odd, [name])), name
     assert _engine(odd, ["ok"])[0] == "native"
     assert "is in the files as well as in their folders" in _refused(_inside(tmp_path), ["a"])
     odd.rename(tmp_path / "_odd.parquet")
-    assert "leaves out as hidden" in _refused(tmp_path / "_odd.parquet", ["ok"])
+    assert "a hidden file" in _refused(tmp_path / "_odd.parquet", ["ok"])
 
 
 def _inside(root: Path) -> Path:
@@ -288,8 +288,8 @@ def test_geometries_and_their_conditions_stay_with_pqext(tmp_path: Path) -> None
 
 def test_auto_says_why_pqext_reads(folder: Path) -> None:
     for columns, condition, message in (
-        (["v"], None, r"column v is wanted whole, and footers do not tell"),
-        (["id"], PRICE > 3, r"v\[\$.price: double\] does not lie in one typed leaf alone"),
+        (["v"], None, r"column v is read as VARIANT, and footers do not prove"),
+        (["id"], PRICE > 3, r"v\[\$.price: double\] is not stored in one typed leaf alone"),
         (["id"], col("id") % 2 == 0, "is evaluated by pqext"),
         ([NUMBER.alias("n")], col("id") == UID, "is evaluated by pqext"),
     ):

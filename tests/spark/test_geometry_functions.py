@@ -17,7 +17,7 @@ from pqext import geo
 from pqext.geo.text.wkt import from_wkt
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions as P
-from pqext.spark.functions import geometry_accessors, geometry_keys, geometry_measures, geometry_predicates
+from pqext.spark.functions import geometry_accessors, geometry_keys, geometry_predicates
 from pqext.spark.functions.geometry_arrays import Geometries
 
 WKT = [
@@ -203,7 +203,7 @@ def test_distances_on_the_globe_between_all_kinds() -> None:
         [shapely.Point(0, 0), line, area, None, shapely.Point(), shapely.Point(-179.5, 0), shapely.Point(300, 0)]
     )
     other = spherical([line, shapely.Point(0, 0), line, line, line, shapely.Point(179.5, 0), line])
-    found = geometry_measures.DISTANCE.evaluate(one, other).to_pylist()
+    found = geometry_accessors.DISTANCE.evaluate(one, other).to_pylist()
     geod = Geod(ellps="WGS84")
     degree = geod.inv(0, 0, 0, 1)[2]
     assert found[0] == pytest.approx(degree, rel=1e-4)
@@ -211,7 +211,7 @@ def test_distances_on_the_globe_between_all_kinds() -> None:
     assert found[2] == pytest.approx(geod.inv(10, 1, 20, 1)[2], rel=1e-3)
     assert found[3] is found[4] is found[6] is None
     assert found[5] == pytest.approx(geod.inv(-179.5, 0, 179.5, 0)[2])
-    near = geometry_measures.DWITHIN.evaluate(one, other, pa.array([120e3, 1e3, None, 1.0, 1.0, 112e3, 1.0]))
+    near = geometry_accessors.DWITHIN.evaluate(one, other, pa.array([120e3, 1e3, None, 1.0, 1.0, 112e3, 1.0]))
     assert near.to_pylist() == [True, False, None, None, False, True, False]
 
 
@@ -237,7 +237,7 @@ def test_measures_are_read_by_shapely_2_0_too(monkeypatch: pytest.MonkeyPatch) -
 
 def test_hollow_parts_do_not_crash_geos() -> None:
     hollow = shapely.GeometryCollection([shapely.Point(1, 1), shapely.Polygon()])
-    of = Geometries.of(from_shapely([hollow]))
+    of = Geometries.from_arrow(from_shapely([hollow]))
     assert shapely.get_num_geometries(of.shapes()).tolist() == [1]
     assert geometry_accessors.NPOINTS.evaluate(of.wkb).to_pylist() == [1]
 
@@ -264,7 +264,7 @@ def test_results_are_known_by_the_names_of_their_functions(frame: Any) -> None:
     assert df.schema["m"].dataType.srid == 3857
     with pytest.raises(TypeError, match=r"st_buffer takes GEOMETRY or BINARY of WKB, but .* is string"):
         P.st_buffer(P.st_aswkt("geom"), 1)
-    with pytest.raises(ValueError, match="precision is a whole number from 1 to 12"):
+    with pytest.raises(ValueError, match="precision is an integer from 1 to 12"):
         P.st_geohash("geom", 13)
     with pytest.raises(TypeError, match="distance is a number or a column"):
         P.st_buffer("geom", None)

@@ -11,8 +11,7 @@ import pytest
 
 from pqext.core.io.sources.locations import locate
 from pqext.core.io.sources.uris import obstore_arguments
-from pqext.spark.base.hadoop import storage_options_of
-from pqext.spark.base.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.hadoop import storage_options_of, with_cluster_settings
 
 SECRET = "c2VjcmV0LXNlY3JldA=="
 ACCOUNT = "acc.dfs.core.windows.net"
@@ -106,16 +105,16 @@ def test_settings_of_google_translate(monkeypatch: pytest.MonkeyPatch) -> None:
     (URL, {"fs.azure.account.auth.type": "OAuth", "fs.azure.account.oauth2.client.secret": SECRET,
            "fs.azure.account.oauth.provider.type": f"{OAUTH}.ClientCredsTokenProvider"}, "needs id, secret and"),
     ("gs://b/t", {"fs.gs.auth.service.account.json.keyfile": SECRET}, "set GOOGLE_APPLICATION_CREDENTIALS to that fil"),
-    ("s3://b/t", {"fs.s3a.aws.credentials.provider": SECRET}, "provider names what is no name"),
-    (URL, {"fs.azure.account.auth.type": "OAuth", "fs.azure.account.oauth.provider.type": SECRET}, "what is no name"),
-    ("gs://b/t", {"fs.gs.auth.type": SECRET + "\x1b[31m"}, "what is no name has no counterpart"),
+    ("s3://b/t", {"fs.s3a.aws.credentials.provider": SECRET}, "provider names an invalid name"),
+    (URL, {"fs.azure.account.auth.type": "OAuth", "fs.azure.account.oauth.provider.type": SECRET}, "an invalid name"),
+    ("gs://b/t", {"fs.gs.auth.type": SECRET + "\x1b[31m"}, "an invalid name has no counterpart"),
     ("gs://b/t", {"fs.gs.auth.type": "USER_CREDENTIALS"}, "USER_CREDENTIALS has no counterpart"),
     ("gs://b/t", {"fs.gs.auth.access.token.provider.impl": SECRET}, "provider.impl has no counterpart"),
 ])  # fmt: skip
 def test_what_has_no_counterpart_is_said_without_its_value(url: str, settings: dict[str, str], words: str) -> None:
     with pytest.warns(UserWarning, match=words) as told:
         assert options(url, **settings) is None
-    assert "storage_options go before" in str(told[0].message)
+    assert "storage_options take precedence over" in str(told[0].message)
     assert not [one for one in told if SECRET in str(one.message)]
 
 
@@ -123,15 +122,15 @@ def test_what_has_no_counterpart_is_said_without_its_value(url: str, settings: d
 def test_places_with_other_settings_are_refused_together() -> None:
     settings = {**S3, "fs.s3a.bucket.b.secret.key": "secret-of-b"}
     assert options(["s3://a/t", "s3://a/u"], **settings) == KEYS
-    with pytest.raises(ValueError, match="differ between a, b: read them apart") as refused:
+    with pytest.raises(ValueError, match="differ between a, b: read them separately") as refused:
         options(["s3://a/t", "s3a://b/t"], **settings)
     assert SECRET not in str(refused.value)
     assert "secret-of-b" not in str(refused.value)
-    with pytest.raises(ValueError, match="differ between a, b: read them apart") as refused:
+    with pytest.raises(ValueError, match="differ between a, b: read them separately") as refused:
         options([f"s3://AKEY:{SECRET}/+@a/t", "s3a://b/t"], **settings)
     assert SECRET not in str(refused.value)
     for other in ("gs://a/t", "/local", "hdfs://h/t"):
-        with pytest.warns(UserWarning, match="stores of several kinds"):
+        with pytest.warns(UserWarning, match="different types of store"):
             assert options(["s3://a/t", other], **settings) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -144,7 +143,7 @@ def test_data_sources_have_the_settings_of_the_cluster(tmp_path: Path, monkeypat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "none"))
     url = {"path": "s3a://b/t"}
-    assert with_settings_of_cluster(url) is url
+    assert with_cluster_settings(url) is url
     (tmp_path / "core-site.xml").write_text(
         "<configuration><property><name>fs.s3a.access.key</name><value>OTHER</value></property>"
         f"<property><name> fs.s3a.secret.key </name><value>{SECRET}</value></property></configuration>"
@@ -155,8 +154,8 @@ def test_data_sources_have_the_settings_of_the_cluster(tmp_path: Path, monkeypat
     )
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     found = {**KEYS, "endpoint_override": "http://h:1"}
-    assert json.loads(with_settings_of_cluster(url)["storage_options"]) == found
-    several = with_settings_of_cluster({"paths": '["s3://b/t", "s3://b/u"]'})
+    assert json.loads(with_cluster_settings(url)["storage_options"]) == found
+    several = with_cluster_settings({"paths": '["s3://b/t", "s3://b/u"]'})
     assert json.loads(several["storage_options"]) == found
     for options in ({**url, "storage_options": "{}"}, {"path": "/local"}, {"path": "https://h/x"}):
-        assert with_settings_of_cluster(options) == options
+        assert with_cluster_settings(options) == options

@@ -264,7 +264,7 @@ def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) 
         ingest_json(spark, source, out, on_error="raise")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="compresion"):
         ingest_json(spark, source, out, compresion="zstd")
-    with pytest.raises(ValueError, match=r'an error_column .* needs on_error="null"'):
+    with pytest.raises(ValueError, match=r'error_column .* needs on_error="null"'):
         ingest_json(spark, source, out, error_column="e")
     for wrong, message in (
         ({"at": ("lon",)}, r"geometry 'at': points takes two or three paths"),

@@ -18,7 +18,7 @@ import pqext
 from pqext import geo
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark import functions, knn_join, read, spatial_join
-from pqext.spark.frames.parquet import read_here
+from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.joins.broadcasting import Whole, _Parts
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, sides_of
@@ -218,19 +218,19 @@ def test_a_small_side_that_was_read_is_collected_without_a_job(
     found = spatial_join(left, right, columns=["l", "r"]).toArrow()
     pairs = sorted(zip(found["l"].to_pylist(), found["r"].to_pylist(), strict=True))
     assert pairs == sorted(pair for pair in pairs_of(one, other, "intersects") if pair[1] >= 20)
-    here = read_here(right, right.schema)
+    here = read_on_driver(right, right.schema)
     assert here is not None
     assert sum(batch.num_rows for batch in here) == len(other) - 20
     assert traceback.print_exc is print_exc
     counted = read(spark, str(tmp_path / "right.parquet"), metrics_path=str(tmp_path / "metrics"))
-    assert read_here(counted, counted.schema) is None
-    assert read_here(right.select("geom"), right.schema) is None
+    assert read_on_driver(counted, counted.schema) is None
+    assert read_on_driver(right.select("geom"), right.schema) is None
     for bound, most in (("STORED_BYTES", 1000), ("MOST_ROWS", len(other) - 21)):
         with monkeypatch.context() as patch:
-            patch.setattr(f"pqext.spark.reading.driver_read.{bound}", most)
-            assert read_here(right, right.schema) is None
-    monkeypatch.setattr("pqext.spark.reading.driver_read.MOST_ROWS", len(other))
-    assert read_here(right, right.schema) is not None
+            patch.setattr(f"pqext.spark.reading.parquet_reader.{bound}", most)
+            assert read_on_driver(right, right.schema) is None
+    monkeypatch.setattr("pqext.spark.reading.parquet_reader.MOST_ROWS", len(other))
+    assert read_on_driver(right, right.schema) is not None
 
 
 def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any, Any]) -> None:

@@ -11,9 +11,9 @@ import pytest
 import pqext
 from pqext import col
 from pqext.spark import explain_read, query, read, read_metrics
-from pqext.spark.reading.planning import LOOKS
+from pqext.spark.reading.planning import MAX_INDEXED_ROW_GROUPS
 
-GROUPS, ROWS = 2 * LOOKS, 20
+GROUPS, ROWS = 2 * MAX_INDEXED_ROW_GROUPS, 20
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,11 @@ def test_tasks_look_at_what_the_driver_leaves_to_them(spark: Any, folder: str, t
     assert 0 < metrics.row_groups < GROUPS // 10
     assert metrics.rows_read < GROUPS * ROWS // 10
     plan = explain_read(folder, where=col("user") == 5)
-    assert (plan.row_groups, plan.row_groups_unlooked) == (GROUPS // 2 + 1, GROUPS // 2)
-    assert f"of {GROUPS // 2} row groups page indexes and Bloom filters are left to the tasks" in str(plan)
+    assert (plan.row_groups, plan.row_groups_deferred) == (GROUPS // 2 + 1, GROUPS // 2)
+    assert f"tasks check page indexes and Bloom filters of {GROUPS // 2} row groups" in str(plan)
     every = explain_read(folder, where=col("user") == 5, all_indexes=True)
-    assert (every.row_groups, every.row_groups_unlooked) == (metrics.row_groups, 0)
-    assert "left to the tasks" not in str(every) + str(explain_read(folder))
+    assert (every.row_groups, every.row_groups_deferred) == (metrics.row_groups, 0)
+    assert "tasks check" not in str(every) + str(explain_read(folder))
 
 
 @pytest.mark.spec("querying.outlines")

@@ -61,7 +61,7 @@ def test_a_strict_cast_names_value_path_type_and_remedy(spark: Any) -> None:
         ("$.a", "int", 'the value "zz" at $.a does not cast to INT'),
         ("$.b", "array<int>", 'the value [1,"x"] at $.b does not cast to ARRAY<INT>'),
     ):
-        told += "; try_variant_get gives null for it"
+        told += "; try_variant_get returns null for it"
         assert told in _message(lambda path=path, type=type: df.select(PF.variant_get("v", path, type)).collect())
         assert df.select(PF.try_variant_get("v", path, type).isNotNull()).count() == 1
 

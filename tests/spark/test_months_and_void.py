@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 import pqext
 from pqext import col
 from pqext.spark import query, read, where, write
-from pqext.spark.columns.schema_note import KEY
+from pqext.spark.columns.recorded_schema import KEY
 
 MONTHS = """
 select id, if(id = 2, null, make_ym_interval(int(id), 2)) as ym, array(interval '-5' month, null) as list,
@@ -77,7 +77,7 @@ def test_the_data_source_names_intervals_of_months_and_a_remedy(spark: Any, mont
     ours = source.load(months[0])
     assert ours.schema == months[1].schema
     for action in (ours.count, lambda: ours.select("id").collect()):
-        with pytest.raises(Exception, match=r"Spark passes no interval year to month .*column ym.*") as caught:
+        with pytest.raises(Exception, match=r"Spark does not pass interval year to month .*column ym.*") as caught:
             action()
         for remedy in ("option columns", "pqext.spark.read", "interval_months=true"):
             assert remedy in str(caught.value)
@@ -128,7 +128,7 @@ def test_void_columns_are_written_and_read_as_spark_does(spark: Any, tmp_path: P
         assert read(spark, path).schema == expected.schema
         assert read(spark, path).orderBy("id").collect() == expected.orderBy("id").collect()
         assert pqext.read_table(path, ["v"])["v"].to_pylist() == [None] * 3
-    with pytest.raises(Exception, match=r"keys of a map cannot be void; cast the column .*column m"):
+    with pytest.raises(Exception, match=r"map keys cannot be void; cast the column .*column m"):
         write(spark.sql("select map() as m"), str(tmp_path / "map"))
 
 
@@ -137,6 +137,6 @@ def test_maps_with_keys_of_void_are_an_error_that_names_them(spark: Any, tmp_pat
     path = str(tmp_path / "t")
     spark.sql("select 1 as id, map() as m").write.parquet(path)
     assert read(spark, path).schema["m"].dataType == T.MapType(T.NullType(), T.NullType())
-    with pytest.raises(Exception, match=r"no map with keys of void to Python.*column m"):
+    with pytest.raises(Exception, match=r"cannot pass a map with void keys to Python.*column m"):
         read(spark, path).collect()
     assert read(spark, path, ["id"]).collect() == spark.read.parquet(path).select("id").collect()

@@ -17,7 +17,7 @@ from pqext.dataset.writing.appending import empty_file
 from pqext.dataset.writing.part_files import Division, PartFiles, Staging, check_division
 from pqext.dataset.writing.staging import StagedFolder
 from pqext.dataset.writing.targets import check_folder
-from pqext.spark.writing.appending import comparison
+from pqext.spark.writing.sink import append_check
 from pqext.variant.types import variant_field
 
 
@@ -136,9 +136,9 @@ def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, 
 def test_files_that_hold_the_columns_of_folders_are_not_put_beside_these(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 2], "n": [1, 2]})
     write(tmp_path, table, Division(("k",)))
-    check_folder(tmp_path, False, comparison(lambda: empty_file(table.select(["n"]).schema, {}), ("k",)))
+    check_folder(tmp_path, False, append_check(lambda: empty_file(table.select(["n"]).schema, {}), ("k",)))
     with pytest.raises(ValueError, match=r"has folders by k, and files with k in them .* name the columns of"):
-        check_folder(tmp_path, False, comparison(lambda: empty_file(table.schema, {})))
+        check_folder(tmp_path, False, append_check(lambda: empty_file(table.schema, {})))
     pq.write_table(table, tmp_path / "beside.parquet")
     with pytest.raises(pqext.UnsupportedError, match="column k is in the file, while the folders of other files name"):
         pqext.read_table(tmp_path)

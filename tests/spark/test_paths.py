@@ -45,7 +45,7 @@ def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
         ("s3://bucket", "not on a local file system"),
         ("abfss://c@account.dfs.core.windows.net/x", "not on a local file system"),
         ("hdfs://", "not on a local file system"),
-        ("file://host/p", r"file://host/p is on the machine 'host': leave the machine out \(file:/path\)"),
+        ("file://host/p", r"file://host/p is on the machine 'host': omit the machine \(file:/path\)"),
         ("file://", "not on a local file system"),
         ("file://user:PW@h/x", "^file://h/x is on the machine 'h'"),
         ("FILE://user:P/W@h/x", "^FILE://h/x is on the machine 'h'"),
@@ -58,7 +58,7 @@ def test_what_is_not_on_this_machine_is_refused(path: str, text: str) -> None:
 
 
 def test_paths_of_databricks_are_those_of_its_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnsupportedError, match=r"dbfs:/t is on Databricks' file system.* give the path of a volume"):
+    with pytest.raises(UnsupportedError, match=r"dbfs:/t is on Databricks' file system.* pass the path of a volume"):
         local_path("dbfs:/t")
     monkeypatch.setattr(files, "DBFS", str(tmp_path))
     assert local_path("dbfs:/a b/c%20d") == str(tmp_path / "a b" / "c%20d")

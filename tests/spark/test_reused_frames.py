@@ -154,7 +154,7 @@ def test_files_that_change_between_two_actions_are_told_and_never_read_in_part(s
     df = read(spark, str(tmp_path))
     assert df.count() == 10
     pq.write_table(pa.table({"id": range(40)}), path, row_group_size=5)
-    with pytest.raises(Exception, match=r"another file has taken its place since .* new data frame.*file\.parquet"):
+    with pytest.raises(Exception, match=r"the file was replaced since .* new data frame.*file\.parquet"):
         df.count()
     assert where(df, col("id") >= 0).count() == read(spark, str(tmp_path)).count() == 40
     path.rename(tmp_path / "other.parquet")

@@ -17,8 +17,7 @@ import pqext
 from pqext.dataset.files.folders import COMMIT, files_below
 from pqext.dataset.writing import commit
 from pqext.spark import explain_read, functions, layout, shred_variant, write
-from pqext.spark.writing import summary
-from pqext.spark.writing.sink import Sink
+from pqext.spark.writing.sink import Sink, read_summary
 
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])
 
@@ -111,7 +110,7 @@ def test_rows_per_file_are_limited_by_the_option_that_spark_has_too(tmp_path: Pa
 def test_what_was_written_is_told(tmp_path: Path) -> None:
     told = tmp_path / "summary.json"
     save(tmp_path / "out", {"k": ["a", "b", "a"], "n": [1, 2, 3]}, partition_by="k", summary_path=str(told))
-    done = summary.take(told)
+    done = read_summary(told)
     assert (done.path, done.rows, len(done.files), done.shredded) == (str(tmp_path / "out"), 3, 2, {})
     assert done.bytes == sum(path.stat().st_size for path in (tmp_path / "out").rglob("*.parquet"))
     assert str(done) == f"3 rows, {done.bytes:,} bytes in 2 files in {tmp_path / 'out'}"
@@ -120,12 +119,12 @@ def test_what_was_written_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"partition_by": "kk"}, r"there is no column 'kk'; did you mean 'k'\?"),
+        ({"partition_by": "kk"}, r"no column 'kk'; did you mean 'k'\?"),
         ({"codec": "zstd"}, "unknown option 'codec'; use compression"),
         ({"partition_bye": "k"}, r"unknown option 'partition_bye'; did you mean 'partition_by'\?"),
         ({"partition_overwrite": "dynamic"}, "name their columns in partition_by"),
         ({"partition_overwrite": "some", "partition_by": "k"}, "partition_overwrite is static or dynamic, not 'some'"),
-        ({"target_file_bytes": "1 MB"}, "target_file_bytes is a whole number, not '1 MB'"),
+        ({"target_file_bytes": "1 MB"}, "target_file_bytes is an integer, not '1 MB'"),
         ({"target_file_bytes": "0"}, "target_file_bytes must be positive"),
         ({"maxRecordsPerFile": "1", "max_records_per_file": "2"}, "max_records_per_file is given twice"),
         ({"partition_by": '["k", 1]'}, "partition_by is a list of columns"),
@@ -200,11 +199,11 @@ def test_a_layout_gives_files_small_boxes(spark: Any, tmp_path: Path) -> None:
     values = write(layout(places, "k", "g", partitions=4), str(tmp_path / "values"), partition_by="k")
     assert len(values.files) <= 6
     for arguments, message in (
-        (("yy",), r"there is no column 'yy'; did you mean 'y'"), ((), "takes the names of columns"),
+        (("yy",), r"there is no column 'yy'; did you mean 'y'"), ((), "requires the name of at least one column"),
     ):
         with pytest.raises(ValueError, match=message):
             layout(places, *arguments)
-    with pytest.raises(ValueError, match="srid 3857: give the bounds"):
+    with pytest.raises(ValueError, match="SRID 3857: pass bounds="):
         layout(places.withColumn("g", F.expr("st_setsrid(g, 3857)")), "g")
     with pytest.raises(TypeError, match="has no order"):
         layout(places.selectExpr("parse_json('1') v"), "v")
@@ -260,7 +259,7 @@ def test_columns_that_differ_in_case_only_are_rejected_unless_the_session_is_cas
         lambda: both.write.format("pqext").mode("overwrite").option("case_sensitive", "false").save(path),
         lambda: query.start(str(tmp_path / "new")).awaitTermination(),
     ):
-        with pytest.raises(Exception, match="columns 'id' and 'ID' have the same name but for the case"):
+        with pytest.raises(Exception, match="columns 'id' and 'ID' differ in case only"):
             save()
     assert pqext.scan(path).count() == 3
     assert not [*(tmp_path / "new").rglob("*.parquet")]

@@ -16,8 +16,7 @@ from pqext import col
 from pqext.core.footer.rewrite import rewrite_footer
 from pqext.core.format.metadata import KeyValue
 from pqext.spark import explain_read, query, read, where, write
-from pqext.spark.columns.collations import canonical_collation
-from pqext.spark.columns.schema_note import KEY
+from pqext.spark.columns.recorded_schema import KEY, canonical_collation
 
 SQL = """
 select id, if(id % 2 = 0, 'abc', 'ABC') collate UTF8_LCASE as s, make_dt_interval(int(id), 2, 3, 4.5) as dt,

@@ -77,7 +77,7 @@ def test_the_mark_survives_what_spark_does_to_columns(documents: Any) -> None:
 def test_what_cannot_be_shredded_is_named(documents: Any) -> None:
     with pytest.raises(ValueError, match="no column 'w'; there are id, v"):
         shred_variant(documents, {"w": "a INT"})
-    with pytest.raises(TypeError, match=r"for each column, \{'column': ...\}, not a str"):
+    with pytest.raises(TypeError, match=r"must map columns to schemas, as in \{'column': ...\}, not a str"):
         shred_variant(documents, "infer")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'id' is int, not VARIANT"):
         shred_variant(documents, {"id": "a INT"})

@@ -21,7 +21,7 @@ import pqext
 from pqext import col
 from pqext import variant as variants
 from pqext.spark import explain_read, read, read_metrics, where
-from pqext.spark.reading.driver_read import COUNTED_FILES
+from pqext.spark.reading.parquet_reader import COUNTED_FILES
 
 GROUP = 50
 ROWS = 10 * GROUP
@@ -166,7 +166,7 @@ def test_count_reads_no_pages_and_agrees_with_spark(spark: Any, table: str, tmp_
 def test_count_has_the_rows_of_every_read(
     spark: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
 ) -> None:
-    monkeypatch.setattr("pqext.spark.reading.driver_read.COUNTED_FILES", counted_files)
+    monkeypatch.setattr("pqext.spark.reading.parquet_reader.COUNTED_FILES", counted_files)
     theirs = spark.read.parquet(table)
     assert read(spark, table, where=col("id") < 120).count() == theirs.where("id < 120").count()
     named = where(read(spark, table, columns=["name"]), col("name") == "n3")
@@ -192,7 +192,7 @@ def test_count_has_the_rows_of_every_read(
 def test_count_reads_the_columns_of_the_filter_alone(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted_files: int
 ) -> None:
-    monkeypatch.setattr("pqext.spark.reading.driver_read.COUNTED_FILES", counted_files)
+    monkeypatch.setattr("pqext.spark.reading.parquet_reader.COUNTED_FILES", counted_files)
     path = tmp_path / "blobs.parquet"
     blobs = pa.table({"id": [3, 1, 2], "blob": [b"a" * 50, b"b" * 50, b"c" * 50]})
     pq.write_table(blobs, path, compression="none", use_dictionary=False)
@@ -235,7 +235,7 @@ def test_few_files_are_counted_without_a_job(spark: Any, table: str, engine: Any
     finally:
         spark.sparkContext._jsc.clearJobGroup()
     pq.write_table(pa.table({"id": range(5)}), copy)
-    with pytest.raises(pqext.ParquetError, match="another file has taken its place"):
+    with pytest.raises(pqext.ParquetError, match="the file was replaced"):
         df.count()
 
 

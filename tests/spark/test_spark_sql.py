@@ -25,9 +25,8 @@ from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.planning.projection import Computed
 from pqext.spark import explain_read, read, read_metrics, where
-from pqext.spark.pushdown.spark_sql import spark_condition
+from pqext.spark.pushdown.spark_sql import condition_columns, spark_condition
 from pqext.spark.pushdown.sql_clauses import clauses
-from pqext.spark.pushdown.two_step_reads import columns_read_too
 
 UTC = dt.UTC
 ROWS = 60
@@ -186,7 +185,7 @@ def test_hundreds_of_conditions_select_the_rows_of_sparks_filter(
         split = spark_condition(df, text)
         found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
         read_rows = [at for at, is_true in enumerate(found) if is_true]
-        if split.rest is None:
+        if split.remainder is None:
             assert read_rows == matching, text
             alone += 1
         else:
@@ -225,7 +224,7 @@ def test_columns_select_the_rows_of_sparks_filter(spark: Any, new_york: None, pa
         split = spark_condition(df, column)
         found = [True] * ROWS if split.tree is None else evaluate(split.tree, table).to_pylist()
         read_rows = [row for row, is_true in enumerate(found) if is_true]
-        if split.rest is None:
+        if split.remainder is None:
             assert read_rows == matching, str(column)
             alone += 1
         else:
@@ -425,8 +424,8 @@ def test_columns_of_a_condition_are_read_once(spark: Any, values_path: str) -> N
         assert df.collect() == native.where(text).select("I").collect()
     computed = Computed("event", col("event").variant("$.a", "int"))
     stored = ["id", "event", "event_id", "x y"]
-    assert columns_read_too(["ID", computed], "upper(Event_Id) = 'A' and id > `x y`", stored) == ["event_id", "x y"]
-    assert columns_read_too(["A"], "abs(a) = 1", ["a", "A"]) == ["a"]
+    assert condition_columns(["ID", computed], "upper(Event_Id) = 'A' and id > `x y`", stored) == ["event_id", "x y"]
+    assert condition_columns(["A"], "abs(a) = 1", ["a", "A"]) == ["a"]
 
 
 @pytest.mark.spec("querying.spark-sql")
@@ -435,7 +434,7 @@ def test_mistakes_are_shown_in_the_text(spark: Any, path: str) -> None:
     for text, told in (("nosuch > 5", "no column 'nosuch'"), ("uper(s) = 'A'", "function 'uper'"), ("i >", "expected")):
         with pytest.raises(ValueError, match=told):
             where(df, text)
-    with pytest.raises(ValueError, match="use another name for it"):
+    with pytest.raises(ValueError, match="rename the result"):
         read(spark, path, {"s": col("v").variant("$.m", "int")}, "upper(s) = 'A'")
 
 

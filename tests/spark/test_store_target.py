@@ -30,7 +30,7 @@ from pqext.dataset.writing.store_target import StoreTarget
 from pqext.dataset.writing.streamed_notes import Batch
 from pqext.dataset.writing.targets import FolderTarget
 from pqext.spark import clean, ingest_json, write
-from pqext.spark.writing.appending import comparison
+from pqext.spark.writing.sink import append_check
 
 __all__ = ["s3", "server"]
 
@@ -338,12 +338,12 @@ def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> No
     empty = pa.BufferOutputStream()
     pqext.write_table(pa.table({"y": [1]}), empty)
     with pytest.raises(ValueError, match=r"the data frame.* nothing was written"):
-        target.check(False, comparison(lambda: empty.getvalue().to_pybytes(), ("k",)))
+        target.check(False, append_check(lambda: empty.getvalue().to_pybytes(), ("k",)))
     with pytest.raises(ValueError, match="has folders by k, and partition_by names j"):
-        target.check(False, comparison(empty.getvalue().to_pybytes, ("j",)))
+        target.check(False, append_check(empty.getvalue().to_pybytes, ("j",)))
     target._bucket.put("data/out/notes.txt", b"mine")
     with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt is not named as a Parquet file"):
-        target.check(True, comparison(lambda: b""))
+        target.check(True, append_check(lambda: b""))
     target._bucket.put(f"data/out/{NOTE}", b"{")
     with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
         clean(URL, storage_options=options)

@@ -106,7 +106,7 @@ def test_writers_refuse_the_folder_of_a_table_and_change_nothing_in_it(
 @pytest.mark.spec("spark.tables.refused")
 def test_a_table_in_a_store_is_refused(s3: S3) -> None:
     from pqext.dataset.writing.store_target import StoreTarget
-    from pqext.spark.writing.appending import comparison
+    from pqext.spark.writing.sink import append_check
 
     bucket = StoreTarget("s3://bucket/t", s3.options)._bucket
     pqext.write_table(pa.table({"id": [1]}), "s3://bucket/t/day=1/a.parquet", storage_options=s3.options)
@@ -115,7 +115,7 @@ def test_a_table_in_a_store_is_refused(s3: S3) -> None:
     for url in ("s3://bucket/t", "s3://bucket/t/day=1"):
         for overwrite in (False, True):
             with pytest.raises(UnsupportedError, match=r"Delta table.*save to another folder"):
-                StoreTarget(url, s3.options).check(overwrite, comparison(lambda: b""))
+                StoreTarget(url, s3.options).check(overwrite, append_check(lambda: b""))
         with pytest.raises(UnsupportedError, match="Delta table"):
             pqext.scan(url, storage_options=s3.options)
     assert bucket.keys("t/") == keys

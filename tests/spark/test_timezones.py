@@ -232,9 +232,9 @@ def test_plan_follows_the_zone_of_the_session(spark: Any, folder: Path) -> None:
 
 
 def test_zone_names_of_three_letters_are_javas(spark: Any) -> None:
-    from pqext.spark.base.timezones import _SHORT
+    from pqext.spark.base.settings import _JAVA_ZONES
 
-    names = list(_SHORT)
+    names = list(_JAVA_ZONES)
     before = spark.conf.get("spark.sql.session.timeZone")
     try:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -244,6 +244,6 @@ def test_zone_names_of_three_letters_are_javas(spark: Any) -> None:
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     for name, text in zip(names, row, strict=True):
-        found = find_timezone(_SHORT[name])
+        found = find_timezone(_JAVA_ZONES[name])
         assert found is not None
         assert str(EPOCH + timedelta(microseconds=found.to_local.least(micros * 1000) // 1000)) == text, name

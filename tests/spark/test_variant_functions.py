@@ -14,7 +14,7 @@ from pqext import variant
 from pqext.spark import functions as P
 from pqext.spark import register, shred_variant
 from pqext.spark.functions import variant_schemas, variant_values
-from pqext.spark.functions.variant_schemas import merged
+from pqext.spark.functions.variant_schemas import merge
 from pqext.variant.types import variant_type
 
 DOCUMENTS = [
@@ -145,7 +145,7 @@ def test_bytes_that_are_no_variant_are_not_valid() -> None:
      (("ARRAY", "BIGINT"), ("ARRAY", "VOID"), ("ARRAY", "BIGINT")), (("ARRAY", "BIGINT"), "STRING", "VARIANT")],
 )  # fmt: skip
 def test_schemas_merge_to_what_holds_both(one: Any, other: Any, both: Any) -> None:
-    assert merged(one, other) == merged(other, one) == both
+    assert merge(one, other) == merge(other, one) == both
 
 
 def test_a_schema_of_what_is_nested_too_deeply_is_refused() -> None:

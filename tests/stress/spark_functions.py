@@ -19,16 +19,15 @@ from pqext import geo
 from pqext.geo.wkb import from_points, from_shapely
 from pqext.spark.functions import (
     geometry_accessors,
-    geometry_constructors,
     geometry_formats,
     geometry_keys,
-    geometry_measures,
     geometry_operations,
     geometry_predicates,
     variant_schemas,
     variant_values,
 )
 from pqext.spark.functions.geometry_arrays import Geometries
+from pqext.spark.functions.udf import FLAT, GEOMETRIES
 from pqext.spark.joins.matching import Condition, Matcher, Nearest
 
 PREDICATES = ("intersects", "within", "contains", "covers", "touches", "overlaps")
@@ -38,20 +37,20 @@ def cases(folder: Path) -> Iterator[Case]:
     rows = shapes(1500, 5)
     wkb = from_shapely(list(rows))
     present = ~shapely.is_missing(rows)
-    for module in (geometry_accessors, geometry_formats, geometry_measures, geometry_operations):
+    for module in (geometry_accessors, geometry_formats, geometry_operations):
         for name in sorted(vars(module)):
             function = getattr(module, name)
-            if name.isupper() and getattr(function, "takes", None) and len(function.takes) == 1 and name != "TRANSFORM":
+            if name.isupper() and getattr(function, "takes", None) in ((FLAT,), (GEOMETRIES,)) and name != "TRANSFORM":
                 yield Case(f"{module.__name__.rpartition('.')[2]}.{name}", partial(call, function.evaluate, wkb))
     areas = [float(area) if there else None for area, there in zip(shapely.area(rows), present, strict=True)]
-    yield Case("st_area", lambda _: geometry_measures.AREA.evaluate(wkb).to_pylist(), areas)
+    yield Case("st_area", lambda _: geometry_accessors.AREA.evaluate(wkb).to_pylist(), areas)
     yield Case("st_buffer", lambda _: geometry_operations.BUFFER.evaluate(wkb.slice(0, 100), pa.array([1.0] * 100)))
     yield Case(
         "st_transform", lambda _: geometry_operations.TRANSFORM.evaluate(wkb, target="EPSG:3857", source="EPSG:4326")
     )
     yield Case("st_geohash", lambda _: geometry_keys.GEOHASH.evaluate(from_points([1.5] * 50, [2.5] * 50), precision=7))
     texts = geo.to_wkt(wkb)
-    yield Case("st_geomfromwkt", lambda _: geometry_constructors.FROM_WKT.evaluate(texts))
+    yield Case("st_geomfromwkt", lambda _: geometry_formats.FROM_WKT.evaluate(texts))
     yield from of_predicates(rows, wkb)
     yield from of_joins()
     yield from of_variants()
@@ -93,14 +92,14 @@ def paired(pairs: Any, one: pa.Array, other: pa.Array, _: int) -> list[Any]:
 def of_joins() -> Iterator[Case]:
     left, right = shapes(800, 6), shapes(400, 7)
     points = shapely.centroid(left)
-    sides = Geometries.of(from_shapely(list(left))), Geometries.of(from_shapely(list(right)))
+    sides = Geometries.from_arrow(from_shapely(list(left))), Geometries.from_arrow(from_shapely(list(right)))
     for operation in PREDICATES:
         matcher = Matcher(sides[1], Condition(operation))  # type: ignore[arg-type]
         for name, rows in (("shapes", left), ("points", points)):
             one, other = np.nonzero(getattr(shapely, operation)(rows[:, None], right[None, :]))
             yield Case(
                 f"join of {name}: {operation}",
-                partial(matched, matcher, Geometries.of(from_shapely(list(rows)))),
+                partial(matched, matcher, Geometries.from_arrow(from_shapely(list(rows)))),
                 [one, other],
             )
     nearest = Nearest(sides[1], 2, None)

@@ -1,1 +1,1 @@
-"""Sessions, settings, files, types and errors of Spark, as all of pqext.spark uses them."""
+"""Spark sessions, settings, files, types and errors, shared by all of pqext.spark."""

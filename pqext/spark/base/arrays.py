@@ -1,27 +1,32 @@
-"""Arrays in the exact Arrow type that is asked for: names, order, nullability and all.
+"""Convert arrays to an exact Arrow type, including field names, field order and nullability.
 
-Spark compares a batch with the exchange schema to the letter and checks no more, and the writer needs
-non-nullable groups where the shredding spec has them, so arrays are rebuilt level by level.
+Spark requires batches to match the exchange schema exactly, and the writer needs non-nullable groups where the
+shredding specification has them. Arrays are therefore rebuilt level by level.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import types as T
 
 from pqext.core.base.errors import UnsupportedError
+from pqext.spark.base.types import exchange_type
+from pqext.variant.shredding.schema import schema_of_storage, storage_struct
+from pqext.variant.types import variant_type
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` with exactly ``schema``'s columns and types, matched by name.
+    """Convert ``batch`` to exactly the columns and types of ``schema``, matched by name.
 
-    Raises ``ValueError`` naming a column that ``batch`` lacks, or has more than once: nulls are no stand-in for it.
+    Raises ``ValueError`` for a column that ``batch`` does not have or has more than once; it is never filled with
+    nulls.
     """
     columns = []
     for field in schema:
         index = batch.schema.get_field_index(field.name)
         if index < 0:
-            raise ValueError(f"there is no column {field.name!r} among {', '.join(batch.schema.names)}, or several")
+            raise ValueError(f"column {field.name!r} is missing or ambiguous among {', '.join(batch.schema.names)}")
         columns.append(conform(batch.column(index), field.type, field.name))
     if not columns:
         return batch.select([])
@@ -29,9 +34,9 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
-    """``array`` as ``type``. Structs match by name; WKB and Spark's ``struct<srid, wkb>`` turn into each other.
+    """Convert ``array`` to ``type``. Structs match by name; WKB and Spark's ``struct<srid, wkb>`` are interconvertible.
 
-    Raises ``UnsupportedError`` naming ``path`` when a value does not fit, such as a timestamp with nanoseconds
+    Raises ``UnsupportedError`` with ``path`` if ``type`` cannot represent a value, such as a timestamp with nanoseconds
     in a type of microseconds.
     """
     while isinstance(array, pa.ExtensionArray):
@@ -51,8 +56,23 @@ def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
     return _leaf(array, type, path)
 
 
+def variant_from_spark(values: pa.Array) -> pa.Array:
+    """Convert a variant that Spark passes, unshredded or shredded, to the Arrow type of its storage struct."""
+    if pa.types.is_null(values.type):
+        return values.cast(variant_type())
+    if not pa.types.is_struct(values.type) or values.type.get_field_index("metadata") < 0:
+        raise TypeError(f"expected VARIANT, or a struct of metadata and value, not {values.type}")
+    return conform(values, storage_struct(schema_of_storage(values.type)))
+
+
+def variant_to_spark(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Convert a variant array to a column of VARIANT."""
+    values = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return conform(values, exchange_type(T.VariantType()))
+
+
 def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) -> pa.Array:
-    """Rebuild a struct; a ``dense`` one has no nulls of its own: they go down to its members."""
+    """Rebuild a struct. A ``dense`` struct is non-nullable, and its nulls move down to its members."""
     source = {field.name: index for index, field in enumerate(array.type)}
     members = array.flatten() if dense else [array.field(index) for index in range(array.type.num_fields)]
     children = []
@@ -60,11 +80,11 @@ def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) 
         if field.name not in source:
             raise ValueError(f"column {path!r} has no field {field.name!r}, only {', '.join(source)}")
         member = members[source[field.name]]
-        below = f"{path}.{field.name}"
+        member_path = f"{path}.{field.name}"
         if not field.nullable and pa.types.is_struct(field.type) and pa.types.is_struct(member.type):
-            children.append(_struct(member, field.type, below, dense=True))
+            children.append(_struct(member, field.type, member_path, dense=True))
         else:
-            children.append(conform(member, field.type, below))
+            children.append(conform(member, field.type, member_path))
     mask = array.is_null() if array.null_count and not dense else None
     return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
 
@@ -104,7 +124,7 @@ def _leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
             array = array.cast(pa.decimal128(20, 0))
         return array.cast(type)
     except pa.ArrowInvalid as error:
-        remedy = "leave the column out with columns="
+        remedy = "exclude the column with columns="
         if pa.types.is_timestamp(array.type) and not path.endswith((".element", ".key", ".value")):
             name = "timestamp_ntz" if array.type.tz is None else "timestamp"
             remedy += f", or drop the digits beyond microseconds with col({path!r}).cast({name!r}).alias({path!r})"

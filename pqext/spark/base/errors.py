@@ -1,7 +1,7 @@
-"""Errors in Spark: without the frames inside pqext, and with Spark's names of options.
+"""Error messages for Spark users: without stack frames of pqext, and with Spark's names of options.
 
-Spark puts the whole Python traceback of such a method into the message of its own exception; the user, whose option
-or path is at fault, should find the reason without reading pqext's source.
+Spark puts the Python traceback of a data source's method into the message of its own exception. An error about an
+option or a path should show its reason without the frames inside pqext.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def brief(method: Callable[P, R]) -> Callable[P, R]:
-    """``method``, whose errors about options, paths and files lose the frames below it."""
+def concise_errors(method: Callable[P, R]) -> Callable[P, R]:
+    """Wrap ``method`` to remove the frames below it from errors about options, paths and files."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with spark_words():
+            with spark_option_names():
                 return method(*args, **kwargs)
         except (ValueError, TypeError, OSError) as error:
             raise error.with_traceback(None) from None
@@ -32,7 +32,7 @@ def brief(method: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-_WORDS = (
+_SPARK_PHRASES = (
     (ADVICE, "raise it with memory_bytes="),
     ("read fewer rows at a time with iter_batches", "read fewer columns"),
     (', on the command line --union, reads files', " reads files"),
@@ -41,24 +41,24 @@ _WORDS = (
         "cast it in one of the files",
     ),
 )
-"""What errors say in Python, and what in Spark."""
+"""Phrases of messages that name Python or command-line options, and their replacements in Spark."""
 
 
 @contextmanager
-def spark_words() -> Iterator[None]:
-    """Errors within name the options of Spark in place of those of Python and the command line."""
+def spark_option_names() -> Iterator[None]:
+    """Replace the names of Python and command-line options in errors of the block by Spark's names."""
     try:
         yield
     except (ParquetError, ValueError, TypeError) as error:
         if isinstance(error, ParquetError):
-            error.message = in_spark(error.message)
+            error.message = with_spark_names(error.message)
         if error.args and isinstance(error.args[0], str):
-            error.args = (in_spark(error.args[0]), *error.args[1:])
+            error.args = (with_spark_names(error.args[0]), *error.args[1:])
         raise
 
 
-def in_spark(text: str) -> str:
-    """A message with Spark's names of options."""
-    for python, spark in _WORDS:
+def with_spark_names(text: str) -> str:
+    """Return a message with Spark's names of options."""
+    for python, spark in _SPARK_PHRASES:
         text = text.replace(python, spark)
     return text

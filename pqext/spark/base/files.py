@@ -1,4 +1,4 @@
-"""The files that a data source's paths name: on the file system of the machine that asks, and in stores."""
+"""Resolve the paths of a data source to files, on the local file system and in object stores."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
 DBFS = "/dbfs"
-"""Where machines of Databricks mount the file system that ``dbfs:/`` names."""
+"""The folder where Databricks mounts the file system with URIs ``dbfs:/``."""
 
 
 def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[str]:
-    """The local paths given to ``load`` or ``save``: option ``path`` or, as a JSON list, ``paths``.
+    """Return the paths passed to ``load`` or ``save``: option ``path`` or, as a JSON list, ``paths``.
 
-    They are absolute: executors stand in other folders than the driver, which calls this. ``remote``: URLs of stores
-    are given as they are. Raises ``ValueError`` when there are none and ``UnsupportedError`` as :func:`local_path`.
+    Local paths become absolute, because executors run in other working directories than the driver. With ``remote``,
+    URLs of object stores are returned unchanged; without it, they raise ``UnsupportedError`` as in :func:`local_path`.
+    Raises ``ValueError`` without a path.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
@@ -37,18 +38,16 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
 
 
 def is_remote(path: str) -> bool:
-    """Is this the URL of a store?"""
+    """Whether a path is the URL of an object store."""
     scheme = scheme_of(path)
     return scheme not in (None, "file") and not (scheme == "dbfs" and os.path.isdir(DBFS))
 
 
 def local_path(path: str) -> str:
-    """The absolute path that ``path`` names, which may be a ``file:`` URI; only there ``%20`` stands for a space.
+    """Return the absolute local path of a path or ``file:`` URI. Escapes such as ``%20`` are decoded in URIs only.
 
-    ``dbfs:/x`` is ``/dbfs/x`` on machines of Databricks, which mount it there.
-
-    Raises ``UnsupportedError`` for the URI of another scheme (``hdfs:/x``, ``s3://b/x``) or of another machine
-    (``file://host/x``).
+    On Databricks, ``dbfs:/x`` becomes ``/dbfs/x``. Raises ``UnsupportedError`` for a URI with another scheme
+    (``hdfs:/x``, ``s3://b/x``) or on another machine (``file://host/x``).
     """
     match = _URI.match(path)
     if match is None:
@@ -62,52 +61,52 @@ def local_path(path: str) -> str:
     if scheme == "dbfs":
         reason, advice = (
             f"on Databricks' file system, and there is no folder {DBFS} on this machine",
-            "give the path of a volume (/Volumes/...) or the URL of the store (s3://, abfss://, gs://) that it lies in",
+            "pass the path of a volume (/Volumes/...) or the URL of its store (s3://, abfss://, gs://)",
         )
     elif scheme == "file" and rest:
         machine = redact_uri(path)[len("file://") :].partition("/")[0]
-        reason, advice = f"on the machine {machine!r}", "leave the machine out (file:/path) when all machines mount it"
+        reason, advice = f"on the machine {machine!r}", "omit the machine (file:/path) if all machines mount the path"
     else:
         reason, advice = (
             "not on a local file system",
-            "mount it and give the path where it is mounted, or copy the files",
+            "mount it and pass the path of the mount, or copy the files",
         )
     raise UnsupportedError(f"{redact_uri(path)} is {reason}: {advice}", feature=f"{scheme} paths")
 
 
 def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
-    """The folder that a save writes to. Raises ``UnsupportedError`` for a store that jobs cannot be committed to."""
+    """Return the target of a save. Raises ``UnsupportedError`` for a store without support for atomic commits."""
     return target_at(path if is_remote(path) else local_path(path), storage_options)
 
 
 def list_files(paths: Iterable[str], *, ignore_table_format: bool = False) -> list[str]:
-    """All files that ``paths`` name: files, folders with all below them, and patterns; hidden ones left out."""
-    return [str(found) for found in find_sources(list(paths), ignore_table_format=ignore_table_format)]
+    """List the files of ``paths``, which are files, folders (recursively) and patterns, without hidden files."""
+    return [str(file) for file in find_sources(list(paths), ignore_table_format=ignore_table_format)]
 
 
 def list_sources(
     paths: Sequence[str], storage_options: Mapping[str, Any] | None, *, ignore_table_format: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """All files that ``paths`` and URLs name: the path or URL that opens each, and where it lies.
+    """Yield the files of paths and URLs: the path or URL that opens each file, and its location.
 
-    Raises ``ValueError`` for options with nothing that they apply to, and ``TableFormatError`` for the folder of a
-    table, unless ``ignore_table_format``.
+    Raises ``ValueError`` for storage options without URLs, and ``TableFormatError`` for the folder of a table unless
+    ``ignore_table_format`` is true.
     """
     if not any(map(is_remote, paths)):
         if storage_options:
             raise ValueError("storage_options are for URLs, such as s3://bucket/key")
         yield from ((path, path) for path in list_files(paths, ignore_table_format=ignore_table_format))
         return
-    for given in paths:
-        options = storage_options if is_remote(given) else None
-        for place in find_sources(given, None, options, ignore_table_format=ignore_table_format):
-            if isinstance(place, str):
-                yield place, place
+    for path in paths:
+        options = storage_options if is_remote(path) else None
+        for location in find_sources(path, None, options, ignore_table_format=ignore_table_format):
+            if isinstance(location, str):
+                yield location, location
                 continue
-            # What is named outright may need what names in messages leave out, a signature for example.
-            yield given if place.key == locate(given, None, options).key else place.path, place
+            # The URL of a single file may contain secrets, such as a signature, that `location.path` omits.
+            yield path if location.key == locate(path, None, options).key else location.path, location
 
 
 def slice_bytes(total: int, upper: int) -> int:
-    """Bytes for one task: few enough that every processor has work, at least 1 MiB and at most ``upper``."""
+    """Return the bytes to read in one task: at least 1 MiB, at most ``upper``, and work for every processor."""
     return max(1 << 20, min(upper, total // (2 * (os.cpu_count() or 1))))

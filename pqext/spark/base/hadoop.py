@@ -1,15 +1,25 @@
-"""Storage options that Spark's Hadoop settings stand for, so that a cluster's credentials need not be given twice."""
+"""Storage options from the Hadoop settings of a Spark session or cluster.
+
+Spark passes no settings of its session to a Python data source. The data source reads the driver's
+``spark-defaults.conf`` and ``core-site.xml`` instead.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import suppress
+from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 from pqext.core.base.local_paths import scheme_of
 from pqext.core.io.sources.store_errors import redact_uri
+from pqext.spark.base.files import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,13 +40,14 @@ _BY_ENVIRONMENT = frozenset({
     "EC2ContainerCredentialsProviderWrapper", "WebIdentityTokenCredentialsProvider",
     "WebIdentityTokenFileCredentialsProvider", "ProfileCredentialsProvider",
 })  # fmt: skip
-"""Hadoop's names of providers that look where the libraries of S3 look by themselves."""
+"""Hadoop's credential providers that S3 libraries implement by default."""
 _S3A_UNKNOWN = (
     "security.credential.provider.path", "encryption.algorithm", "server-side-encryption-algorithm",
     "proxy.host", "assumed.role.arn",
 )
 _REGION = re.compile(r"(?:^|[./])s3[.-](?:dualstack\.)?([a-z]+(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
-"""A region in the name of an endpoint of Amazon's."""
+"""The region in the host name of an AWS endpoint."""
+_PREFIX = "spark.hadoop."
 _AZURE = re.compile(r"abfss?://[^@/]+@(([^./]+)\.[^/]+)", re.IGNORECASE)
 _TENANT = re.compile(r"https://login\.microsoftonline\.com/([^/]+)/", re.IGNORECASE)
 _KEY_FILES = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
@@ -48,107 +59,111 @@ _GS_UNKNOWN = (
 
 
 def from_hadoop(spark: SparkSession, paths: str | Sequence[str]) -> dict[str, Any] | None:
-    """What the session's settings ``fs.s3a.*``, ``fs.azure.*`` and ``fs.gs.*`` say of the store of ``paths``.
+    """Return the storage options for ``paths`` from the settings ``fs.s3a.*``, ``fs.azure.*`` and ``fs.gs.*``.
 
-    None where they say nothing. Settings of a bucket (``fs.s3a.bucket.NAME.*``) or of an account go before those of
-    all. Settings with no counterpart, and those of stores of several kinds at once, are named in a warning.
+    Settings of a bucket (``fs.s3a.bucket.NAME.*``) or of an account take precedence over general ones. A warning
+    reports settings without a counterpart, and paths in different types of store.
 
-    Raises ``ValueError`` for paths of buckets or accounts whose settings differ.
+    Returns:
+        The storage options; None if no setting applies.
+
+    Raises:
+        ValueError: If the settings of the paths' buckets or accounts differ.
     """
 
     def setting(name: str) -> str | None:
-        """``name`` as the session has it, else as the context was started with it."""
         return spark.conf.get(name, None) or spark.conf.get(f"spark.hadoop.{name}", None) or None
 
     return storage_options_of(setting, [paths] if isinstance(paths, str) else list(paths))
 
 
 def storage_options_of(setting: Setting, paths: Sequence[str]) -> dict[str, Any] | None:
-    """:func:`from_hadoop` with a function that gives the value of a setting, or None."""
-    places = {place for place in map(_place, paths) if place is not None}
-    found = {place: _OF_STORE[place[0]](setting, place[1]) for place in sorted(places)}
-    if not any(found.values()):
+    """Return the storage options for ``paths`` using a function that looks up a Hadoop setting."""
+    stores = {store for store in map(_store_of, paths) if store is not None}
+    options = {store: _OPTIONS_OF[store[0]](setting, store[1]) for store in sorted(stores)}
+    if not any(options.values()):
         return None
-    kinds = {kind for kind, _ in places}
-    if len(kinds) > 1 or len(places) == 0 or any(_place(path) is None for path in paths):
-        _warn("Hadoop settings are not used for paths in stores of several kinds")
+    if len({type for type, _ in stores}) > 1 or not stores or any(_store_of(path) is None for path in paths):
+        _warn("Hadoop settings are not used for paths in different types of store")
         return None
-    first, *others = found.values()
-    if any(one != first for one in others):
-        names = ", ".join(name for _, name in found)
-        raise ValueError(f"Hadoop settings differ between {names}: read them apart, or pass storage_options")
+    first, *others = options.values()
+    if any(other != first for other in others):
+        names = ", ".join(name for _, name in options)
+        raise ValueError(f"Hadoop settings differ between {names}: read them separately, or pass storage_options")
     return first
 
 
-def _place(path: str) -> tuple[str, str] | None:
-    """The kind of store of ``path``, and the bucket or account whose settings count."""
+def _store_of(path: str) -> tuple[str, str] | None:
+    """The type of store of ``path``, and the bucket or account whose settings apply."""
     scheme = scheme_of(path)
     if scheme in ("s3", "s3a"):
-        return "s3", redact_uri(path).split("/")[2]  # without keys
+        return "s3", redact_uri(path).split("/")[2]  # without credentials in the URL
     if scheme in ("gs", "gcs"):
         return "gs", ""
     match = _AZURE.match(path) if scheme in ("abfs", "abfss") else None
     return None if match is None else ("azure", match[1])
 
 
-def _of_s3(setting: Setting, bucket: str) -> dict[str, Any]:
-    def one(name: str) -> str | None:
+def _s3_options(setting: Setting, bucket: str) -> dict[str, Any]:
+    def value_of(name: str) -> str | None:
         return setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}")
 
-    found: dict[str, Any] = {option: value for name, option in _S3A.items() if (value := one(name))}
-    region = _REGION.search(found.get("endpoint_override", "").rstrip("/"))
+    options: dict[str, Any] = {option: value for name, option in _S3A.items() if (value := value_of(name))}
+    region = _REGION.search(options.get("endpoint_override", "").rstrip("/"))
     if region is not None:
-        found.setdefault("region", region[1])  # as Hadoop does, where pyarrow takes Virginia
-    if _is_off(one("connection.ssl.enabled")):
-        found["scheme"] = "http"
-    if "endpoint_override" in found and _is_off(one("path.style.access")):
-        found["force_virtual_addressing"] = True
+        options.setdefault("region", region[1])  # as in Hadoop; pyarrow would default to us-east-1
+    if _is_off(value_of("connection.ssl.enabled")):
+        options["scheme"] = "http"
+    if "endpoint_override" in options and _is_off(value_of("path.style.access")):
+        options["force_virtual_addressing"] = True
     for name in _S3A_UNKNOWN:
-        if one(name):
+        if value_of(name):
             _warn(f"the Hadoop setting fs.s3a.{name} has no counterpart and is not used")
-    named = one("aws.credentials.provider") or ""
-    providers = [name.rpartition(".")[2] for name in map(str.strip, named.split(",")) if name]
+    classes = value_of("aws.credentials.provider") or ""
+    providers = [name.rpartition(".")[2] for name in map(str.strip, classes.split(",")) if name]
     for provider in providers:
         if provider not in {_ANONYMOUS, *_WITH_KEYS, *_BY_ENVIRONMENT}:
-            _warn(f"fs.s3a.aws.credentials.provider names {_told(provider)}, which runs in Java alone and is not used")
+            name = _class_name(provider)
+            _warn(f"fs.s3a.aws.credentials.provider names {name}, which runs in Java alone and is not used")
     if providers and not _WITH_KEYS & {*providers}:
-        found = {option: value for option, value in found.items() if option not in _KEYS}
+        options = {name: value for name, value in options.items() if name not in _KEYS}
     elif providers and _WITH_TOKEN not in providers:
-        found.pop("session_token", None)
-    if _ANONYMOUS in providers and not {*_KEYS} & found.keys():
-        found["anonymous"] = True
-    return found
+        options.pop("session_token", None)
+    if _ANONYMOUS in providers and not {*_KEYS} & options.keys():
+        options["anonymous"] = True
+    return options
 
 
 def _is_off(value: str | None) -> bool:
     return value is not None and value.strip().lower() == "false"
 
 
-def _of_azure(setting: Setting, host: str) -> dict[str, Any]:
-    def one(name: str) -> str | None:
+def _azure_options(setting: Setting, host: str) -> dict[str, Any]:
+    def value_of(name: str) -> str | None:
         return setting(f"fs.azure.{name}.{host}") or setting(f"fs.azure.{name}")
 
-    key, token = one("account.key"), one("sas.fixed.token")
-    kind = (one("account.auth.type") or ("SAS" if token and not key else "SharedKey")).lower()
-    found: dict[str, Any] = {}
-    if kind == "sharedkey" and key:
-        found = {"account_key": key}
-    elif kind == "sas" and token:
-        found = {"sas_token": token.removeprefix("?")}
-    elif kind == "oauth":
-        found = _oauth(one)
-    elif kind != "sharedkey":
-        _warn(f"fs.azure.account.auth.type is {_told(kind)} with a provider that runs in Java alone and is not used")
-    return {"account_name": host.partition(".")[0], **found} if found else {}
+    key, token = value_of("account.key"), value_of("sas.fixed.token")
+    auth_type = (value_of("account.auth.type") or ("SAS" if token and not key else "SharedKey")).lower()
+    options: dict[str, Any] = {}
+    if auth_type == "sharedkey" and key:
+        options = {"account_key": key}
+    elif auth_type == "sas" and token:
+        options = {"sas_token": token.removeprefix("?")}
+    elif auth_type == "oauth":
+        options = _oauth(value_of)
+    elif auth_type != "sharedkey":
+        name = _class_name(auth_type)
+        _warn(f"fs.azure.account.auth.type is {name} with a provider that runs in Java alone and is not used")
+    return {"account_name": host.partition(".")[0], **options} if options else {}
 
 
-def _oauth(one: Setting) -> dict[str, Any]:
-    """Options of Azure for ``fs.azure.account.auth.type`` OAuth."""
-    provider = (one("account.oauth.provider.type") or "").rpartition(".")[2]
-    client = one("account.oauth2.client.id")
+def _oauth(value_of: Setting) -> dict[str, Any]:
+    """Azure's storage options for ``fs.azure.account.auth.type`` OAuth."""
+    provider = (value_of("account.oauth.provider.type") or "").rpartition(".")[2]
+    client = value_of("account.oauth2.client.id")
     if provider == "ClientCredsTokenProvider":
-        tenant = _TENANT.match(one("account.oauth2.client.endpoint") or "")
-        secret = one("account.oauth2.client.secret")
+        tenant = _TENANT.match(value_of("account.oauth2.client.endpoint") or "")
+        secret = value_of("account.oauth2.client.secret")
         if tenant is not None and client and secret:
             return {"tenant_id": tenant[1], "client_id": client, "client_secret": secret}
         _warn(
@@ -158,18 +173,18 @@ def _oauth(one: Setting) -> dict[str, Any]:
     elif provider == "MsiTokenProvider":
         return {"client_id": client} if client else {}
     elif provider != "WorkloadIdentityTokenProvider":
-        named = f"names {_told(provider)}, which runs in Java alone" if provider else "is not set"
-        _warn(f"fs.azure.account.oauth.provider.type {named}: OAuth is not used")
+        reason = f"names {_class_name(provider)}, which runs in Java alone" if provider else "is not set"
+        _warn(f"fs.azure.account.oauth.provider.type {reason}: OAuth is not used")
     return {}
 
 
-def _of_google(setting: Setting, bucket: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    kind = (setting("fs.gs.auth.type") or "").upper()
+def _google_options(setting: Setting, bucket: str) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    auth_type = (setting("fs.gs.auth.type") or "").upper()
     nulls = (setting("fs.gs.auth.null.enable"), setting("google.cloud.auth.null.enable"))
-    if kind == "UNAUTHENTICATED" or (not kind and "true" in nulls):
-        found["anonymous"] = True
-    elif kind not in _GS_BY_ENVIRONMENT:
+    if auth_type == "UNAUTHENTICATED" or (not auth_type and "true" in nulls):
+        options["anonymous"] = True
+    elif auth_type not in _GS_BY_ENVIRONMENT:
         for name in _KEY_FILES:
             file = setting(name)
             if file and file != os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
@@ -180,27 +195,80 @@ def _of_google(setting: Setting, bucket: str) -> dict[str, Any]:
         for name in _GS_UNKNOWN:
             if setting(name):
                 _warn(f"the Hadoop setting {name} has no counterpart and is not used")
-        if kind not in ("", "SERVICE_ACCOUNT_JSON_KEYFILE"):
-            _warn(f"fs.gs.auth.type {_told(kind)} has no counterpart and is not used")
+        if auth_type not in ("", "SERVICE_ACCOUNT_JSON_KEYFILE"):
+            _warn(f"fs.gs.auth.type {_class_name(auth_type)} has no counterpart and is not used")
     root = (setting("fs.gs.storage.root.url") or "").rstrip("/")
     if root:
-        found["scheme"], _, found["endpoint_override"] = root.rpartition("://")
-        found["scheme"] = found["scheme"] or "https"
-    return found
+        options["scheme"], _, options["endpoint_override"] = root.rpartition("://")
+        options["scheme"] = options["scheme"] or "https"
+    return options
 
 
-_OF_STORE: dict[str, Callable[[Setting, str], dict[str, Any]]] = {"s3": _of_s3, "azure": _of_azure, "gs": _of_google}
+_OPTIONS_OF: dict[str, Callable[[Setting, str], dict[str, Any]]] = {
+    "s3": _s3_options, "azure": _azure_options, "gs": _google_options,
+}  # fmt: skip
 
 
-def _told(name: object) -> str:
-    """What a setting names, where it looks like a name and not like something that was put there by mistake."""
+def _class_name(name: object) -> str:
+    """The value of a setting for a message, unless it looks like a secret that was entered by mistake."""
     text = str(name)
-    return text if _NAME.fullmatch(text) else "what is no name"
+    return text if _NAME.fullmatch(text) else "an invalid name"
 
 
 _NAME = re.compile(r"[A-Za-z_$]{1,80}[0-9]{0,2}(\.[A-Za-z_$]{1,80}[0-9]{0,2}){0,12}", re.ASCII)
-"""The name of a class, or a word. Keys have digits among their letters, and signs."""
+"""The name of a class, or a word. Secret keys mix letters with digits and punctuation."""
 
 
-def _warn(what: str) -> None:
-    warnings.warn(f"{what} (storage_options go before Hadoop settings, the environment after them)", stacklevel=6)
+def _warn(problem: str) -> None:
+    advice = "storage_options take precedence over Hadoop settings, and Hadoop settings over the environment"
+    warnings.warn(f"{problem} ({advice})", stacklevel=6)
+
+
+def with_cluster_settings(options: MutableMapping[str, str]) -> MutableMapping[str, str]:
+    """Return the options of a data source with ``storage_options`` from the cluster's configuration files.
+
+    Spark's file takes precedence over Hadoop's, and ``storage_options`` of the data source over both. Raises
+    ``ValueError`` as :func:`from_hadoop` does.
+    """
+    paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
+    if "storage_options" in options or not any(map(is_remote, paths)):
+        return options
+    settings = _hadoop_settings() | _spark_settings()
+    storage_options = storage_options_of(settings.get, paths)
+    if storage_options is None:
+        return options
+    completed = copy(options)
+    completed["storage_options"] = json.dumps(storage_options)
+    return completed
+
+
+def _spark_settings() -> dict[str, str]:
+    home = os.environ.get("SPARK_HOME", "")
+    folder = os.environ.get("SPARK_CONF_DIR") or (os.path.join(home, "conf") if home else "")
+    settings = {}
+    for line in _text(folder, "spark-defaults.conf").splitlines():
+        name, _, value = line.strip().replace("=", " ", 1).replace("\t", " ").partition(" ")
+        if name.startswith(_PREFIX):
+            settings[name.removeprefix(_PREFIX)] = value.strip()
+    return settings
+
+
+def _hadoop_settings() -> dict[str, str]:
+    home = os.environ.get("HADOOP_HOME", "")
+    folder = os.environ.get("HADOOP_CONF_DIR") or (os.path.join(home, "etc", "hadoop") if home else "")
+    text = _text(folder, "core-site.xml")
+    if not text:
+        return {}
+    try:
+        properties = ElementTree.fromstring(text).iter("property")
+    except ElementTree.ParseError:
+        return {}  # Hadoop reports it
+    settings = {item.findtext("name", "").strip(): item.findtext("value", "").strip() for item in properties}
+    return {name: value for name, value in settings.items() if name.startswith("fs.")}
+
+
+def _text(folder: str, name: str) -> str:
+    if folder:
+        with suppress(OSError, UnicodeError):
+            return Path(folder, name).read_text("utf-8")
+    return ""

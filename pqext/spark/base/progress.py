@@ -1,4 +1,4 @@
-"""What Spark shows of a job of ours, and how far it is, told while it runs."""
+"""Group and describe Spark jobs, and report their progress while they run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ShowProgress = Callable[[int, int], None]
-"""Takes the number of tasks that are done, and of all tasks."""
+"""A callback with the number of completed tasks and the number of all tasks."""
 _SECONDS = 0.2
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 @contextmanager
-def described(spark: SparkSession, group: str, description: str) -> Iterator[None]:
-    """Jobs that start within are ``group`` in Spark, with a description where Spark has one.
+def job_group(spark: SparkSession, group: str, description: str) -> Iterator[None]:
+    """Put the jobs that the block starts into a job group, and restore the caller's group afterwards.
 
-    On Connect the group is a tag. Those of the caller are put back afterwards.
+    On Spark Connect the group is a tag, without a description.
     """
     context = _context(spark)
     if context is None:
@@ -40,10 +40,10 @@ def described(spark: SparkSession, group: str, description: str) -> Iterator[Non
 
 
 @contextmanager
-def told(spark: SparkSession, group: str, total: int, show: ShowProgress | None) -> Iterator[None]:
-    """Call ``show`` while the jobs of ``group``, of ``total`` tasks, run: first with none, at last with all of them.
+def report_progress(spark: SparkSession, group: str, total: int, show: ShowProgress | None) -> Iterator[None]:
+    """Call ``show`` while the jobs of ``group``, with ``total`` tasks, run, from 0 completed tasks to all.
 
-    It is called by a thread of its own. What it raises ends the telling, not the job.
+    A separate thread makes the calls. If ``show`` raises, the reports end and the job continues.
     """
     if show is None:
         yield
@@ -52,24 +52,24 @@ def told(spark: SparkSession, group: str, total: int, show: ShowProgress | None)
     ended = threading.Event()
     last = -1
 
-    def tell(done: int) -> None:
+    def report(completed: int) -> None:
         nonlocal last
-        if done > last:
-            last = done
-            show(done, total)
+        if completed > last:
+            last = completed
+            show(completed, total)
 
     def watch() -> None:
         with suppress(Exception):
-            tell(0)
+            report(0)
             while not ended.wait(_SECONDS):
-                tell(min(total - 1, _done(context, group)))
+                report(min(total - 1, _completed_tasks(context, group)))
 
     def handler(stages: Any, *_: Any) -> None:
         with suppress(Exception):
-            tell(min(total - 1, sum(stage.num_completed_tasks for stage in stages or ())))
+            report(min(total - 1, sum(stage.num_completed_tasks for stage in stages or ())))
 
     if context is None:
-        tell(0)
+        report(0)
         spark.registerProgressHandler(handler)  # type: ignore[arg-type]
     else:
         thread = threading.Thread(target=watch, daemon=True, name="pqext progress")
@@ -83,17 +83,17 @@ def told(spark: SparkSession, group: str, total: int, show: ShowProgress | None)
         else:
             thread.join()
     with suppress(Exception):
-        tell(total)
+        report(total)
 
 
 def _context(spark: SparkSession) -> Any:
-    """The Spark context, which sessions of Connect have not."""
+    """The Spark context; None on Spark Connect."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return None
     return spark.sparkContext
 
 
-def _done(context: Any, group: str) -> int:
+def _completed_tasks(context: Any, group: str) -> int:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]

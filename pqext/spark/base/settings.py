@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.notations.dnf import as_expression
+from pqext.variant.timezones import DEFAULT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +26,7 @@ _MAX_RECORDS = "spark.sql.files.maxRecordsPerFile"
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 PARTITION_TYPES = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_TIMEZONE = "spark.sql.session.timeZone"
 _OF_READS = {
     CASE_SENSITIVE: ("true", "case_sensitive", "true"),
     PARTITION_TYPES: ("false", "partition_types", '{"*": "string"}'),
@@ -29,16 +34,27 @@ _OF_READS = {
     "spark.sql.files.ignoreMissingFiles": ("true", "ignore_missing_files", "true"),
     "spark.sql.parquet.mergeSchema": ("true", "schema", "union"),
 }
-"""For a setting the value that is not its default, and the option of a read that it stands for."""
+"""The value of a setting that differs from its default, and the option of a read that it sets."""
+
+_JAVA_ZONES = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis", "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh", "EST": "-05:00", "HST": "-10:00", "MST": "-07:00",
+}  # fmt: skip
+"""Time zones for the three-letter names of Java."""
 
 
 def session_setting(spark: SparkSession) -> Setting:
-    """The settings of a session, Classic or Connect."""
+    """Return a function that looks up settings of a session, on Spark Classic or Connect."""
     return lambda name: spark.conf.get(name, None)
 
 
 def task_setting() -> Setting:
-    """The settings of the session that the current task works for; none outside of a task."""
+    """Return a function that looks up settings of the current task's session; all are None outside of a task."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -51,12 +67,12 @@ def is_case_sensitive(setting: Setting) -> bool:
 
 
 def save_settings(setting: Setting) -> dict[str, str]:
-    """The options of a save, by pqext's names, that the settings of a session stand for."""
+    """Return the options of a save that the settings of a session imply, by pqext's names."""
     options: dict[str, str] = {}
     if codec := setting(_COMPRESSION):
         options["compression"] = codec
     if records := setting(_MAX_RECORDS):
-        options["max_records_per_file"] = str(max(0, int(records)))  # Spark's numbers below 1 are no limit
+        options["max_records_per_file"] = str(max(0, int(records)))  # in Spark, values below 1 mean no limit
     if mode := setting(_OVERWRITE_MODE):
         options["partition_overwrite"] = mode.lower()
     options["case_sensitive"] = str(is_case_sensitive(setting)).lower()
@@ -64,45 +80,84 @@ def save_settings(setting: Setting) -> dict[str, str]:
 
 
 def read_settings(setting: Setting) -> dict[str, str]:
-    """The options of a read, by pqext's names, that the settings of a session stand for."""
+    """Return the options of a read that the settings of a session imply, by pqext's names."""
     return {
-        option: value for name, (stated, option, value) in _OF_READS.items() if (setting(name) or "").lower() == stated
+        option: value for name, (state, option, value) in _OF_READS.items() if (setting(name) or "").lower() == state
     }
 
 
 def with_settings(options: Mapping[str, str], setting: Setting) -> dict[str, str]:
-    """The ``options`` of a read, completed by the settings of a session."""
-    found = read_settings(setting) | {"settings_known": "true"}
+    """Return the ``options`` of a read completed with those that the settings of a session imply."""
+    implied = read_settings(setting) | {"settings_known": "true"}
     if options.get("shredded") == "true":
-        found.pop("schema", None)  # shredded columns, as each file stores them, have no union
-    if "partition_types" in found and "partition_types" in options:
-        types = json.loads(found["partition_types"]) | json.loads(options["partition_types"])
-        return found | dict(options) | {"partition_types": json.dumps(types)}
+        implied.pop("schema", None)  # files may store shredded columns with different layouts
+    if "partition_types" in implied and "partition_types" in options:
+        types = json.loads(implied["partition_types"]) | json.loads(options["partition_types"])
+        return implied | dict(options) | {"partition_types": json.dumps(types)}
     if options.get("partitioning") == "none":
-        found.pop("partition_types", None)
-    return found | dict(options)
+        implied.pop("partition_types", None)
+    return implied | dict(options)
 
 
 def check_assumed(assumed: Iterable[tuple[str, str]]) -> None:
-    """Raise ``ValueError`` in a task whose session has other settings than the plan assumed, which did not see them."""
+    """Raise ``ValueError`` in a task if settings of its session differ from those that the plan assumed.
+
+    The process that makes the plan of a data source cannot read the settings of the session.
+    """
     setting = task_setting()
     for name, value in assumed:
-        found = (setting(name) or value).lower()
-        if found != value:
-            stated, option, text = _OF_READS[name]
+        if (setting(name) or value).lower() != value:
+            state, option, text = _OF_READS[name]
             raise ValueError(
-                f"{name}={stated} reaches the data source too late: pass option {option}={text}, or read by "
-                "pqext.spark.read, which sees the settings of the session"
+                f"{name}={state} reaches the data source too late: pass option {option}={text}, or read with "
+                "pqext.spark.read, which applies the settings of the session"
             )
 
 
 def codec_of(name: str) -> str:
-    """The value of option ``compression`` for Spark's name of a codec. Raises ``ValueError`` for LZO and LZ4."""
+    """Return option ``compression`` for Spark's name of a codec. Raises ``ValueError`` for LZO and LZ4."""
     codec = name.lower()
     if codec in ("lzo", "lz4"):
-        instead = "zstd" if codec == "lzo" else "lz4_raw"
+        alternative = "zstd" if codec == "lzo" else "lz4_raw"
         raise ValueError(
-            f"pqext does not write {codec}, which the Parquet format deprecates: pass compression={instead}, which "
+            f"pqext does not write {codec}, which the Parquet format deprecates: pass compression={alternative}, which "
             f"takes precedence over {_COMPRESSION}"
         )
     return "uncompressed" if codec == "none" else codec
+
+
+def session_timezone(spark: SparkSession) -> str:
+    """Return the time zone of a session as an IANA name or an offset."""
+    name = str(spark.conf.get(_TIMEZONE))
+    return _JAVA_ZONES.get(name, name)
+
+
+def active_timezone() -> str | None:
+    """Return the time zone of the active session, on Spark Classic or Connect; None without an active session."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
+
+    session: Any = SparkSession.getActiveSession()
+    if session is None and is_remote():
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        session = RemoteSession.getActiveSession()
+    return None if session is None else session_timezone(session)
+
+
+def task_timezone(timezone: str | None = None) -> str:
+    """Return ``timezone`` or, if it is None, the time zone of the session whose query a task runs."""
+    from pyspark import TaskContext
+
+    if timezone is not None:
+        return timezone
+    task = TaskContext.get()
+    name = None if task is None else task.getLocalProperty(_TIMEZONE)
+    return DEFAULT if name is None else _JAVA_ZONES.get(name, name)
+
+
+def filter_in_timezone(where: Any, timezone: str) -> Any:
+    """Return a filter with its casts in a time zone; the filter itself if no cast depends on the time zone."""
+    expression = as_expression(where)
+    bound = in_timezone(expression, timezone)
+    return where if bound is expression else bound

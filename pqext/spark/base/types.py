@@ -1,9 +1,9 @@
-"""Spark types of Arrow fields and back, with the marks of VARIANT, GEOMETRY and GEOGRAPHY.
+"""Convert between Arrow fields and Spark types, including marked VARIANT, GEOMETRY and GEOGRAPHY fields.
 
-Three schemas meet here. The *file's* schema is what pqext reads and writes: Arrow with marks. The *Spark*
-schema is what users see: VARIANT, GEOMETRY(srid), GEOGRAPHY(srid), plain types. The *exchange* schema is the
-Arrow form in which Spark itself passes its types to Python, and which it compares to the letter.
-:func:`pqext.spark.base.arrays.conform` turns arrays of one into arrays of another.
+There are three schemas. The *file* schema is what pqext reads and writes: Arrow with field metadata that marks types.
+The *Spark* schema is what users see: VARIANT, GEOMETRY(srid), GEOGRAPHY(srid) and plain types. The *exchange* schema
+is Spark's own Arrow representation of its types, which batches must match exactly.
+:func:`pqext.spark.base.arrays.conform` converts arrays between them.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _SIMPLE: dict[pa.DataType, T.DataType] = {
 
 _TIME_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 MOST_TIME_DIGITS = 9 if tuple(map(int, version("pyspark").split(".")[:2])) >= (4, 3) else 6
-"""Digits after the second that Spark's TIME has at most."""
+"""Maximum number of fractional digits of Spark's TIME."""
 
 
 def spark_schema(schema: pa.Schema) -> T.StructType:
-    """The Spark schema in which a file with Arrow ``schema`` is seen; every column may be null.
+    """Return the Spark schema of a file with Arrow ``schema``; every column is nullable.
 
-    Raises ``UnsupportedError`` for a type that Spark has no counterpart for.
+    Raises ``UnsupportedError`` for a type without a counterpart in Spark.
     """
     return T.StructType([_spark_field(field, field.name) for field in schema])
 
@@ -79,8 +79,8 @@ def spark_schema(schema: pa.Schema) -> T.StructType:
 def _spark_field(field: pa.Field, path: str) -> T.StructField:
     if geo.type_of(field) is not None:
         type = _spatial_type(field)
-        kept = _marks(field) if isinstance(type, T.BinaryType) else {}
-        return T.StructField(field.name, type, True, kept)
+        metadata = _marks(field) if isinstance(type, T.BinaryType) else {}
+        return T.StructField(field.name, type, True, metadata)
     annotation = for_mark(field)
     handler = annotation.load() if annotation is not None else None
     seen = handler.spark_type(field) if isinstance(handler, SeenInSpark) else field.type
@@ -88,7 +88,7 @@ def _spark_field(field: pa.Field, path: str) -> T.StructField:
 
 
 def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.DataType:
-    """The Spark type of an Arrow type; ``marked`` when its field says that it is a variant."""
+    """Return the Spark type of an Arrow type; ``marked`` states that its field is marked as a VARIANT."""
     if isinstance(type, pa.BaseExtensionType):
         type = type.storage_type
     if pa.types.is_dictionary(type):
@@ -112,7 +112,9 @@ def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.Da
         return T.MapType(key.dataType, item.dataType, True)
     if hasattr(type, "value_field"):
         return T.ArrayType(_spark_field(type.value_field, f"{path}.element").dataType, True)
-    raise UnsupportedError(f"Spark has no type for {type}; leave it out with columns=", feature=str(type), column=path)
+    raise UnsupportedError(
+        f"Spark has no type for {type}; exclude the column with columns=", feature=str(type), column=path
+    )
 
 
 def _spark_struct(type: pa.StructType, path: str, marked: bool) -> T.DataType:
@@ -129,7 +131,7 @@ def _spark_struct(type: pa.StructType, path: str, marked: bool) -> T.DataType:
 
 
 def check_leaves(storage: pa.StructType, path: str) -> None:
-    """Raise ``UnsupportedError`` when a shredded struct has leaves that would change their type in Spark."""
+    """Raise ``UnsupportedError`` if a leaf of a shredded struct would change its type in Spark."""
     for _, name, node in walk(schema_of_storage(storage)):
         if isinstance(node, Primitive) and _file_type(spark_type(node.type), path) != node.type:
             raise UnsupportedError(
@@ -141,24 +143,24 @@ def check_leaves(storage: pa.StructType, path: str) -> None:
 
 
 def _spatial_type(field: pa.Field) -> T.DataType:
-    """GEOMETRY or GEOGRAPHY where Spark knows the CRS, else the WKB as BINARY."""
+    """GEOMETRY or GEOGRAPHY if Spark supports the CRS, else BINARY with the WKB."""
     type = geo.type_of(field)
     assert type is not None
-    kind = {"planar": T.GeometryType, "spherical": T.GeographyType}.get(type.edges)
+    type_class = {"planar": T.GeometryType, "spherical": T.GeographyType}.get(type.edges)
     srid = srid_of_crs(type.crs)
-    if kind is None or srid is None:
+    if type_class is None or srid is None:
         return T.BinaryType()
     try:
-        spatial: T.DataType = kind(srid)
-    except Exception:  # pyspark's own error class, raised for a SRID it does not know
+        spatial: T.DataType = type_class(srid)
+    except Exception:  # an error class of pyspark, for an unknown SRID
         return T.BinaryType()
     return spatial
 
 
 def srid_of_crs(crs: str | None) -> int | None:
-    """The SRID by which Spark knows a file's CRS; None when it has none.
+    """Return Spark's SRID for the CRS of a file; None if Spark has none.
 
-    The definition of a system counts as its number, where it is one of those that Spark's Python side knows.
+    A PROJJSON definition is recognized for the systems that PySpark supports.
     """
     if crs is None or crs.upper() == "EPSG:4326":
         return 4326
@@ -166,24 +168,24 @@ def srid_of_crs(crs: str | None) -> int | None:
     if authority.upper() in ("EPSG", "SRID") and code.isascii() and code.isdecimal():
         return int(code) if len(code) < 10 else None
     if geo_crs.is_projjson(crs):
-        return next((srid for srid, known in ((4326, None), (3857, "EPSG:3857")) if geo_crs.equal(crs, known)), None)
+        return next((srid for srid, other in ((4326, None), (3857, "EPSG:3857")) if geo_crs.equal(crs, other)), None)
     return None
 
 
 def crs_of_srid(srid: int) -> str | None:
-    """The CRS that is written for a Spark SRID, as Spark itself writes it; None is the format's default."""
+    """Return the CRS to write for a Spark SRID, as Spark itself writes it; None for the default of the format."""
     return {4326: None, 0: geo_crs.UNKNOWN_TO_SPARK}.get(srid, f"EPSG:{srid}")
 
 
 def exchange_schema(schema: T.StructType) -> pa.Schema:
-    """The Arrow schema in which Spark passes ``schema`` to and from Python.
+    """Return the Arrow schema that Spark uses to pass ``schema`` to and from Python.
 
-    Raises ``UnsupportedError`` for maps with keys of VOID, which Arrow does not have.
+    Raises ``UnsupportedError`` for maps with VOID keys, which Arrow does not support.
     """
     for field in schema:
         if "map<void," in field.dataType.simpleString():
             raise UnsupportedError(
-                'Spark passes no map with keys of void to Python; read with engine="auto", or choose other columns '
+                'Spark cannot pass a map with void keys to Python; read with engine="auto", or select other columns '
                 "with columns=", feature="void", column=field.name,
             )
     try:
@@ -194,15 +196,15 @@ def exchange_schema(schema: T.StructType) -> pa.Schema:
 
 
 def exchange_type(type: T.DataType) -> pa.DataType:
-    """The Arrow type in which Spark passes ``type`` to and from Python."""
+    """Return the Arrow type that Spark uses to pass ``type`` to and from Python."""
     return exchange_schema(T.StructType([T.StructField("c", type)])).field(0).type
 
 
 def file_schema(schema: T.StructType) -> pa.Schema:
-    """The marked Arrow schema under which a data frame of Spark ``schema`` is written.
+    """Return the marked Arrow schema for writing a data frame of Spark ``schema``.
 
-    A struct whose ``metadata`` child is marked becomes a shredded VARIANT, VARIANT an unshredded one, GEOMETRY
-    and GEOGRAPHY become WKB with their CRS. Raises ``UnsupportedError`` for what Parquet cannot hold.
+    A struct whose ``metadata`` child is marked becomes a shredded VARIANT and a VARIANT an unshredded one. GEOMETRY and
+    GEOGRAPHY become WKB with their CRS. Raises ``UnsupportedError`` for types that Parquet cannot store.
     """
     return pa.schema([_file_field(field, field.name) for field in schema])
 
@@ -215,11 +217,11 @@ def _file_field(field: T.StructField, path: str) -> pa.Field:
         return geo.mark(plain, _geospatial_type(field.dataType, path))
     if isinstance(field.dataType, T.TimeType) and pa.types.is_time64(plain.type) and plain.type.unit == "ns":
         return plain.with_metadata({SPARK_NANOSECONDS: b"true"})
-    return plain.with_metadata({key: str(field.metadata[key]) for key in _KEPT if key in field.metadata} or None)
+    return plain.with_metadata({key: str(field.metadata[key]) for key in _MARK_KEYS if key in field.metadata} or None)
 
 
 def _nullable_field(name: str, type: pa.DataType, is_nullable: bool) -> pa.Field:
-    """A field; one of VOID, which has no values but null, is nullable whatever Spark says."""
+    """A field; always nullable if it is VOID, which has only nulls."""
     return pa.field(name, type, is_nullable or pa.types.is_null(type))
 
 
@@ -236,27 +238,27 @@ def _file_type(type: T.DataType, path: str) -> pa.DataType:
         return pa.list_(_file_field(element, f"{path}.element"))
     if isinstance(type, T.MapType):
         if isinstance(type.keyType, T.NullType):
-            raise UnsupportedError("keys of a map cannot be void; cast the column", feature="void", column=path)
+            raise UnsupportedError("map keys cannot be void; cast the column", feature="void", column=path)
         value = T.StructField("value", type.valueType, type.valueContainsNull)
         return pa.map_(_file_type(type.keyType, f"{path}.key"), _file_field(value, f"{path}.value"))
-    if isinstance(type, T.DayTimeIntervalType):  # as Spark stores them, and notes their type
+    if isinstance(type, T.DayTimeIntervalType):  # as in Spark, which records the type in the metadata of the file
         return pa.int64()
     if isinstance(type, T.UserDefinedType):
         return _file_type(type.sqlType(), path)
     if isinstance(type, T.YearMonthIntervalType):
         return pa.int32()
-    if isinstance(type, T.TimeType):  # as Spark stores them: it reads no TIME in milliseconds
+    if isinstance(type, T.TimeType):  # as in Spark, which does not read TIME in milliseconds
         return pa.time64("ns" if type.precision > _TIME_DIGITS["us"] else "us")
     return exchange_type(type)
 
 
 def is_marked_struct(type: T.DataType) -> bool:
-    """Is ``type`` the struct of a shredded variant, by the mark on its ``metadata`` child?"""
+    """Whether ``type`` is the struct of a shredded VARIANT, marked on its ``metadata`` child."""
     return isinstance(type, T.StructType) and any(MARK in (field.metadata or {}) for field in type)
 
 
 def marked_struct(type: pa.StructType) -> T.StructType:
-    """The Spark struct, marked, of a variant's Arrow storage struct."""
+    """Return the marked Spark struct for the Arrow storage struct of a VARIANT."""
     struct = _spark_struct(type, "$", marked=False)
     if isinstance(struct, T.VariantType):
         fields = [T.StructField("metadata", T.BinaryType(), True), T.StructField("value", T.BinaryType(), True)]
@@ -267,7 +269,7 @@ def marked_struct(type: pa.StructType) -> T.StructType:
 
 
 def without_metadata(type: T.DataType) -> T.DataType:
-    """``type`` with all field metadata gone, as Arrow UDFs need their return types."""
+    """Return ``type`` without field metadata, as required for return types of Arrow UDFs."""
     if isinstance(type, T.StructType):
         return T.StructType([T.StructField(f.name, without_metadata(f.dataType), f.nullable) for f in type])
     if isinstance(type, T.ArrayType):
@@ -277,27 +279,27 @@ def without_metadata(type: T.DataType) -> T.DataType:
 
 @lru_cache(maxsize=1024)
 def parse_type(name: str) -> T.DataType:
-    """The Spark type with a DDL name, such as ``double``, ``decimal(9,2)`` or ``array<struct<a: int>>``.
+    """Parse a Spark type in DDL, such as ``double``, ``decimal(9,2)`` or ``array<struct<a: int>>``, without a session.
 
-    Needs no session. Raises ``ValueError`` for any other text.
+    Raises ``ValueError`` if ``name`` is not a Spark type.
     """
-    return _atomic_type(name) or _of_ddl(parse_ddl(name, "Spark type", maps=True))
+    return _atomic_type(name) or _from_ddl(parse_ddl(name, "Spark type", maps=True))
 
 
 def _atomic_type(name: str) -> T.DataType | None:
     plain = "".join(name.lower().split())
     try:
         return _parse_datatype_json_string(json.dumps(_JSON_NAMES.get(plain, plain)))
-    except Exception:  # pyspark has an error class a version for this
+    except Exception:  # the error class depends on the version of pyspark
         return None
 
 
-def _of_ddl(parsed: DdlType) -> T.DataType:
+def _from_ddl(parsed: DdlType) -> T.DataType:
     if parsed.name == "STRUCT":
-        return T.StructType([T.StructField(name, _of_ddl(child)) for name, child in parsed.fields])
+        return T.StructType([T.StructField(name, _from_ddl(child)) for name, child in parsed.fields])
     if parsed.element is not None:
-        element = _of_ddl(parsed.element)
-        return T.ArrayType(element) if parsed.key is None else T.MapType(_of_ddl(parsed.key), element)
+        element = _from_ddl(parsed.element)
+        return T.ArrayType(element) if parsed.key is None else T.MapType(_from_ddl(parsed.key), element)
     alias = "DECIMAL" if parsed.name in ("DEC", "NUMERIC") else parsed.name
     name = alias + (f"({','.join(map(str, parsed.arguments))})" if parsed.arguments else "")
     type = _atomic_type(name)
@@ -307,9 +309,9 @@ def _of_ddl(parsed: DdlType) -> T.DataType:
 
 
 def variant_target(type: T.DataType) -> pa.DataType:
-    """The Arrow type to which a variant's values are cast for a Spark type, which may be nested.
+    """Return the Arrow type to which VARIANT values are cast for a Spark type, which may be nested.
 
-    Raises ``ValueError`` for a TIME of a precision that Arrow has no unit for.
+    Raises ``ValueError`` for a TIME precision without a unit in Arrow.
     """
     if isinstance(type, T.VariantType):
         return variant_type()
@@ -322,7 +324,7 @@ def variant_target(type: T.DataType) -> pa.DataType:
     if isinstance(type, T.TimeType):
         units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us")}
         if type.precision not in units:
-            raise ValueError(f"{type.simpleString()}: values of variants cast to TIME of 0, 3 or 6 digits")
+            raise ValueError(f"{type.simpleString()}: VARIANT values can be cast to TIME with 0, 3 or 6 digits only")
         return units[type.precision]
     return exchange_type(type)
 
@@ -336,13 +338,13 @@ _JSON_NAMES = {
     "bool": "boolean",
     "timestamp_ltz": "timestamp",
 }
-_KEPT = (EXTENSION_NAME, EXTENSION_METADATA, MARK)
+_MARK_KEYS = (EXTENSION_NAME, EXTENSION_METADATA, MARK)
 
 
 def _geospatial_type(type: T.GeometryType | T.GeographyType, path: str) -> geo.GeospatialType:
     if type.srid == type.MIXED_SRID:
         raise UnsupportedError(
-            "a Parquet column has one coordinate reference system, this one may have any: "
+            "a Parquet column has one coordinate reference system, but the SRID of this type varies by row; "
             f"set it with CAST({path} AS {type.typeName()}(4326))",
             feature=type.simpleString(),
             column=path,
@@ -351,8 +353,8 @@ def _geospatial_type(type: T.GeometryType | T.GeographyType, path: str) -> geo.G
 
 
 def _marks(field: pa.Field) -> dict[str, str]:
-    """The extension marks of a field as Spark field metadata, so that the writer finds them again."""
+    """The extension metadata of a field as Spark field metadata, which the writer converts back."""
     if isinstance(field.type, pa.BaseExtensionType):
         type = geo.type_of(field)
         return {} if type is None else {EXTENSION_NAME: geo.GEOARROW, EXTENSION_METADATA: type.extension_metadata()}
-    return {key: field.metadata[key.encode()].decode() for key in _KEPT if key.encode() in (field.metadata or {})}
+    return {key: field.metadata[key.encode()].decode() for key in _MARK_KEYS if key.encode() in (field.metadata or {})}

@@ -1,4 +1,4 @@
-"""Set up the Python processes in which Spark runs data sources, and which it uses again for other work."""
+"""Set up the Python worker processes that run data sources for Spark."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 
 @cache
 def prepare_worker() -> None:
-    """Set up this process, once: call it where Spark calls a data source, never where a user's program may.
+    """Set up this process once. Call it only in methods that Spark calls in a worker.
 
-    Spark collects garbage after all work of a process. What has been imported is frozen, since the collection
-    would otherwise inspect each of its objects, which takes longer than many tasks.
+    Spark runs a garbage collection after each task. Imported modules are frozen, because inspecting their objects
+    would take longer than many tasks.
 
-    Spark closes the pipe of a reader that it stops early, as ``limit`` and ``head`` do. The process, which then ends,
-    does not show that as a traceback on the console; it shows every other traceback.
+    Spark closes the pipe of a reader that ``limit`` or ``head`` stops early. The resulting ``BrokenPipeError`` is not
+    printed; all other tracebacks are.
     """
     gc.freeze()
-    traceback.print_exc = _but_for_closed_pipes(traceback.print_exc)
+    traceback.print_exc = _without_closed_pipes(traceback.print_exc)
 
 
-def _but_for_closed_pipes(show: Callable[..., None]) -> Callable[..., None]:
+def _without_closed_pipes(show: Callable[..., None]) -> Callable[..., None]:
     def print_exc(*args: Any, **kwargs: Any) -> None:
         if not isinstance(sys.exc_info()[1], BrokenPipeError):
             show(*args, **kwargs)

@@ -1,1 +1,1 @@
-"""Properties of columns that lie in metadata: names, Spark types, instants and shredding."""
+"""Column properties from metadata: names, recorded Spark types, INT96 instants and shredding."""

@@ -1,6 +1,6 @@
-"""INT96 timestamps in Spark: instants of whole microseconds, whoever wrote them, as its own reader has them.
+"""Treat INT96 timestamps as instants in microseconds, as Spark's own reader does.
 
-Conditions may also compare them with local times, which are in UTC, as :func:`pqext.scan` compares them.
+Conditions may also compare them with local times, which are taken as UTC, as in :func:`pqext.scan`.
 """
 
 from __future__ import annotations
@@ -21,41 +21,40 @@ from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn,
 from pqext.dataset.expressions.literals import timestamp_literal, timestamp_nanoseconds
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.table.unified_schema import Unifier
-from pqext.spark.columns.schema_note import KEY as NOTE
-from pqext.spark.columns.schema_note import merged
+from pqext.spark.columns.recorded_schema import KEY, merge_recorded
 
 Paths = frozenset[tuple[str, ...]]
 
 
-def read_schema(place: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
-    """The Arrow schema of the file at a ``place``."""
-    with ParquetFile(place, options, limits=limits) as file:
+def read_schema(location: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
+    """Read the Arrow schema of a file."""
+    with ParquetFile(location, options, limits=limits) as file:
         return file.arrow_schema
 
 
-def unify_schemas(places: Sequence[Any], options: ReadOptions, limits: Limits) -> pa.Schema:
-    """The schema of all files by name.
+def unify_schemas(locations: Sequence[Any], options: ReadOptions, limits: Limits) -> pa.Schema:
+    """Unify the schemas of files by column name.
 
-    Raises ``ValueError`` where types of a column have none in common.
+    Raises ``ValueError`` if the types of a column have no common type.
     """
-    unifier, notes = Unifier(), []
-    for path, schema in FileSet(tuple(places), options, limits).schemas:
+    unifier, recorded = Unifier(), []
+    for path, schema in FileSet(tuple(locations), options, limits).schemas:
         unifier.add(schema, path)
-        if (text := (schema.metadata or {}).get(NOTE.encode())) is not None:
-            notes.append(text)
-    return unifier.schema.with_metadata({NOTE: merged(notes)})
+        if (text := (schema.metadata or {}).get(KEY.encode())) is not None:
+            recorded.append(text)
+    return unifier.schema.with_metadata({KEY: merge_recorded(recorded)})
 
 
 def compares_local_times(where: Expression) -> bool:
-    """Whether a condition compares a column with what may be a local time."""
-    return any(map(_local_times, visitors.leaves(where)))
+    """Whether a condition compares a column with a value that may be a local time."""
+    return any(map(_has_local_time, visitors.leaves(where)))
 
 
-def with_instants(where: Expression, place: Any, options: ReadOptions, limits: Limits) -> Expression:
-    """``where`` with local times as instants if INT96 columns of the file at ``place`` are compared with them."""
+def with_instants(where: Expression, location: Any, options: ReadOptions, limits: Limits) -> Expression:
+    """Return ``where`` with local times replaced by instants if it compares them with INT96 columns of a file."""
     if not compares_local_times(where):
         return where
-    with ParquetFile(place, options, limits=limits) as file:
+    with ParquetFile(location, options, limits=limits) as file:
         paths = frozenset(leaf.path for leaf in file.schema.leaves if leaf.physical_type == Type.INT96)
     return _with_instants(where, paths)
 
@@ -73,8 +72,7 @@ def _with_instants(node: Expression, paths: Paths) -> Expression:
     return node
 
 
-def _local_times(leaf: Expression) -> bool:
-    """Whether a leaf compares a column with what may be a local time."""
+def _has_local_time(leaf: Expression) -> bool:
     match leaf:
         case Comparison(operand=Column(), value=value):
             return _instant(value) is not value
@@ -84,7 +82,7 @@ def _local_times(leaf: Expression) -> bool:
 
 
 def _instant(literal: Any) -> Any:
-    """A local time as the instant that it is in UTC; other literals as they are."""
+    """Convert a local time to an instant in UTC; return other literals unchanged."""
     nanoseconds: int | None = None
     if isinstance(literal, str):
         with suppress(ValueError):

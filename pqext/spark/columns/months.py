@@ -1,8 +1,8 @@
-"""Year-month intervals, which Spark passes to no Python: between Spark and pqext they are numbers of months.
+"""Exchange year-month intervals with Spark as numbers of months, because Spark does not pass intervals to Python.
 
-Spark stores such an interval as the number of its months, an INT32, and notes its type
-(:mod:`pqext.spark.columns.schema_note`). ``read`` and ``write`` of :mod:`pqext.spark` therefore exchange INT with the
-data source, and Spark casts. The metadata of a column that contains intervals states its own type.
+Spark stores an interval as its number of months, an INT32, and records the type
+(:mod:`pqext.spark.columns.recorded_schema`). ``read`` and ``write`` of :mod:`pqext.spark` therefore exchange INT with
+the data source, and Spark casts. Field metadata states the original type of a column.
 """
 
 from __future__ import annotations
@@ -21,68 +21,68 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MARK = "pqext.interval"
-"""The key of a column's metadata that holds its type with intervals, as JSON."""
+"""Key of the field metadata with the original type of a column, as JSON."""
 _MONTHS = T.YearMonthIntervalType(T.YearMonthIntervalType.MONTH, T.YearMonthIntervalType.MONTH)
-"""The only interval that Spark casts to and from the number of its months."""
+"""The only interval type that Spark casts to and from integers."""
 
 AS_INT = "CAST(CAST(x AS INTERVAL MONTH) AS INT)"
-"""What messages advise."""
+"""The cast that error messages recommend."""
 
 
 def has_months(type: T.DataType) -> bool:
-    """Whether a type is a year-month interval, or contains one."""
+    """Whether a type is or contains a year-month interval."""
     return _replaced(type, T.IntegerType()) != type
 
 
-def in_months(schema: T.StructType) -> T.StructType:
-    """A schema with INT for intervals; :func:`with_intervals` restores it."""
-    return T.StructType([_in_months(field) if has_months(field.dataType) else field for field in schema])
+def intervals_to_months(schema: T.StructType) -> T.StructType:
+    """Replace year-month intervals in a schema by INT; :func:`months_to_intervals` restores them."""
+    return T.StructType([_interval_to_months(field) if has_months(field.dataType) else field for field in schema])
 
 
-def with_intervals(schema: T.StructType) -> T.StructType:
-    """The schema of which :func:`in_months` made ``schema``."""
-    return T.StructType([_with_intervals(field) for field in schema])
+def months_to_intervals(schema: T.StructType) -> T.StructType:
+    """Restore the year-month intervals that :func:`intervals_to_months` replaced."""
+    return T.StructType([_months_to_interval(field) for field in schema])
 
 
 def cast_to_months(df: DataFrame) -> DataFrame:
-    """A data frame with numbers of months for intervals."""
-    return _cast(df, in_months(df.schema))
+    """Cast year-month intervals in a data frame to INT."""
+    return _cast(df, intervals_to_months(df.schema))
 
 
 def cast_to_intervals(df: DataFrame) -> DataFrame:
-    """The data frame of which :func:`cast_to_months` made ``df``."""
-    return _cast(df, with_intervals(df.schema))
+    """Restore the year-month intervals that :func:`cast_to_months` replaced."""
+    return _cast(df, months_to_intervals(df.schema))
 
 
-def refuse_months(columns: Iterable[T.StructField], advice: str) -> None:
+def reject_months(columns: Iterable[T.StructField], advice: str) -> None:
     """Raise ``UnsupportedError`` for a column with year-month intervals."""
     for column in columns:
         if has_months(column.dataType):
             raise UnsupportedError(
-                f"Spark passes no {column.dataType.simpleString()} to Python; {advice}",
+                f"Spark does not pass {column.dataType.simpleString()} to Python; {advice}",
                 feature="year-month intervals", column=column.name,
             )
 
 
 def _cast(df: DataFrame, schema: T.StructType) -> DataFrame:
-    """A data frame with the types of ``schema``, of which one side has intervals and the other their numbers."""
+    """Cast between intervals and integers: either ``df`` or ``schema`` has the intervals."""
     columns = []
     for field, target in zip(df.schema, schema, strict=True):
         column = F.col(quoted(field.name))
         if field.dataType != target.dataType:
-            typed = field if has_months(field.dataType) else target
-            between = _replaced(typed.dataType, _MONTHS)
-            column = column.cast(between).cast(target.dataType).alias(field.name, metadata=target.metadata)
+            interval_field = field if has_months(field.dataType) else target
+            intermediate = _replaced(interval_field.dataType, _MONTHS)
+            column = column.cast(intermediate).cast(target.dataType).alias(field.name, metadata=target.metadata)
         columns.append(column)
     return df if schema == df.schema else df.select(*columns)
 
 
-def _in_months(field: T.StructField) -> T.StructField:
+def _interval_to_months(field: T.StructField) -> T.StructField:
     metadata = {**(field.metadata or {}), MARK: field.dataType.json()}
     return T.StructField(field.name, _replaced(field.dataType, T.IntegerType()), field.nullable, metadata)
 
 
-def _with_intervals(field: T.StructField) -> T.StructField:
+def _months_to_interval(field: T.StructField) -> T.StructField:
     metadata = dict(field.metadata or {})
     text = metadata.pop(MARK, None)
     if text is None:
@@ -92,7 +92,7 @@ def _with_intervals(field: T.StructField) -> T.StructField:
 
 
 def _replaced(type: T.DataType, number: T.DataType) -> T.DataType:
-    """A type with ``number`` for year-month intervals."""
+    """``type`` with year-month intervals replaced by ``number``."""
     if isinstance(type, T.YearMonthIntervalType):
         return number
     if isinstance(type, T.ArrayType):

@@ -1,4 +1,4 @@
-"""Names of columns without regard to case, as Spark resolves them unless ``spark.sql.caseSensitive`` is true."""
+"""Resolve column names case-insensitively, as Spark does unless ``spark.sql.caseSensitive`` is true."""
 
 from __future__ import annotations
 
@@ -19,64 +19,64 @@ Node = TypeVar("Node")
 
 
 def quoted(name: str) -> str:
-    """The name of a column in backquotes, so that Spark takes all of it for the name."""
+    """Quote the name of a column with backquotes, so that Spark does not parse dots in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 class Names:
-    """The columns of a schema, and the fields of their structs, by name.
+    """The columns of a schema and the fields of their structs, by name.
 
-    A name is that of the column spelled exactly so, else that of the one column that differs from it in case only.
+    An exact match takes precedence over a match that differs in case only.
     """
 
     def __init__(self, types: Mapping[str, Any], case_sensitive: bool = False) -> None:
         self._types = types
         self._case_sensitive = case_sensitive
         self.has_folded = False
-        """Whether a name was found in another case."""
+        """Whether a name matched in another case."""
 
     @staticmethod
-    def of(schema: pa.Schema | T.StructType, case_sensitive: bool = False) -> Names:
-        """The names of an Arrow schema or of Spark's."""
+    def from_schema(schema: pa.Schema | T.StructType, case_sensitive: bool = False) -> Names:
+        """Return the names of an Arrow or Spark schema."""
         return Names(_types(schema), case_sensitive)
 
     @cached_property
     def _by_lower(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for name in self._types:
-            found.setdefault(name.lower(), []).append(name)
-        return found
+            names.setdefault(name.lower(), []).append(name)
+        return names
 
     def find(self, name: str) -> str:
-        """The column's own name; ``name`` itself if there is no column.
+        """Return the name of the column that ``name`` matches, or ``name`` itself without a match.
 
         Raises ``ValueError`` if several columns differ from ``name`` in case only.
         """
         if self._case_sensitive or name in self._types:
             return name
-        found = self._by_lower.get(name.lower(), [])
-        if len(found) > 1:
+        matches = self._by_lower.get(name.lower(), [])
+        if len(matches) > 1:
             raise ValueError(
-                f"column {name!r} may be {' or '.join(map(repr, found))}: write it in their case, or set "
+                f"column {name!r} is ambiguous: {' or '.join(map(repr, matches))}; use the exact case, or set "
                 f"{CASE_SENSITIVE}=true (option case_sensitive)"
             )
-        self.has_folded = self.has_folded or bool(found)
-        return found[0] if found else name
+        self.has_folded = self.has_folded or bool(matches)
+        return matches[0] if matches else name
 
     def resolve(self, node: Node) -> Node:
-        """A condition or a value with the columns' own names, dotted names of columns included."""
-        found: Node = exact(replace_columns(node, self._column), self._types)
-        return found
+        """Replace the names in a condition or value by the column names, including names with dots."""
+        resolved: Node = exact(replace_columns(node, self._column), self._types)
+        return resolved
 
-    def resolve_result(self, column: str | Computed, by_folders: Container[str]) -> str | Computed:
-        """A column of the result, which keeps the name that it is asked for by, as in Spark.
+    def resolve_result(self, column: str | Computed, partition_columns: Container[str]) -> str | Computed:
+        """Resolve a column of the result, which has the requested spelling of its name, as in Spark.
 
-        Those ``by_folders``, of which nothing is computed, have the names that folders state.
+        Partition columns have the names in the folders instead.
         """
         if isinstance(column, Computed):
             return Computed(column.name, self.resolve(column.field))
         name = self.find(column)
-        return name if name == column or name in by_folders else Computed(column, Column((name,)))
+        return name if name == column or name in partition_columns else Computed(column, Column((name,)))
 
     def _column(self, column: Column) -> Column:
         if column.dotted > 1:
@@ -86,21 +86,21 @@ class Names:
         path: list[str] = []
         names: Names | None = self
         for name in column.path:
-            found = name if names is None else names.find(name)
-            within = None if names is None else names._types.get(found)
-            path.append(found)
-            self.has_folded = self.has_folded or found != name
-            names = None if within is None else Names.of(within, self._case_sensitive)
+            resolved = name if names is None else names.find(name)
+            struct = None if names is None else names._types.get(resolved)
+            path.append(resolved)
+            self.has_folded = self.has_folded or resolved != name
+            names = None if struct is None else Names.from_schema(struct, self._case_sensitive)
         return column if tuple(path) == column.path else Column(tuple(path), column.place, column.dotted)
 
 
 def resolve_case(node: Node, df: DataFrame) -> Node:
-    """A condition or a value with the names that ``df`` has for its columns."""
-    return Names.of(df.schema, is_case_sensitive(session_setting(df.sparkSession))).resolve(node)
+    """Replace the names in a condition or value by the column names of ``df``."""
+    return Names.from_schema(df.schema, is_case_sensitive(session_setting(df.sparkSession))).resolve(node)
 
 
 def _types(schema: Any) -> dict[str, Any]:
-    """The names of a schema or struct, each with the struct that the column is, or None."""
+    """The names of a schema or struct, with the type of each column that is a struct, else None."""
     if isinstance(schema, T.StructType):
-        return {one.name: one.dataType if isinstance(one.dataType, T.StructType) else None for one in schema}
+        return {field.name: field.dataType if isinstance(field.dataType, T.StructType) else None for field in schema}
     return {field.name: field.type if pa.types.is_struct(field.type) else None for field in schema}

@@ -1,10 +1,10 @@
-"""How a VARIANT is to be shredded, carried by its column from ``shred_variant`` to the sink.
+"""Shredding of VARIANT columns, stored in field metadata between ``shred_variant`` and the write.
 
-The choice is field metadata of a data frame's column: JSON under :data:`KEY`. It maps the path in the file of each
-VARIANT in the column, with ``$`` for the column itself, to what option ``shredding`` takes, as in
-``{"$": {"schema": "a INT"}}`` or ``{"$.list.element": {"schema": "infer"}}``. So it stays right when a column is
-renamed. Spark drops it where an expression makes a new column. A field of a struct may carry one too, because
-``F.struct`` keeps the metadata of its arguments; where several are for one VARIANT, the outermost counts.
+The field metadata of a column has JSON under :data:`KEY`, which maps the path of each VARIANT in the column to a value
+of option ``shredding``: ``{"$": {"schema": "a INT"}}`` or ``{"$.list.element": {"schema": "infer"}}``. Paths are those
+in the file, with ``$`` for the column, so that it can be renamed. Spark drops the metadata if an expression creates a
+new column. Fields of structs may have it too, because ``F.struct`` retains the metadata of its arguments; the outermost
+metadata for a VARIANT takes precedence.
 """
 
 from __future__ import annotations
@@ -27,132 +27,138 @@ from pqext.variant.shredding.schema import Untyped
 
 KEY = "pqext:shredding"
 ELEMENT, VALUE = ("list", "element"), ("key_value", "value")
-"""The names that stand for the elements of an array and the values of a map in the path of a file."""
+"""The names of array elements and map values in the paths of a file."""
 
 Step = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a field lies in a data frame: its column, and the steps from there."""
+class FieldPath:
+    """The path of a field in a data frame: its column, and the steps below the column."""
 
     column: str
     steps: tuple[Step, ...] = ()
 
     @property
-    def path(self) -> str:
-        """The path by which the writer's options name it."""
+    def dotted(self) -> str:
+        """The path in the writer's options."""
         return ".".join([self.column, *(name for step in self.steps for name in step)])
 
     @property
-    def below(self) -> str:
+    def relative(self) -> str:
         """The path with ``$`` for the column."""
-        return f"${self.path[len(self.column) :]}"
+        return f"${self.dotted[len(self.column) :]}"
 
 
-def variants(schema: T.StructType) -> dict[str, Place]:
-    """Every VARIANT of a data frame by its path in the file."""
-    return {place.path: place for place, field in walk(schema) if isinstance(field.dataType, T.VariantType)}
+def variant_paths(schema: T.StructType) -> dict[str, FieldPath]:
+    """Return the paths of all VARIANTs of a data frame, by their dotted paths in the file."""
+    return {path.dotted: path for path, field in walk_fields(schema) if isinstance(field.dataType, T.VariantType)}
 
 
-def carries(field: T.StructField) -> bool:
-    """Does a column carry a choice, for itself or for a field within it?"""
-    return any(KEY in (inner.metadata or {}) for _, inner in walk(T.StructType([field])))
+def has_choice(field: T.StructField) -> bool:
+    """Whether a column or a field within it has a shredding choice in its metadata."""
+    return any(KEY in (inner.metadata or {}) for _, inner in walk_fields(T.StructType([field])))
 
 
-def carry(df: DataFrame, choices: Mapping[Place, Shredding]) -> DataFrame:
-    """``df`` whose columns carry ``choices`` for their VARIANTs, beside what they carry already for others."""
-    there = variants(df.schema)
+def set_choices(df: DataFrame, choices: Mapping[FieldPath, Shredding]) -> DataFrame:
+    """Set the shredding of VARIANTs of ``df`` in the metadata of its columns, and retain other VARIANTs' shredding."""
+    paths = variant_paths(df.schema)
     columns: dict[str, dict[str, Any]] = {}
-    for place, choice in choices.items():
-        if place.column not in columns:
-            field = df.schema[place.column]
-            with suppress(VariantError):  # what cannot be followed is replaced
-                known = {f"{place.column}{below[1:]}": known for below, known in _choices(field, field.name).items()}
-                columns[place.column] = {there[path].below: known[path].options() for path in known if path in there}
-        columns.setdefault(place.column, {})[place.below] = choice.options()
+    for path, choice in choices.items():
+        if path.column not in columns:
+            field = df.schema[path.column]
+            with suppress(VariantError):  # invalid metadata is replaced
+                previous = {f"{path.column}{key[1:]}": value for key, value in _choices(field, field.name).items()}
+                columns[path.column] = {
+                    paths[dotted].relative: value.options() for dotted, value in previous.items() if dotted in paths
+                }
+        columns.setdefault(path.column, {})[path.relative] = choice.options()
     return _with_choices(df, columns)
 
 
-def drop(df: DataFrame, name: str) -> DataFrame:
-    """``df`` whose column ``name`` carries no choice; one for no shredding hides those of the fields within it."""
-    inner = [place for place, field in walk(T.StructType([df.schema[name]])) if KEY in (field.metadata or {})]
-    covered = {
-        place.below: shredding(Untyped()).options()
-        for place in variants(df.schema).values()
-        if any(place.column == one.column and one.steps and place.steps[: len(one.steps)] == one.steps for one in inner)
+def drop_choices(df: DataFrame, name: str) -> DataFrame:
+    """Remove the shredding from the metadata of column ``name``, and override metadata of its fields."""
+    fields = [path for path, field in walk_fields(T.StructType([df.schema[name]])) if KEY in (field.metadata or {})]
+    overrides = {
+        path.relative: shredding(Untyped()).options()
+        for path in variant_paths(df.schema).values()
+        if any(path.column == field.column and _is_nested(path.steps, field.steps) for field in fields)
     }
-    return _with_choices(df, {name: covered})
+    return _with_choices(df, {name: overrides})
 
 
-def carried(schema: T.StructType) -> dict[str, Shredding]:
-    """What the columns of ``schema`` carry, by the paths of their VARIANTs in the file.
+def _is_nested(steps: tuple[Step, ...], parent: tuple[Step, ...]) -> bool:
+    return bool(parent) and steps[: len(parent)] == parent
 
-    Raises ``VariantError`` naming the column for metadata that is no such choice, or chooses for what is no VARIANT.
+
+def column_choices(schema: T.StructType) -> dict[str, Shredding]:
+    """Return the shredding in the metadata of columns, by the dotted paths of the VARIANTs in the file.
+
+    Raises ``VariantError`` with the column for metadata that is malformed or not of a VARIANT.
     """
-    there = variants(schema)
-    found: dict[str, Shredding] = {}
-    for place, field in walk(schema):
-        for below, choice in _choices(field, place.path).items():
-            path = place.path + below[1:]
-            if path not in there:
-                raise _error(place.path, f"it chooses a shredding for {path!r}, which is no VARIANT")
-            found.setdefault(path, choice)
-    return found
+    paths = variant_paths(schema)
+    choices: dict[str, Shredding] = {}
+    for field_path, field in walk_fields(schema):
+        for relative, choice in _choices(field, field_path.dotted).items():
+            path = field_path.dotted + relative[1:]
+            if path not in paths:
+                raise _error(field_path.dotted, f"it sets a shredding for {path!r}, which is not a VARIANT")
+            choices.setdefault(path, choice)
+    return choices
 
 
-def walk(schema: T.StructType) -> Iterator[tuple[Place, T.StructField]]:
-    """Every field with its place, in order, outer ones first; elements and values count as fields without metadata."""
-    queue = [(Place(field.name), field) for field in reversed(schema.fields)]
+def walk_fields(schema: T.StructType) -> Iterator[tuple[FieldPath, T.StructField]]:
+    """Yield every field with its path, parents first; elements and map values count as fields without metadata."""
+    queue = [(FieldPath(field.name), field) for field in reversed(schema.fields)]
     while queue:
-        place, field = queue.pop()
-        yield place, field
+        path, field = queue.pop()
+        yield path, field
         type = field.dataType
-        below: list[tuple[Step, T.StructField]]
+        children: list[tuple[Step, T.StructField]]
         if isinstance(type, T.StructType):
-            below = [((child.name,), child) for child in reversed(type.fields)]
+            children = [((child.name,), child) for child in reversed(type.fields)]
         elif isinstance(type, T.ArrayType):
-            below = [(ELEMENT, T.StructField("element", type.elementType))]
+            children = [(ELEMENT, T.StructField("element", type.elementType))]
         elif isinstance(type, T.MapType):
-            below = [(VALUE, T.StructField("value", type.valueType))]
+            children = [(VALUE, T.StructField("value", type.valueType))]
         else:
             continue
-        queue += [(Place(place.column, (*place.steps, step)), child) for step, child in below]
+        queue += [(FieldPath(path.column, (*path.steps, step)), child) for step, child in children]
 
 
 def _choices(field: T.StructField, path: str) -> dict[str, Shredding]:
-    """What one field carries, by paths below it."""
+    """The shredding in the metadata of a field, by relative paths."""
     text = (field.metadata or {}).get(KEY)
     if text is None:
         return {}
     try:
         choices = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise _error(path, f"{excerpt(text)!r} is no JSON: {error}") from None
-    if not isinstance(text, str) or not isinstance(choices, dict) or not all(map(_is_below, choices)):
-        raise _error(path, f"{excerpt(str(text))!r} is no JSON object from paths, which begin with $, to choices")
+        raise _error(path, f"{excerpt(text)!r} is not JSON: {error}") from None
+    if not isinstance(text, str) or not isinstance(choices, dict) or not all(map(_is_relative, choices)):
+        raise _error(path, f"{excerpt(str(text))!r} is not a JSON object that maps paths from $ to choices")
     try:
-        return {below: shredding(choice) for below, choice in choices.items()}
+        return {relative: shredding(choice) for relative, choice in choices.items()}
     except (ValueError, TypeError) as error:
         raise _error(path, str(error)) from None
 
 
-def _is_below(path: str) -> bool:
+def _is_relative(path: str) -> bool:
     return path == "$" or path.startswith("$.")
 
 
 def _error(path: str, reason: str) -> VariantError:
     return VariantError(
-        f"the metadata {KEY!r} of column {path!r} cannot be followed: {reason}. "
-        "pqext.spark.shred_variant chooses anew, pqext.spark.unshred_variant removes the choice"
+        f"the metadata {KEY!r} of column {path!r} is invalid: {reason}. "
+        "pqext.spark.shred_variant replaces it, pqext.spark.unshred_variant removes it"
     )
 
 
 def _with_choices(df: DataFrame, choices: Mapping[str, Mapping[str, Any]]) -> DataFrame:
-    """``df`` with ``choices`` as the only ones of their columns; none are left of a column without any."""
-    doubled = next((name for at, name in enumerate(df.columns) if name in df.columns[:at]), None)
-    if doubled is not None:
-        raise ValueError(f"several columns are named {doubled!r}, which no file can hold: drop or rename them first")
+    """``df`` with ``choices`` as the only choices of their columns; an empty mapping removes all of a column."""
+    duplicate = next((name for index, name in enumerate(df.columns) if name in df.columns[:index]), None)
+    if duplicate is not None:
+        raise ValueError(f"several columns are named {duplicate!r}: drop or rename them before writing a file")
     columns = []
     for field in df.schema:
         column = F.col(quoted(field.name))

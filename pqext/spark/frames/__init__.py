@@ -1,1 +1,1 @@
-"""The functions that return and save data frames."""
+"""Functions that read and save data frames."""

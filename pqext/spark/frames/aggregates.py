@@ -12,8 +12,7 @@ from pqext.dataset.expressions import Value, col
 from pqext.dataset.expressions.timezones import in_timezone
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.settings import session_setting, with_settings
-from pqext.spark.base.timezones import filter_in_timezone, session_timezone
+from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
 from pqext.spark.options.file import FileOptions, as_options
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.reading.request import encode_options

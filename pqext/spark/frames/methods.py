@@ -1,6 +1,6 @@
-"""Methods of the data frames that ``read`` returns: a count from footers, the plan of pqext, a warning of full scans.
+"""Methods of the data frames that ``read`` returns: counts from footers, plans of pqext, and hints about full scans.
 
-They replace methods of one data frame. Data frames that Spark derives from it have Spark's own methods.
+They replace the methods of a single data frame. Data frames derived from it have Spark's own methods.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pqext.spark.reading.planning import ReadPlan
 
 _VIEWS = ("createTempView", "createOrReplaceTempView", "createGlobalTempView", "createOrReplaceGlobalTempView")
 _NARROWING = ("where", "filter", *_VIEWS)
-"""Methods after which Spark filters rows that pqext has read."""
+"""Methods whose results Spark filters after pqext has read all rows."""
 
 
 def replace_count(df: DataFrame, counter: Callable[[], Callable[[], int] | None]) -> None:
-    """Count the rows of ``df`` by the function that ``counter`` returns, or as Spark does where it returns None.
+    """Replace ``df.count`` by the function that ``counter`` returns, unless it returns None.
 
-    The function is made once: like ``df``, it keeps its plan, and reports files that have changed since.
+    The function is created once. Like ``df``, it retains its plan and raises an error for changed files.
     """
     made = cache(counter)
 
@@ -50,7 +50,7 @@ def replace_narrowing(df: DataFrame) -> None:
 
 
 def is_cached(df: DataFrame) -> bool:
-    """Has ``df`` rows that were kept? They stay its rows whatever becomes of the files."""
+    """Whether the rows of ``df`` are cached, and thus independent of the files."""
     level = df.storageLevel
     return level.useMemory or level.useDisk or level.useOffHeap
 
@@ -62,7 +62,7 @@ def _with_hint(method: Callable[..., Any], *arguments: Any, **options: Any) -> A
 
 @cache
 def hint() -> None:
-    """Log once that Spark's own filters reach no statistics."""
+    """Log once that Spark's own filters do not use statistics."""
     logging.getLogger("pqext.spark").warning(
         "Spark does not pass filters and columns to data source pqext: DataFrame.where and views of what "
         "pqext.spark.read returns read all row groups and columns. To skip them, use read(..., where=, columns=), "

@@ -1,4 +1,4 @@
-"""Reading through data source ``pqext``, and filters that reach the statistics of the files."""
+"""Read data frames with data source ``pqext``, and filter them with the statistics of the files."""
 
 from __future__ import annotations
 
@@ -25,20 +25,25 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.table.partitions import Partitioning, PartitionTypes
 from pqext.spark.base.files import is_remote
 from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.settings import session_setting, with_settings
-from pqext.spark.base.timezones import filter_in_timezone, session_timezone
+from pqext.spark.base.settings import filter_in_timezone, session_setting, session_timezone, with_settings
 from pqext.spark.columns.instants import compares_local_times
 from pqext.spark.columns.months import cast_to_intervals, has_months
 from pqext.spark.columns.names import resolve_case
 from pqext.spark.frames.methods import is_cached, replace_count, replace_explain, replace_narrowing
 from pqext.spark.options.file import FileOptions, as_options
-from pqext.spark.pushdown.conditions import condition, reads_alike
-from pqext.spark.pushdown.spark_sql import is_spark_sql, needs_schema, spark_condition
-from pqext.spark.pushdown.two_step_reads import can_evaluate, names_column, read_in_two_steps
+from pqext.spark.pushdown.conditions import condition, is_equivalent_in_read
+from pqext.spark.pushdown.spark_sql import (
+    can_evaluate,
+    is_spark_sql,
+    names_column,
+    needs_schema,
+    read_in_two_steps,
+    spark_condition,
+)
 from pqext.spark.reading.aggregation import Aggregate, Aggregation
-from pqext.spark.reading.driver_read import counter_of_few_files, few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
-from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
+from pqext.spark.reading.parquet_reader import few_files_counter, read_few_rows
+from pqext.spark.reading.planning import MAX_INDEXED_ROW_GROUPS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
 from pqext.spark.sources.registration import ensure_registered
 from pqext.variant.timezones import DEFAULT
@@ -51,17 +56,17 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class _Read:
-    """How a data frame was read: ``again`` reads it with another ``where``."""
+    """The arguments of a read; ``again`` repeats it with another ``where``."""
 
     again: Callable[..., DataFrame]
     where: Expression | None
     computed: frozenset[str]
-    """Columns that are not the files' own of that name: a filter on them is Spark's."""
+    """Computed columns, which only Spark can filter."""
     query: Callable[[], Query]
-    """What is asked of the files."""
+    """The query of the files."""
     engine: Engine
     is_found_here: bool
-    """Whether this process finds the files at their paths."""
+    """Whether the paths refer to the same files in this process."""
 
 
 _TIME_TYPE = "spark.sql.timeType.enabled"
@@ -94,51 +99,62 @@ def read(
     ignore_table_format: bool = False,
     **file_options: Unpack[FileOptions],
 ) -> DataFrame:
-    """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
+    """Read Parquet files into a data frame, with pqext or with Spark's own reader and a plan of pqext.
 
-    ``path`` is a file, a folder, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``), the URL of one (``s3://``,
-    ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``, ``https://``, ...) or a list of them. ``storage_options`` are
-    credentials and the like for URLs, as :func:`pqext.scan` takes them; without them, Spark's Hadoop settings for the
-    store count, else the environment. ``columns`` are names, values within VARIANT columns
-    (``col("event").variant("$.mag", "double")``) and named values of others (``(col("a") * 2).alias("b")``), as
-    :meth:`pqext.Scan.select` takes them, or a mapping of names to these: nothing else is read, while Spark would not
-    say which columns it needs.
+    Row groups and files without matching rows are not read. Spark's own filters on the data frame are correct, but do
+    not use statistics; use :func:`where` instead. Names of columns are case-insensitive unless
+    ``spark.sql.caseSensitive`` is true. The reference lists other relevant settings under "Settings of Spark".
 
-    ``where`` is SQL text, a ``Column``, an expression of ``pqext.col`` or a filter in lists of tuples, as :func:`where`
-    takes them. ``bbox`` is a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
-    (``bbox_column`` when there are several) must intersect, crossing the antimeridian when ``xmin > xmax``.
-    Row groups whose statistics refuse them are never read. Spark's own
-    filters on the data frame are right, but reach no statistics: :func:`where` does.
+    Args:
+        spark: The session.
+        path: A file, a folder, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``), a URL of one (``s3://``,
+            ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``, ``https://``, ...) or a list of these.
+        columns: The columns to read: names, VARIANT values (``col("event").variant("$.mag", "double")``) and computed
+            values (``(col("a") * 2).alias("b")``), as in :meth:`pqext.Scan.select`, or a mapping of names to these.
+            Spark does not tell a data source which columns it needs, so select them here.
+        where: SQL text, a ``Column``, an expression of ``pqext.col`` or a filter in lists of tuples, as in
+            :func:`where`.
+        bbox: A box ``(xmin, ymin, xmax, ymax)`` that geometries must intersect; it crosses the antimeridian if
+            ``xmin > xmax``.
+        shredded: Return shredded VARIANT columns as their storage structs.
+        bbox_column: The geometry column of ``bbox``; the only one by default.
+        metrics_path: A folder in which tasks write metrics for :func:`read_metrics`.
+        partition_bytes: Maximum number of bytes that a task reads.
+        partitioning: ``"hive"`` reads columns from folders named ``year=2020``, as in :func:`pqext.scan`, and does not
+            open files in folders that ``where`` excludes. None (option ``none``) reads the files only.
+        trust_statistics: False reads all row groups and pages, as in :class:`pqext.ReadOptions`.
+        memory_bytes: Maximum number of decoded bytes of a file in a task; the limit of ``pqext.Limits.untrusted()`` by
+            default.
+        storage_options: Credentials and other options for URLs, as in :func:`pqext.scan`. Spark's Hadoop settings for
+            the store by default, else the environment.
+        schema: ``"union"`` matches columns by name, as in :func:`pqext.scan`. By default all files must agree.
+        include_file_paths: Name of a column for the file of each row; Spark's ``input_file_name()`` is empty.
+        include_row_numbers: Name of a column for the number of each row in its file.
+        path_glob_filter: A pattern that the names of files must match (Spark's ``pathGlobFilter``).
+        engine: ``"python"`` reads with pqext in Python workers. ``"native"`` reads with Spark's own Parquet reader:
+            pqext plans the read now, drops files without matches, and reads VARIANT values that are stored in a typed
+            leaf only as plain columns, without Python. Do not replace the files while the data frame is in use.
+            ``"auto"`` uses ``"native"`` whenever possible; :func:`explain_read` returns the reasons. Rows and types are
+            the same.
+        skipping: A data-skipping store of :mod:`pqext.skipping`, its path or its URL. Files without matches for
+            ``where`` and ``bbox`` are dropped before they are opened. Changed and unknown files are read.
+        partition_types: Types of partition columns, as in :func:`pqext.scan`.
+        ignore_table_format: Read every file in the folder of a Delta, Iceberg or Hudi table.
+        file_options: ``modified_after`` and ``modified_before`` select files by modification time, local times in the
+            session's time zone. ``base_path`` is the root folder of partition columns. ``on_invalid="skip"`` (Spark's
+            ``ignoreCorruptFiles``) skips files that cannot be opened and the remaining rows of corrupt files.
+            ``ignore_missing_files`` skips removed files. See :class:`pqext.ReadOptions` for ``invalid_utf8`` and
+            ``legacy_timezone``.
 
-    ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in which
-    tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named ``year=2020`` for
-    columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened. With None (option
-    ``none``) the files alone are read. ``partition_types`` states types of these columns, as in :func:`pqext.scan`.
-    ``trust_statistics=False`` reads all row groups and pages, as :class:`pqext.ReadOptions` describes it.
-    ``memory_bytes`` is what a task may hold decoded of a file, by default what ``pqext.Limits.untrusted()`` allows: a
-    file that asks for more is refused. ``schema="union"`` matches the columns of files by name, as :func:`pqext.scan`
-    does; all files must agree by default. ``include_file_paths`` and ``include_row_numbers`` name columns for the file
-    of each row and its number there; Spark's ``input_file_name()`` is empty. ``path_glob_filter``, Spark's
-    ``pathGlobFilter``, leaves out files whose own name does not match a pattern, and ``modified_after`` and
-    ``modified_before`` those of other times, local times in the session's time zone. ``base_path`` is the folder from
-    which folders name columns. ``on_invalid="skip"``, Spark's ``ignoreCorruptFiles``, leaves out files that cannot be
-    opened and the rest of a file from a fault on; ``ignore_missing_files`` leaves out those that were removed since.
-    Names of columns are found in any case unless ``spark.sql.caseSensitive`` is true. Other settings of the session
-    that count are listed under "Settings of Spark" in the reference. ``ignore_table_format=True`` reads every file of a
-    Delta, Iceberg or Hudi table's folder. ``invalid_utf8`` and ``legacy_timezone`` are those of
-    :class:`pqext.ReadOptions`.
+    Returns:
+        A data frame.
 
-    ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
-    that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
-    changed since the store was made are read, as are those that it does not know.
+    Raises:
+        UnsupportedError: If ``engine`` is ``"native"`` and Spark cannot read the files; the error lists all obstacles.
+        ValueError: If an argument is invalid.
 
-    ``engine`` says who reads the rows. ``"python"`` is pqext, in Python workers. ``"native"`` is Spark's own Parquet
-    reader: the files are planned now, those that cannot match are left out, and values within VARIANT columns that lie
-    in a typed leaf alone are read as plain columns, without Python. Like all files that Spark itself reads, they must
-    not be replaced while the data frame is in use. ``"auto"`` is ``"native"`` where nothing speaks against it.
-    :func:`explain_read` gives the reasons. Rows and types are the same.
-
-    Raises ``UnsupportedError`` for ``engine="native"`` where Spark cannot read the files, naming every obstacle.
+    Example:
+        >>> read(spark, "events", ["id", "event"], where="event:$.mag::double > 5")  # doctest: +SKIP
     """
     check_engine(engine)
     timezone = session_timezone(spark)
@@ -192,10 +208,10 @@ def read(
 def _counter_of(
     spark: SparkSession, paths: str | list[str], options: Mapping[str, str], engine: str, files: Sequence[str] | None
 ) -> Callable[[], int] | None:
-    """Count the rows of a read with these options: the driver counts few files, tasks others; None where Spark does.
+    """Return a function that counts the rows of a read on the driver or in tasks; None if Spark should count.
 
-    The columns stay those of the read, so that files whose columns differ are refused like there. ``files`` are those
-    that there were, if known: when others came, Spark counts, since it may have planned the data frame before.
+    The columns remain those of the read, so that the same schema errors are raised. ``files`` are the files at the time
+    of the read. If they have changed, Spark counts, because it may have planned the data frame before.
     """
     aggregation = Aggregation(0, (Aggregate("count", "count", None),))
     counting = {**options, **encode_options(aggregation=aggregation)}
@@ -203,7 +219,7 @@ def _counter_of(
         query = _query_of(counting, paths)
         if query.files != files:
             return None
-        here = counter_of_few_files(query)
+        here = few_files_counter(query)
         if here is not None:
             return here
     if engine == "native":
@@ -222,33 +238,41 @@ def _time_hint() -> None:
 
 
 def _filter(df: DataFrame, condition: Column) -> DataFrame:
-    """``DataFrame.where`` without the hint."""
+    """Call ``DataFrame.where`` without the hint."""
     return type(df).where(df, condition)
 
 
 def where(df: DataFrame, expression: Any) -> DataFrame:
-    """The rows of ``df`` for which a condition is true.
+    """Filter a data frame, with the statistics of the files if possible.
 
-    ``expression`` is an expression of ``pqext.col``, a filter in lists of tuples, the text of an SQL condition, or a
-    ``Column``. When ``df`` is what :func:`read` returned, and is not cached, the files are read anew with the condition
-    in the read, so that row groups and pages whose statistics refuse it are skipped. Refer to columns of the result
-    by name or through the result, since it is not derived from ``df``. Every other data frame is filtered: of
-    shredded structs Spark's own Parquet reader then skips row groups, by a guard beside the exact condition,
-    ``(g1 OR g2) AND (exact1 OR exact2)``.
+    If ``df`` is the result of :func:`read` and not cached, the files are read again with the condition, which prunes
+    row groups and pages. Refer to columns by name or through the result, because the result is not derived from ``df``.
+    Other data frames are filtered. For shredded structs, Spark's own Parquet reader then prunes row groups by a guard
+    that is added to the exact condition: ``(g1 OR g2) AND (exact1 OR exact2)``.
 
-    Text and ``Column`` mean what they mean to ``df.where``, casts, functions and errors of ANSI mode included. Clauses
-    that pqext evaluates alike narrow the read, and Spark evaluates the others on the rows that are left. In text, paths
-    of a VARIANT (``event:$.mag::double > 5``), names in double quotes and functions that Spark does not know are
-    pqext's own, and ``a.b`` is a column of exactly that name if there is one.
+    Text and ``Column`` have the semantics of ``df.where``, including casts, functions and errors of ANSI mode. pqext
+    evaluates clauses with identical semantics, and Spark evaluates the others on the remaining rows. In text, VARIANT
+    paths (``event:$.mag::double > 5``), double-quoted names and functions that Spark does not have are those of pqext,
+    and ``a.b`` is a column of exactly that name if it exists.
 
-    Expressions mean what they mean to ``pqext.scan``: three-valued logic, NaN equal to itself and above all other
-    numbers, numbers compared by their exact values, and no literal that would first have to be cast, such as text for a
-    date. Variant fields cast as Spark's ``try_variant_get`` casts; on a VARIANT column of a data frame that is not read
-    anew that very function does it (``specs/variant-casts.md`` lists what differs). Names of columns match in any case
-    of their letters, unless ``spark.sql.caseSensitive`` is true. Strings with a collation compare by it, in Spark.
+    Expressions have the semantics of ``pqext.scan``: three-valued logic, NaN equal to itself and greater than all other
+    numbers, exact comparison of numbers, and no implicit casts of literals. VARIANT fields are cast as by Spark's
+    ``try_variant_get`` (``specs/variant-casts.md`` lists differences). Names are case-insensitive unless
+    ``spark.sql.caseSensitive`` is true. Spark compares strings with a collation.
 
-    Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals of expressions that do not
-    compare.
+    Args:
+        df: The data frame.
+        expression: An expression of ``pqext.col``, a filter in lists of tuples, an SQL condition or a ``Column``.
+
+    Returns:
+        A data frame with the matching rows.
+
+    Raises:
+        ValueError: If a column does not exist.
+        TypeError: If a literal cannot be compared with a column.
+
+    Example:
+        >>> where(read(spark, "events"), col("event").variant("$.mag", "double") > 5)  # doctest: +SKIP
     """
     return _where(df, expression)
 
@@ -257,10 +281,10 @@ def _where(df: DataFrame, expression: Any) -> DataFrame:
     if is_spark_sql(expression):
         asked = spark_condition(df, expression, bounded=df in _reads)
         narrowed = df if asked.tree is None else _where_tree(df, asked.tree)
-        if asked.rest is None:
+        if asked.remainder is None:
             return narrowed
         try:
-            found = _filter(narrowed, asked.rest)
+            found = _filter(narrowed, asked.remainder)
             found.schema  # noqa: B018  Connect analyses no sooner
         except AnalysisException:  # of a column that is bound to df
             return _filter(df, expression)
@@ -270,14 +294,14 @@ def _where(df: DataFrame, expression: Any) -> DataFrame:
 
 
 def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
-    """:func:`where` with an expression on the columns of ``df``."""
+    """Filter ``df`` by an expression on its columns."""
     known = _reads.get(df)
     if known is not None and known.is_found_here and compares_local_times(tree):
         with suppress(FileNotFoundError):  # of a cached frame
             if known.computed.isdisjoint(visitors.columns(tree)):
                 tree = known.query().with_instants(tree)
     filter = condition(df, tree).column
-    if known is None or is_cached(df) or not reads_alike(tree, df.schema):
+    if known is None or is_cached(df) or not is_equivalent_in_read(tree, df.schema):
         return _filter(df, filter)
     if not known.computed.isdisjoint(visitors.columns(tree)):
         return _filter(df, filter)
@@ -285,27 +309,27 @@ def _where_tree(df: DataFrame, tree: Expression) -> DataFrame:
     return _filter(df, filter) if both.depth >= MAX_DEPTH else known.again(where=both)
 
 
-def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
-    """The columns of ``schema`` of what :func:`read` returned, in Spark's exchange types, read by this process.
+def read_on_driver(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
+    """Read the columns of ``schema`` of a result of :func:`read` on the driver, in Spark's exchange types.
 
-    None where Spark is to give them: of another or a cached data frame, on Connect, where ``metrics_path`` counts what
-    tasks read, and of many rows.
+    Return None if Spark should read them: for other or cached data frames, on Spark Connect, with ``metrics_path``, and
+    for many rows.
     """
     known = _reads.get(df)
     if known is None or not known.is_found_here or is_cached(df) or has_months(schema):
         return None
     query = known.query()
-    return None if query.metrics_path is not None else few_rows(query, schema)
+    return None if query.metrics_path is not None else read_few_rows(query, schema)
 
 
 def _local_files(options: Mapping[str, str], paths: str | Sequence[str]) -> Sequence[str] | None:
-    """The files at ``paths``; None for those in stores."""
+    """The files at local ``paths``; None if paths are URLs."""
     given = [paths] if isinstance(paths, str) else paths
     return None if any(map(is_remote, given)) else _query_of(options, paths).files
 
 
 def _shares_folder(spark: SparkSession, paths: str | list[str]) -> bool:
-    """Whether this process finds at ``paths`` what Spark finds there: relative ones depend on Spark's own folder."""
+    """Whether ``paths`` refer to the same files in Spark, whose working directory may differ."""
     if _is_on_connect(spark):
         return False
     given = [paths] if isinstance(paths, str) else paths
@@ -340,16 +364,24 @@ def explain_read(
     ignore_table_format: bool = False,
     **file_options: Unpack[FileOptions],
 ) -> ReadPlan:
-    """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
+    """Explain what :func:`read` with these arguments would read, with the same planner.
 
-    As in :func:`read`, page indexes and Bloom filters are looked at of a few hundred row groups at most; of more the
-    tasks look at them, and read less than the plan says. With ``all_indexes`` the plan tells what they will find.
-    The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
-    whose settings count, and which counts for ``engine="auto"`` and for conditions that Spark evaluates in part. With
-    ``skipping``, ``tasks`` say which files the store drops, and why. Raises as :func:`read` does.
+    ``df.explain()`` prints this plan after Spark's, except on Spark Connect. Other arguments and errors are those of
+    :func:`read`.
 
-    ``path`` can be a data frame that :func:`read` or :func:`where` returned: its own arguments count then, and of the
-    others only ``all_indexes``. ``df.explain()`` prints this plan after Spark's, except on Spark Connect.
+    Args:
+        path: Paths as in :func:`read`, or a result of :func:`read` or :func:`where`. With a data frame, only
+            ``all_indexes`` applies in addition.
+        spark: The session of the read, whose settings apply. Required for ``engine="auto"`` and for conditions that
+            Spark evaluates in part.
+        all_indexes: Read all page indexes and Bloom filters. By default they are read for a few hundred row groups, and
+            tasks read the others, so they may read less than planned.
+
+    Returns:
+        The plan with the engine, its reasons, and the files and row groups with the reasons for pruning them.
+
+    Example:
+        >>> print(explain_read("events", where=col("id") > 5))  # doctest: +SKIP
     """
     if isinstance(path, DataFrame):
         known = _reads.get(path)
@@ -388,8 +420,8 @@ def _explained(
 ) -> ReadPlan:
     asked = query()
     choice = choose(asked, engine, spark)
-    looks = None if all_indexes else LOOKS
-    plan = plan_read(asked, asked.values_schema().names, looks=looks, with_reasons=True)
+    limit = None if all_indexes else MAX_INDEXED_ROW_GROUPS
+    plan = plan_read(asked, asked.values_schema().names, max_indexed=limit, with_reasons=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons)
 
 

@@ -1,15 +1,19 @@
-"""Saving a data frame in every mode, with a summary of what was written."""
+"""Save a data frame in every mode with a summary of the written files, and remove the files of killed saves."""
 
 from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from pqext.dataset.writing import commit
+from pqext.dataset.writing.commit import ABANDONED_AFTER, Cleaned
 from pqext.dataset.writing.dataset import WriteMode, check_choice
 from pqext.dataset.writing.saved import Saved
 from pqext.spark.base.files import is_remote, target_of
@@ -18,7 +22,7 @@ from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.columns.months import cast_to_months
 from pqext.spark.options.save import PartitionOverwrite, as_text
 from pqext.spark.sources.registration import ensure_registered
-from pqext.spark.writing import summary
+from pqext.spark.writing.sink import read_summary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,35 +42,44 @@ def write(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Saved:
-    """Save a data frame into folder ``path`` by data source ``pqext``, and say what was written.
+    """Save a data frame into a folder with data source ``pqext``, atomically, and summarize the written files.
 
-    ``path`` is a folder of a file system that driver and executors share, or a URL of ``s3://``, ``s3a://`` (which need
-    boto3), ``gs://`` or ``abfss://`` (obstore). ``storage_options`` are credentials and the like, as :func:`pqext.scan`
-    takes them; without them, Spark's Hadoop settings for the store count, else the environment.
+    The calling process needs access to the file system or object store of ``path``, like the driver. As in Spark, the
+    settings ``spark.sql.sources.partitionOverwriteMode``, ``spark.sql.files.maxRecordsPerFile`` and
+    ``spark.sql.parquet.compression.codec`` are the defaults of the corresponding arguments.
 
-    ``mode`` is one of Spark's: ``"error"`` raises ``FileExistsError`` where the folder shows files, ``"ignore"`` does
-    nothing there, ``"append"`` adds files, and ``"overwrite"`` replaces those that readers see.
+    Args:
+        df: The data frame.
+        path: A folder on a file system that driver and executors share, or a URL of ``s3://``, ``s3a://`` (which need
+            boto3), ``gs://`` or ``abfss://`` (obstore).
+        mode: If the folder contains files, ``"error"`` raises ``FileExistsError``, ``"ignore"`` does nothing,
+            ``"append"`` adds files, and ``"overwrite"`` replaces the files that readers see.
+        partition_by: Columns of strings, integers, booleans or dates whose values name folders, as in Spark.
+        partition_overwrite: With ``"dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows
+            for; with ``"static"`` it replaces all.
+        merge_schema: Whether an append may add columns and struct fields, omit some, and change types if a wider type
+            represents all values (option ``mergeSchema``). Read the folder with ``read(..., schema="union")``, which
+            returns nulls for columns that a file does not have.
+        max_records_per_file: Maximum number of rows in a file.
+        target_file_bytes: Size at which a task starts the next file, accurate to within some tens of percent.
+        storage_options: Credentials and other options of the store, as in :func:`pqext.scan`. Spark's Hadoop settings
+            for the store by default, else the environment.
+        options: Options of :class:`pqext.WriteOptions`.
 
-    ``partition_by`` names columns whose values name folders, as Spark does: text, whole numbers, booleans and dates.
-    With ``partition_overwrite="dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows of;
-    with ``"static"`` it replaces all. ``max_records_per_file`` and ``target_file_bytes`` begin another file where one
-    would become larger; the latter is met to within some tens of percent. ``options`` are those of
-    :class:`pqext.WriteOptions`. The settings of the session count for what is not given, as in Spark:
-    ``spark.sql.sources.partitionOverwriteMode``, ``spark.sql.files.maxRecordsPerFile`` and
-    ``spark.sql.parquet.compression.codec``.
+    Returns:
+        A summary of the written files.
 
-    An append of other columns or types is a ``SchemaMismatchError`` that names the difference. With
-    ``merge_schema=True`` (option ``mergeSchema``) it may add columns and struct fields, lack some, and have other types
-    if a wider type holds all values of both. ``read(..., schema="union")`` then reads the folder, with nulls for
-    columns that a file lacks.
+    Raises:
+        ValueError: If an argument is invalid.
+        TypeError: If an argument has the wrong type.
+        FileExistsError: If ``mode`` is ``"error"`` and the folder contains files.
+        Exception: Spark's error with the message of pqext if the driver or a task fails, such as a
+            ``SchemaMismatchError`` for an append of other columns or types.
 
-    The save happens whole or not at all. The process that calls this reaches the file system or the store of ``path``
-    as the driver does. Raises ``ValueError`` or ``TypeError`` for wrong arguments, and Spark's own errors, with pqext's
-    in them, for what the driver or a task finds.
-
-    >>> print(write(events, "events", "overwrite", partition_by="kind", compression="zstd"))  # doctest: +SKIP
-    1,000 rows, 23,018 bytes in 2 files in /data/events
-      event: STRUCT<mag: DOUBLE>
+    Example:
+        >>> print(write(events, "events", "overwrite", partition_by="kind", compression="zstd"))  # doctest: +SKIP
+        1,000 rows, 23,018 bytes in 2 files in /data/events
+          event: STRUCT<mag: DOUBLE>
     """
     check_choice("mode", mode, get_args(WriteMode))
     if storage_options is None and is_remote(path):
@@ -80,27 +93,67 @@ def write(
             errno.EEXIST, 'the folder holds files: use mode="append", "overwrite" or "ignore"', target.path
         )
     ensure_registered(df.sparkSession)
-    given = {name: as_text(value) for name, value in options.items()}
+    encoded = {name: as_text(value) for name, value in options.items()}
     by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
-    given |= {"partition_by": json.dumps(by)} if by else {}
-    given |= {"merge_schema": "true"} if merge_schema else {}
-    named = {
+    encoded |= {"partition_by": json.dumps(by)} if by else {}
+    encoded |= {"merge_schema": "true"} if merge_schema else {}
+    arguments = {
         "partition_overwrite": partition_overwrite, "max_records_per_file": max_records_per_file,
         "target_file_bytes": target_file_bytes,
     }
-    given |= {name: str(value) for name, value in named.items() if value is not None}
-    # The tasks would apply these as well, but what does not suit is refused before any of them runs.
+    encoded |= {name: str(value) for name, value in arguments.items() if value is not None}
+    # Tasks apply the settings as well; here they are checked before any task runs.
     settings = {"partition_overwrite": "static"} | save_settings(session_setting(df.sparkSession))
     for name in ("partition_overwrite", "case_sensitive") if by else ("case_sensitive",):
-        given.setdefault(name, settings[name])
+        encoded.setdefault(name, settings[name])
     if storage_options:
-        given["storage_options"] = json.dumps(dict(storage_options))
-    told = Path(tempfile.mkdtemp(prefix="pqext-save-"))
+        encoded["storage_options"] = json.dumps(dict(storage_options))
+    scratch = Path(tempfile.mkdtemp(prefix="pqext-save-"))
     try:
-        given["summary_path"] = str(told / "summary.json")
-        writer = cast_to_months(df).write.format("pqext").options(**given)
+        encoded["summary_path"] = str(scratch / "summary.json")
+        writer = cast_to_months(df).write.format("pqext").options(**encoded)
         writer = writer.mode("overwrite" if mode == "overwrite" else "append")
         writer.save(path if is_remote(path) else target.path)
-        return summary.take(told / "summary.json")
+        return read_summary(scratch / "summary.json")
     finally:
-        shutil.rmtree(told, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def clean(
+    path: str | os.PathLike[str],
+    *,
+    older_than: timedelta = ABANDONED_AFTER,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Cleaned:
+    """Complete the killed saves of a folder that had been committed, and remove the staged files of other killed saves.
+
+    The staged files of an uncommitted save are removed if its driver ran on this machine and is dead, or if they have
+    not changed for ``older_than``. A save also completes the committed saves of its target.
+
+    Args:
+        path: A folder, or a URL of ``s3://``, ``gs://`` or ``abfss://``, where only ``older_than`` applies.
+        older_than: Age at which staged files are removed.
+        storage_options: Credentials and other options of the store. The Hadoop settings of the active session by
+            default.
+
+    Returns:
+        The completed and removed saves.
+
+    Raises:
+        FileNotFoundError: If the folder does not exist.
+        CorruptFileError: If the journal of a save is malformed.
+
+    Example:
+        >>> clean("events", older_than=timedelta(days=1))  # doctest: +SKIP
+    """
+    name = os.fspath(path)
+    if is_remote(name):
+        return target_of(name, storage_options or _session_storage_options(name)).clean(older_than)
+    return commit.clean(name, older_than=older_than)
+
+
+def _session_storage_options(path: str) -> dict[str, Any] | None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    return None if spark is None else from_hadoop(spark, path)

@@ -1,7 +1,7 @@
-"""Functions on VARIANT and GEOMETRY columns, evaluated by pqext in Arrow batches, or by Spark where it can.
+"""Functions on VARIANT and GEOMETRY columns, evaluated by pqext on Arrow batches, or by Spark if possible.
 
-What Spark can push down needs a data frame's schema and is built by :func:`pqext.spark.variant` and
-:func:`pqext.spark.where`; these functions work on any column. ``pqext.spark.register`` makes them SQL functions,
+They work on any column. Conditions that Spark pushes down need the schema of a data frame: see
+:func:`pqext.spark.variant` and :func:`pqext.spark.where`. ``pqext.spark.register`` registers the functions in SQL, as
 ``pq_st_area`` and so on.
 """
 
@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from types import FunctionType
 
-from pqext.spark.base.arguments import checked
+from pqext.spark.base.arguments import check_arguments
 from pqext.spark.functions.geometry_accessors import (
+    st_area,
+    st_distance,
+    st_dwithin,
     st_geometrytype,
     st_isempty,
     st_isvalid,
+    st_length,
     st_m,
     st_npoints,
     st_x,
@@ -24,44 +28,34 @@ from pqext.spark.functions.geometry_accessors import (
     st_ymin,
     st_z,
 )
-from pqext.spark.functions.geometry_aggregates import (
-    st_envelope_agg,
-    st_envelope_aggr,
-    st_union_agg,
-    st_union_aggr,
-)
-from pqext.spark.functions.geometry_constructors import (
-    st_geomfromgeojson,
-    st_geomfromtext,
-    st_geomfromwkb,
-    st_geomfromwkt,
-    st_point,
-)
 from pqext.spark.functions.geometry_formats import (
     st_asbinary,
     st_asgeojson,
     st_astext,
     st_aswkb,
     st_aswkt,
+    st_geomfromgeojson,
+    st_geomfromtext,
+    st_geomfromwkb,
+    st_geomfromwkt,
+    st_point,
 )
 from pqext.spark.functions.geometry_keys import (
     st_geohash,
     st_hilbert,
     st_quadkey,
 )
-from pqext.spark.functions.geometry_measures import (
-    st_area,
-    st_distance,
-    st_dwithin,
-    st_length,
-)
 from pqext.spark.functions.geometry_operations import (
     st_buffer,
     st_centroid,
     st_envelope,
+    st_envelope_agg,
+    st_envelope_aggr,
     st_makevalid,
     st_simplify,
     st_transform,
+    st_union_agg,
+    st_union_aggr,
 )
 from pqext.spark.functions.geometry_predicates import (
     st_contains,
@@ -180,4 +174,4 @@ __all__ = [
 
 for _name in __all__:
     if isinstance(globals()[_name], FunctionType):
-        globals()[_name] = checked(globals()[_name])
+        globals()[_name] = check_arguments(globals()[_name])

@@ -1,4 +1,4 @@
-"""Geometries as Spark passes them to Python and takes them back."""
+"""Convert between Spark's Arrow arrays of geometries, WKB and shapely geometries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 GEOMETRY = T.GeometryType("ANY")
-"""What functions return that make geometries: each row has the SRID of its argument."""
+"""The type of computed geometries: each row has the SRID of its argument."""
 _TYPE = exchange_type(GEOMETRY)
 
 
 @dataclass(frozen=True)
 class Geometries:
-    """A column of geometries: WKB, what its edges and CRS are, and the SRID of each row."""
+    """A column of geometries: WKB, edges and CRS, and the SRID of each row."""
 
     wkb: pa.Array
     type: GeospatialType
     srid: pa.Array | None = None
 
     @classmethod
-    def of(cls, array: pa.Array) -> Geometries:
-        """What Spark passes for GEOMETRY, GEOGRAPHY or BINARY. Raises TypeError for anything else."""
+    def from_arrow(cls, array: pa.Array) -> Geometries:
+        """Parse an array that Spark passes for GEOMETRY, GEOGRAPHY or BINARY. Raises ``TypeError`` for other types."""
         if pa.types.is_struct(array.type) and array.type.get_field_index("wkb") >= 0:
             marks = array.type.field("wkb").metadata or {}
             srid = int(marks.get(b"srid", b"-1"))
@@ -47,32 +47,30 @@ class Geometries:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Which rows are null."""
-        found: NDArray[np.bool_] = self.wkb.is_null().to_numpy(zero_copy_only=False)
-        return found
+        """A mask of the null rows."""
+        mask: NDArray[np.bool_] = self.wkb.is_null().to_numpy(zero_copy_only=False)
+        return mask
 
     def shapes(self) -> NDArray[np.object_]:
-        """Shapely geometries, None for null, without the empty parts on which GEOS crashes.
+        """Return shapely geometries, None for null, without the empty parts that crash GEOS.
 
-        Raises GeometryError with the row and the byte on bad WKB.
+        Raises ``GeometryError`` with the row and the byte for malformed WKB.
         """
         from pqext.geo.wkb import build, summaries, without_empty_parts
 
-        hollow = any(part.hollow for part in summaries(self.wkb))
-        found = build(self.wkb.to_numpy(zero_copy_only=False), np.arange(len(self.wkb)))
-        return without_empty_parts(found) if hollow else found
+        has_empty_parts = any(part.hollow for part in summaries(self.wkb))
+        shapes = build(self.wkb.to_numpy(zero_copy_only=False), np.arange(len(self.wkb)))
+        return without_empty_parts(shapes) if has_empty_parts else shapes
 
     def flat(self, function: str) -> Geometries:
-        """These, which are figures in the plane. Raises TypeError for GEOGRAPHY."""
+        """Return self if the geometries are planar. Raises ``TypeError`` for GEOGRAPHY."""
         if not self.type.planar:
-            raise TypeError(
-                f"{function} is for figures in the plane: give it CAST(... AS GEOMETRY(4326)) of the GEOGRAPHY"
-            )
+            raise TypeError(f"{function} requires planar geometries: cast the GEOGRAPHY to GEOMETRY(4326)")
         return self
 
 
-def geometries(wkb: pa.Array, srid: pa.Array | int | None) -> pa.Array:
-    """WKB as a column of GEOMETRY(ANY); without ``srid`` the CRS is unknown, SRID 0."""
+def geometry_array(wkb: pa.Array, srid: pa.Array | int | None) -> pa.Array:
+    """Convert WKB to a column of GEOMETRY(ANY); without ``srid`` the CRS is unknown, SRID 0."""
     if srid is None or isinstance(srid, int):
         srid = pa.repeat(pa.scalar(srid or 0, pa.int32()), len(wkb))
     elif srid.null_count:
@@ -82,23 +80,20 @@ def geometries(wkb: pa.Array, srid: pa.Array | int | None) -> pa.Array:
 
 
 def from_shapes(shapes: Any, srid: pa.Array | int | None) -> pa.Array:
-    """Shapely geometries as a column of GEOMETRY(ANY)."""
+    """Convert shapely geometries to a column of GEOMETRY(ANY)."""
     from pqext.geo.wkb import from_shapely
 
-    return geometries(from_shapely(shapes), srid)
+    return geometry_array(from_shapely(shapes), srid)
 
 
-def measured(values: Any, missing: NDArray[np.bool_]) -> pa.Array:
-    """Doubles, null where ``missing`` or NaN, which is what shapely says of nothing."""
+def nullable_doubles(values: Any, missing: NDArray[np.bool_]) -> pa.Array:
+    """Convert doubles to an array with nulls for ``missing`` rows and for NaN, shapely's result without a value."""
     numbers = np.asarray(values, np.float64)
     return pa.array(numbers, pa.float64(), mask=missing | np.isnan(numbers))
 
 
-def of_shapes(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """A vectorised function of shapely; its errors and NaN among coordinates as ours.
-
-    Raises GeometryError with what GEOS says.
-    """
+def call_shapely(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a vectorized function of shapely. Raises ``GeometryError`` with the message of GEOS."""
     import shapely
 
     from pqext.core.base.errors import GeometryError
@@ -110,9 +105,9 @@ def of_shapes(function: Callable[..., Any], *arguments: Any, **options: Any) -> 
         raise GeometryError(f"{function.__name__} is not possible: {error}") from error
 
 
-def both(function: str, one: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
-    """Two columns of geometries, and whether they are in the plane. TypeError unless both are of one kind."""
-    left, right = Geometries.of(one), Geometries.of(other)
+def geometry_pair(function: str, array: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
+    """Parse two columns, and return whether they are planar. Raises ``TypeError`` for a GEOMETRY and a GEOGRAPHY."""
+    left, right = Geometries.from_arrow(array), Geometries.from_arrow(other)
     if left.type.planar != right.type.planar:
-        raise TypeError(f"{function} is between two GEOMETRY or two GEOGRAPHY columns, not between one of each")
+        raise TypeError(f"{function} requires two GEOMETRY or two GEOGRAPHY columns, not one of each")
     return left, right, left.type.planar

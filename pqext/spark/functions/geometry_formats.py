@@ -1,19 +1,100 @@
-"""Geometries as WKB, WKT and GeoJSON."""
+"""Create geometries from coordinates, WKB, WKT and GeoJSON, and format them."""
 
 from __future__ import annotations
 
+from inspect import signature
+
 import pyarrow as pa
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_arrays import Geometries
-from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName
+from pqext.spark.functions.geometry_arrays import Geometries, geometry_array
+from pqext.spark.functions.udf import (
+    GEOMETRIES,
+    NUMBER,
+    TEXT,
+    ArgumentType,
+    ArrowFunction,
+    ColumnOrName,
+    check_argument,
+    display_name,
+    with_name,
+)
+
+_BYTES = ArgumentType(r"^(binary|void)$", "BINARY of WKB", "use st_geomfromwkt for text, or unhex for hexadecimal text")
+
+
+def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, srid: int = 4326) -> Column:
+    """Create GEOMETRY(``srid``) points, POINT or POINT Z, from numeric columns; null if ``x`` or ``y`` is null.
+
+    For a null ``z``, the Z of the point is NaN.
+    """
+    wkb = POINT(x, y) if z is None else POINT_Z(x, y, z)
+    return _typed("st_point", wkb, srid, *(column for column in (x, y, z) if column is not None))
+
+
+def st_geomfromwkb(wkb: ColumnOrName, srid: int = 4326) -> Column:
+    """Create GEOMETRY(``srid``) from a BINARY column of WKB with Spark's own function. Null for null.
+
+    Spark raises an error for malformed WKB, EWKB and rings that are not closed.
+    """
+    return _typed("st_geomfromwkb", check_argument("st_geomfromwkb", _BYTES, wkb), srid, wkb)
+
+
+def st_geomfromwkt(wkt: ColumnOrName, srid: int = 4326) -> Column:
+    """Create GEOMETRY(``srid``) from well-known text, as :func:`pqext.geo.from_wkt` does. Null for null.
+
+    Malformed WKT fails the query; the error states the row in its batch and the byte.
+    """
+    return _typed("st_geomfromwkt", FROM_WKT(wkt), srid, wkt)
+
+
+st_geomfromtext = st_geomfromwkt
+
+
+def st_geomfromgeojson(geojson: ColumnOrName, srid: int = 4326) -> Column:
+    """Create GEOMETRY(``srid``) from GeoJSON geometries or features, as :func:`pqext.geo.from_geojson` does.
+
+    Null for null. Malformed GeoJSON fails the query; the error states the row in its batch and the byte.
+    """
+    return _typed("st_geomfromgeojson", FROM_GEOJSON(geojson), srid, geojson)
+
+
+def _typed(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
+    """``wkb`` as GEOMETRY(``srid``)."""
+    has_srid = len(signature(F.st_geomfromwkb).parameters) > 1  # false in Spark 4.1
+    result = F.st_geomfromwkb(wkb, F.lit(srid)) if has_srid else F.st_setsrid(F.st_geomfromwkb(wkb), F.lit(srid))
+    return with_name(result, function, map(display_name, arguments), f"geometry({srid})")
+
+
+def _points(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
+    from pqext.geo.wkb import from_points
+
+    return from_points(x, y, z)
+
+
+def _from_wkt(texts: pa.Array) -> pa.Array:
+    from pqext.geo.text.wkt import from_wkt
+
+    return from_wkt(texts).cast(pa.binary())
+
+
+def _from_geojson(texts: pa.Array) -> pa.Array:
+    from pqext.geo.text.geojson import from_geojson
+
+    return from_geojson(texts).cast(pa.binary())
+
+
+def with_default_srid(array: pa.Array) -> pa.Array:
+    """Convert WKB to GEOMETRY(ANY) with SRID 4326, the result of the SQL functions."""
+    return geometry_array(array, 4326)
 
 
 def st_aswkb(geometry: ColumnOrName) -> Column:
-    """ISO WKB as BINARY; EWKB in a BINARY column loses its flags and SRID. Null on null.
+    """Return ISO WKB as BINARY, without the flags and SRID of EWKB. Null for null.
 
-    Of GEOMETRY and GEOGRAPHY, Spark's own ``F.st_asbinary`` gives the same without Python.
+    For GEOMETRY and GEOGRAPHY, Spark's own ``F.st_asbinary`` returns the same without Python.
     """
     return AS_WKB(geometry)
 
@@ -22,7 +103,7 @@ st_asbinary = st_aswkb
 
 
 def st_aswkt(geometry: ColumnOrName, precision: int | None = None) -> Column:
-    """Well-known text, with ``precision`` decimals or as many digits as read back the same. Null on null."""
+    """Return well-known text with ``precision`` decimals, by default enough to round-trip. Null for null."""
     return AS_WKT(geometry, precision=precision) if precision is not None else AS_WKT(geometry)
 
 
@@ -30,9 +111,10 @@ st_astext = st_aswkt
 
 
 def st_asgeojson(geometry: ColumnOrName, precision: int | None = None) -> Column:
-    """GeoJSON geometries as text, in the coordinates as they are: RFC 7946 has longitude and latitude only.
+    """Return GeoJSON geometries as text, without M. Null for null.
 
-    ``precision`` as in :func:`st_aswkt`. Null on null; M is left out.
+    Coordinates are not transformed, although RFC 7946 requires longitude and latitude. See :func:`st_aswkt` for
+    ``precision``.
     """
     return AS_GEOJSON(geometry, precision=precision) if precision is not None else AS_GEOJSON(geometry)
 
@@ -40,21 +122,25 @@ def st_asgeojson(geometry: ColumnOrName, precision: int | None = None) -> Column
 def _wkb(array: pa.Array) -> pa.Array:
     from pqext import geo
 
-    return geo.to_iso_wkb(Geometries.of(array).wkb)
+    return geo.to_iso_wkb(Geometries.from_arrow(array).wkb)
 
 
 def _wkt(array: pa.Array, precision: int | None = None) -> pa.Array:
     from pqext import geo
 
-    return geo.to_wkt(Geometries.of(array).wkb, precision).cast(pa.string())
+    return geo.to_wkt(Geometries.from_arrow(array).wkb, precision).cast(pa.string())
 
 
 def _geojson(array: pa.Array, precision: int | None = None) -> pa.Array:
     from pqext import geo
 
-    return geo.to_geojson(Geometries.of(array).wkb, precision).cast(pa.string())
+    return geo.to_geojson(Geometries.from_arrow(array).wkb, precision).cast(pa.string())
 
 
+POINT = ArrowFunction("st_point", (NUMBER, NUMBER), T.BinaryType(), _points)
+POINT_Z = ArrowFunction("st_point", (NUMBER, NUMBER, NUMBER), T.BinaryType(), _points)
+FROM_WKT = ArrowFunction("st_geomfromwkt", (TEXT,), T.BinaryType(), _from_wkt)
+FROM_GEOJSON = ArrowFunction("st_geomfromgeojson", (TEXT,), T.BinaryType(), _from_geojson)
 AS_WKB = ArrowFunction("st_aswkb", (GEOMETRIES,), T.BinaryType(), _wkb)
 AS_WKT = ArrowFunction("st_aswkt", (GEOMETRIES,), T.StringType(), _wkt)
 AS_GEOJSON = ArrowFunction("st_asgeojson", (GEOMETRIES,), T.StringType(), _geojson)

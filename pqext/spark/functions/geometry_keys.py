@@ -1,4 +1,4 @@
-"""Keys of places: along a Hilbert curve, as geohash and as quadkey."""
+"""Spatial keys of geometries: positions on a Hilbert curve, geohashes and quadkeys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_accessors import box_sides
+from pqext.spark.functions.geometry_accessors import bounding_boxes
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName
 
@@ -24,48 +24,47 @@ _BASE4 = np.frombuffer(b"0123", np.uint8)
 
 
 def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float] = WORLD) -> Column:
-    """The place of each geometry's centre on a Hilbert curve through ``bounds``, a BIGINT to order rows by.
+    """Return the position of each geometry's centre on a Hilbert curve through ``bounds``, as BIGINT.
 
-    Neighbours on the curve are neighbours on the map, so that row groups of sorted rows have small boxes. To lay a
-    whole data frame out so, ``df.repartitionByRange(n, st_hilbert("g")).sortWithinPartitions(st_hilbert("g"))``; the
-    writer's ``geometry={"g": {"order": "hilbert"}}`` orders the rows of each task, in place of the second step.
-    Centres outside ``bounds`` count as on their border. Null on null and on empty geometries.
+    Neighbours on the curve are neighbours on the map, so row groups of sorted rows have small bounding boxes. Order a
+    data frame with ``df.repartitionByRange(n, st_hilbert("g")).sortWithinPartitions(st_hilbert("g"))``, or with
+    :func:`pqext.spark.layout`. The writer's ``geometry={"g": {"order": "hilbert"}}`` orders the rows of each task only.
+    Centres outside ``bounds`` are moved to their border. Null for null and for empty geometries.
     """
     return HILBERT(geometry, bounds=tuple(map(float, bounds)))
 
 
 def st_geohash(geometry: ColumnOrName, precision: int = 9) -> Column:
-    """The geohash of each geometry's centre, of ``precision`` characters, 1 to 12.
+    """Return the geohash of the centre of each geometry's bounding box, with ``precision`` characters from 1 to 12.
 
-    Coordinates are longitude and latitude; the centre is that of the box. Null on null, on empty geometries, and where
-    the centre is no longitude and latitude.
+    Coordinates must be longitude and latitude. Null for null, for empty geometries and for other coordinates.
     """
-    return GEOHASH(geometry, precision=_within("precision", precision, 12))
+    return GEOHASH(geometry, precision=_check_range("precision", precision, 12))
 
 
 def st_quadkey(geometry: ColumnOrName, zoom: int = 14) -> Column:
-    """The quadkey of the Web Mercator tile at ``zoom``, 1 to 29, that holds each geometry's centre.
+    """Return the quadkey of the Web Mercator tile at ``zoom``, 1 to 29, that contains each geometry's centre.
 
-    Coordinates are longitude and latitude; beyond 85.05 degrees north or south it is the last tile. Null as
-    :func:`st_geohash` is.
+    Coordinates must be longitude and latitude. Latitudes beyond 85.05 degrees are in the outermost tiles. Null as in
+    :func:`st_geohash`.
     """
-    return QUADKEY(geometry, zoom=_within("zoom", zoom, 29))
+    return QUADKEY(geometry, zoom=_check_range("zoom", zoom, 29))
 
 
-def _within(what: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ValueError(f"{what} is a whole number from 1 to {most}, not {value!r}")
+def _check_range(name: str, value: Any, maximum: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= maximum:
+        raise ValueError(f"{name} is an integer from 1 to {maximum}, not {value!r}")
     return value
 
 
-def _centres(of: Geometries) -> tuple[_Doubles, _Doubles]:
-    boxes = Geometries(of.wkb, type(of.type)())  # of the vertices, whatever the edges
-    sides = box_sides(boxes)
+def _centres(column: Geometries) -> tuple[_Doubles, _Doubles]:
+    boxes = Geometries(column.wkb, type(column.type)())  # planar bounds of the vertices
+    sides = bounding_boxes(boxes)
     x, y = (
         (sides.field(low).to_numpy(zero_copy_only=False) + sides.field(high).to_numpy(zero_copy_only=False)) / 2
         for low, high in (("xmin", "xmax"), ("ymin", "ymax"))
     )
-    missing = of.missing
+    missing = column.missing
     return np.where(missing, np.nan, x), np.where(missing, np.nan, y)
 
 
@@ -73,57 +72,57 @@ def _hilbert(array: pa.Array, bounds: tuple[float, float, float, float] = WORLD)
     from pqext import geo
 
     xmin, ymin, xmax, ymax = bounds
-    x, y = _centres(Geometries.of(array))
-    placed = np.isfinite(x) & np.isfinite(y)
-    at = geo.hilbert_index(
-        np.where(placed, x, xmin), np.where(placed, y, ymin), geo.BoundingBox(xmin, xmax, ymin, ymax)
+    x, y = _centres(Geometries.from_arrow(array))
+    is_valid = np.isfinite(x) & np.isfinite(y)
+    index = geo.hilbert_index(
+        np.where(is_valid, x, xmin), np.where(is_valid, y, ymin), geo.BoundingBox(xmin, xmax, ymin, ymax)
     )
-    # 63 of its 64 bits, so that the order is that of signed integers.
-    return pa.array((at >> np.uint64(1)).astype(np.int64), mask=~placed)
+    # 63 of the 64 bits, because BIGINT is signed.
+    return pa.array((index >> np.uint64(1)).astype(np.int64), mask=~is_valid)
 
 
-def _places(array: pa.Array) -> tuple[_Doubles, _Doubles, NDArray[np.bool_]]:
-    """Longitudes and latitudes of the centres, and which rows have none."""
-    x, y = _centres(Geometries.of(array))
-    placed = (np.abs(x) <= 180) & (np.abs(y) <= 90)
-    return np.where(placed, x, 0.0), np.where(placed, y, 0.0), ~placed
+def _degrees(array: pa.Array) -> tuple[_Doubles, _Doubles, NDArray[np.bool_]]:
+    """Longitudes and latitudes of the centres, and a mask of rows without a valid centre."""
+    x, y = _centres(Geometries.from_arrow(array))
+    is_valid = (np.abs(x) <= 180) & (np.abs(y) <= 90)
+    return np.where(is_valid, x, 0.0), np.where(is_valid, y, 0.0), ~is_valid
 
 
 def _geohash(array: pa.Array, precision: int = 9) -> pa.Array:
-    x, y, missing = _places(array)
+    x, y, missing = _degrees(array)
     bits = 5 * precision
-    for_x, for_y = (bits + 1) // 2, bits // 2
-    east, north = _cell((x + 180) / 360, for_x), _cell((y + 90) / 180, for_y)
-    turns = np.arange(bits)  # the first bit is of longitude
-    high = np.where(turns % 2 == 0, for_x, for_y) - 1 - turns // 2
-    whole = np.zeros(len(x), np.uint64)
-    for turn in turns.tolist():
-        part = north if turn % 2 else east
-        whole = (whole << np.uint64(1)) | ((part >> np.uint64(high[turn])) & np.uint64(1))
-    return _text(whole, 5, precision, _BASE32, missing)
+    x_bits, y_bits = (bits + 1) // 2, bits // 2
+    east, north = _cell((x + 180) / 360, x_bits), _cell((y + 90) / 180, y_bits)
+    positions = np.arange(bits)  # bits of longitude and latitude alternate
+    shifts = np.where(positions % 2 == 0, x_bits, y_bits) - 1 - positions // 2
+    codes = np.zeros(len(x), np.uint64)
+    for position in positions.tolist():
+        axis = north if position % 2 else east
+        codes = (codes << np.uint64(1)) | ((axis >> np.uint64(shifts[position])) & np.uint64(1))
+    return _text(codes, 5, precision, _BASE32, missing)
 
 
 def _quadkey(array: pa.Array, zoom: int = 14) -> pa.Array:
-    x, y, missing = _places(array)
+    x, y, missing = _degrees(array)
     sine = np.sin(np.radians(np.clip(y, -_MERCATOR_TOP, _MERCATOR_TOP)))
     south = 0.5 - np.log((1 + sine) / (1 - sine)) / (4 * np.pi)
     column, row = _cell((x + 180) / 360, zoom), _cell(south, zoom)
-    whole = np.zeros(len(x), np.uint64)
+    codes = np.zeros(len(x), np.uint64)
     for bit in reversed(range(zoom)):
         digit = ((column >> np.uint64(bit)) & np.uint64(1)) | (((row >> np.uint64(bit)) & np.uint64(1)) << np.uint64(1))
-        whole = (whole << np.uint64(2)) | digit
-    return _text(whole, 2, zoom, _BASE4, missing)
+        codes = (codes << np.uint64(2)) | digit
+    return _text(codes, 2, zoom, _BASE4, missing)
 
 
-def _cell(share: _Doubles, bits: int) -> NDArray[np.uint64]:
-    """The number of the cell, of 2^bits ones, at each share of the way."""
-    return np.clip(np.floor(share * 2.0**bits), 0, 2.0**bits - 1).astype(np.uint64)
+def _cell(fraction: _Doubles, bits: int) -> NDArray[np.uint64]:
+    """The index of the cell at each fraction of an axis with 2^bits cells."""
+    return np.clip(np.floor(fraction * 2.0**bits), 0, 2.0**bits - 1).astype(np.uint64)
 
 
 def _text(
     numbers: NDArray[np.uint64], bits: int, length: int, digits: NDArray[np.uint8], missing: NDArray[np.bool_]
 ) -> pa.Array:
-    """Numbers as so many digits of so many bits each."""
+    """Format numbers as ``length`` digits of ``bits`` bits each."""
     shifts = np.uint64(bits) * np.arange(length - 1, -1, -1, dtype=np.uint64)
     text = digits[(numbers[:, None] >> shifts) & np.uint64((1 << bits) - 1)]
     offsets = np.arange(len(numbers) + 1, dtype=np.int32) * np.int32(length)

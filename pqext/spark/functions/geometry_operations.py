@@ -1,4 +1,4 @@
-"""Geometries made of others: envelopes, centroids, buffers, simpler, valid and projected ones."""
+"""Operations on geometries: envelopes, centroids, buffers, simplification, repair, projection and aggregates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from pqext.spark.base.types import crs_of_srid, srid_of_crs
-from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometries, of_shapes
+from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, call_shapely, from_shapes, geometry_array
 from pqext.spark.functions.udf import (
     ANYTHING,
     FLAT,
@@ -18,77 +19,92 @@ from pqext.spark.functions.udf import (
     NUMBER,
     ArrowFunction,
     ColumnOrName,
-    named,
+    array_function,
+    arrow_udf,
+    check_argument,
+    display_name,
     number,
-    text_of,
+    with_name,
 )
 
 _TYPED = (0, 3857, 4326)
-"""SRIDs that PySpark has types of."""
+"""The SRIDs for which PySpark has types."""
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
+_BOX = T.StructType([*(T.StructField(name, T.DoubleType()) for name in _SIDES), T.StructField("srid", T.IntegerType())])
 
 
 def st_envelope(geometry: ColumnOrName) -> Column:
-    """The smallest rectangle around each geometry, a point or line where it has no area. Null on null.
+    """Return the smallest rectangle around each geometry, or a point or line if it has no area. Null for null.
 
-    Like all functions that make geometries, GEOMETRY(ANY) in which each row keeps its SRID, 0 for WKB:
-    ``F.st_setsrid(..., F.lit(4326))`` makes it GEOMETRY(4326), which can be written.
+    Like all functions that compute geometries, it returns GEOMETRY(ANY) in which each row has the SRID of its argument,
+    0 for WKB. Convert it with ``F.st_setsrid(..., F.lit(4326))`` to GEOMETRY(4326), which can be written.
     """
     return ENVELOPE(geometry)
 
 
 def st_centroid(geometry: ColumnOrName) -> Column:
-    """The centroid in the plane, a point; an empty one of empty geometries. Null on null."""
+    """Return the planar centroid, an empty point for empty geometries. Null for null."""
     return CENTROID(geometry)
 
 
 def st_buffer(geometry: ColumnOrName, distance: float | ColumnOrName, quad_segs: int = 8) -> Column:
-    """All that lies at most ``distance`` away, in units of the CRS; a negative one shrinks areas. Null on null.
+    """Return the area within ``distance`` of each geometry, in units of the CRS. Null for null.
 
-    ``quad_segs`` segments make up a quarter of a circle. On degrees, project with :func:`st_transform` first.
+    A negative distance shrinks areas. ``quad_segs`` segments approximate a quarter of a circle. Project coordinates in
+    degrees with :func:`st_transform` first.
     """
     return BUFFER(geometry, number(distance, "distance"), quad_segs=_count(quad_segs))
 
 
 def st_simplify(geometry: ColumnOrName, tolerance: float | ColumnOrName, preserve_topology: bool = True) -> Column:
-    """With fewer vertices, none farther than ``tolerance`` (in units of the CRS) from where it was. Null on null.
+    """Simplify geometries with a maximum displacement of ``tolerance``, in units of the CRS. Null for null.
 
-    ``preserve_topology=False`` is quicker and may make invalid polygons.
+    ``preserve_topology=False`` is faster and may create invalid polygons.
     """
     return SIMPLIFY(geometry, number(tolerance, "tolerance"), preserve_topology=preserve_topology)
 
 
 def st_makevalid(geometry: ColumnOrName) -> Column:
-    """A valid geometry that covers the same points, the same one where it is valid. Null on null."""
+    """Repair invalid geometries without changing the covered points. Null for null."""
     return MAKEVALID(geometry)
 
 
 def st_transform(
     geometry: ColumnOrName, target: int | str | Column, source: int | str | Column | None = None
 ) -> Column:
-    """In another coordinate reference system, as :func:`pqext.geo.transform` projects it by PROJ. Null on null.
+    """Transform geometries to another coordinate reference system with PROJ, as :func:`pqext.geo.transform` does.
 
-    ``target`` and ``source`` are an EPSG code or any string that names a CRS. ``source`` is by default that of the
-    column's type, of ANY that of all rows, and must be given for BINARY. Coordinates are x, y (longitude, latitude)
-    throughout. The result is GEOMETRY(``target``) for 4326, 3857 and 0, and ANY with the code of ``target`` otherwise.
-    A point without a result in PROJ fails the query, with the row in its batch. If one of them is a column, of INT or
-    STRING, each row has its own; the result is ANY then, and null where the CRS is.
+    Coordinates are x, y (longitude, latitude). A point that PROJ cannot transform fails the query; the error states the
+    row in its batch.
 
-    Raises GeometryError for a CRS that is not known.
+    Args:
+        geometry: A column or its name.
+        target: An EPSG code, the name of a CRS, or a column of INT or STRING with the CRS of each row.
+        source: Like ``target``. By default the CRS of the column's type, or of all rows for GEOMETRY(ANY); required
+            for BINARY.
+
+    Returns:
+        GEOMETRY(``target``) for 4326, 3857 and 0, otherwise GEOMETRY(ANY) with the SRID of ``target``. Null for null
+        and for a null CRS.
+
+    Raises:
+        GeometryError: If a CRS is unknown.
     """
     from pqext.geo import crs
 
     if isinstance(target, Column) or isinstance(source, Column):
-        columns = [F.lit(one) for one in (target, source) if one is not None]
+        columns = [F.lit(value) for value in (target, source) if value is not None]
         return TRANSFORM_ROWS(geometry, *columns)
-    for one in (target, source):
-        if one is not None:
-            crs.parse(crs.normalize(one))
-    found = TRANSFORM(geometry, target=target, source=source)
+    for value in (target, source):
+        if value is not None:
+            crs.parse(crs.normalize(value))
+    transformed = TRANSFORM(geometry, target=target, source=source)
     srid = _srid(target)
     if srid not in _TYPED:
-        return found
-    return named(
-        F.st_setsrid(found, F.lit(srid)), "st_transform", [text_of(geometry), str(target)], f"geometry({srid})"
+        return transformed
+    return with_name(
+        F.st_setsrid(transformed, F.lit(srid)), "st_transform", [display_name(geometry), str(target)],
+        f"geometry({srid})"
     )
 
 
@@ -105,94 +121,153 @@ def _srid(crs: int | str) -> int:
 def _envelope(array: pa.Array) -> pa.Array:
     import shapely
 
-    of = Geometries.of(array).flat("st_envelope")
-    return from_shapes(of_shapes(shapely.envelope, of.shapes()), of.srid)
+    column = Geometries.from_arrow(array).flat("st_envelope")
+    return from_shapes(call_shapely(shapely.envelope, column.shapes()), column.srid)
 
 
 def _centroid(array: pa.Array) -> pa.Array:
     import shapely
 
-    of = Geometries.of(array).flat("st_centroid")
-    return from_shapes(of_shapes(shapely.centroid, of.shapes()), of.srid)
+    column = Geometries.from_arrow(array).flat("st_centroid")
+    return from_shapes(call_shapely(shapely.centroid, column.shapes()), column.srid)
 
 
 def _numbers(array: pa.Array) -> Any:
     return array.fill_null(np.nan).to_numpy(zero_copy_only=False)
 
 
-def _known(shapes: Any, numbers: Any) -> Any:
-    """The geometries, None where the number beside is none."""
+def _with_nulls(shapes: Any, numbers: Any) -> Any:
+    """``shapes`` with None for rows whose number is NaN."""
     return np.where(np.isnan(numbers), None, shapes)
 
 
 def _buffer(array: pa.Array, distances: pa.Array, quad_segs: int = 8) -> pa.Array:
     import shapely
 
-    of, by = Geometries.of(array).flat("st_buffer"), _numbers(distances)
-    made = of_shapes(shapely.buffer, _known(of.shapes(), by), np.nan_to_num(by), quad_segs=quad_segs)
-    return from_shapes(made, of.srid)
+    column, amounts = Geometries.from_arrow(array).flat("st_buffer"), _numbers(distances)
+    shapes = _with_nulls(column.shapes(), amounts)
+    buffered = call_shapely(shapely.buffer, shapes, np.nan_to_num(amounts), quad_segs=quad_segs)
+    return from_shapes(buffered, column.srid)
 
 
 def _simplify(array: pa.Array, tolerances: pa.Array, preserve_topology: bool = True) -> pa.Array:
     import shapely
 
-    of, by = Geometries.of(array).flat("st_simplify"), _numbers(tolerances)
-    shapes = _known(of.shapes(), by)
-    made = of_shapes(shapely.simplify, shapes, np.nan_to_num(by), preserve_topology=preserve_topology)
-    return from_shapes(made, of.srid)
+    column, amounts = Geometries.from_arrow(array).flat("st_simplify"), _numbers(tolerances)
+    shapes = _with_nulls(column.shapes(), amounts)
+    simplified = call_shapely(
+        shapely.simplify, shapes, np.nan_to_num(amounts), preserve_topology=preserve_topology
+    )
+    return from_shapes(simplified, column.srid)
 
 
 def _makevalid(array: pa.Array) -> pa.Array:
     import shapely
 
-    of = Geometries.of(array).flat("st_makevalid")
-    return from_shapes(of_shapes(shapely.make_valid, of.shapes()), of.srid)
+    column = Geometries.from_arrow(array).flat("st_makevalid")
+    return from_shapes(call_shapely(shapely.make_valid, column.shapes()), column.srid)
 
 
 def _transform(array: pa.Array, target: int | str, source: int | str | None = None) -> pa.Array:
     from pqext import geo
 
-    of = Geometries.of(array)
-    crs = source if source is not None else _crs(array, of)
-    made = geo.transform(of.wkb, crs, target)
-    return geometries(made, _srid(target))
+    column = Geometries.from_arrow(array)
+    crs = source if source is not None else _crs(array, column)
+    return geometry_array(geo.transform(column.wkb, crs, target), _srid(target))
 
 
 def transform_rows(array: pa.Array, targets: pa.Array, sources: pa.Array | None = None) -> pa.Array:
-    """Geometries projected into the CRS of each row, from that of ``sources`` or their own."""
-    of = Geometries.of(array)
+    """Transform each geometry to the CRS of its row, from the CRS of ``sources`` or its own."""
+    column = Geometries.from_arrow(array)
     if sources is None:
-        if of.srid is None:
-            raise TypeError("st_transform needs the CRS that BINARY is in: source=4326")
-        sources = of.srid
-    pairs = list(zip(targets.to_pylist(), sources.to_pylist(), of.missing.tolist(), strict=True))
+        if column.srid is None:
+            raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
+        sources = column.srid
+    pairs = list(zip(targets.to_pylist(), sources.to_pylist(), column.missing.tolist(), strict=True))
     rows: dict[Any, list[int]] = {}
     for row, (target, source, is_missing) in enumerate(pairs):
-        known = target is not None and source is not None and not is_missing
-        rows.setdefault((target, source) if known else None, []).append(row)
+        is_valid = target is not None and source is not None and not is_missing
+        rows.setdefault((target, source) if is_valid else None, []).append(row)
     parts, order = [], []
-    for pair, places in rows.items():
-        order += places
+    for pair, indices in rows.items():
+        order += indices
         if pair is None:
-            parts.append(geometries(pa.nulls(len(places), pa.binary()), 0))
+            parts.append(geometry_array(pa.nulls(len(indices), pa.binary()), 0))
         else:
             source = crs_of_srid(pair[1]) if isinstance(pair[1], int) else pair[1]
-            parts.append(_transform(array.take(pa.array(places, pa.int64())), pair[0], source or "OGC:CRS84"))
+            parts.append(_transform(array.take(pa.array(indices, pa.int64())), pair[0], source or "OGC:CRS84"))
     if not parts:
-        return geometries(of.wkb, 0)
+        return geometry_array(column.wkb, 0)
     return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
 
 
-def _crs(array: pa.Array, of: Geometries) -> str | None:
-    """The CRS that the column's type names, or that all of its rows have. Raises TypeError where there is none."""
-    if of.srid is None:
-        raise TypeError("st_transform needs the CRS that BINARY is in: source=4326")
+def _crs(array: pa.Array, column: Geometries) -> str | None:
+    """The CRS of the column's type or of all its rows. Raises ``TypeError`` if it is unknown or not unique."""
+    if column.srid is None:
+        raise TypeError("st_transform requires the CRS of BINARY: pass source=4326")
     if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:
-        return of.type.crs
-    srids = of.srid.drop_null().unique().to_pylist()
+        return column.type.crs
+    srids = column.srid.drop_null().unique().to_pylist()
     if len(srids) > 1:
-        raise TypeError(f"st_transform is from one CRS, but rows are in {srids}: source=4326 takes all for that")
+        raise TypeError(f"st_transform requires one CRS, but the SRIDs of the rows are {srids}: pass source=4326")
     return crs_of_srid(srids[0]) if srids else None
+
+
+def st_envelope_agg(geometry: ColumnOrName) -> Column:
+    """Aggregate the smallest rectangle around all geometries of a group, as GEOMETRY(ANY).
+
+    Null if all geometries are null or empty. Boxes are computed in Python and aggregated by Spark, so groups may have
+    any size. The SRID is the maximum of the group.
+    """
+    box = BOX(geometry)
+    sides = [F.min(box["xmin"]), F.min(box["ymin"]), F.max(box["xmax"]), F.max(box["ymax"]), F.max(box["srid"])]
+    return with_name(RECTANGLE(*sides), "st_envelope_agg", [display_name(geometry)], "geometry(any)")
+
+
+def st_union_agg(geometry: ColumnOrName) -> Column:
+    """Aggregate the union of all geometries of a group in X and Y, as GEOMETRY(ANY); null if all are null.
+
+    All geometries of a group are in the memory of one Python worker. The SRID is the first of the group.
+    """
+    aggregate = arrow_udf(array_function(union_all), GEOMETRY, "st_union_agg", returns=dict)
+    result = aggregate(check_argument("st_union_agg", FLAT, geometry))
+    return with_name(result, "st_union_agg", [display_name(geometry)], "geometry(any)")
+
+
+st_envelope_aggr = st_envelope_agg
+st_union_aggr = st_union_agg
+
+
+def _boxes(array: pa.Array) -> pa.Array:
+    from pqext import geo
+
+    column = Geometries.from_arrow(array).flat("st_envelope_agg")
+    bounds = geo.bounds(column.wkb)
+    sides = [bounds.field(name) for name in _SIDES]
+    srid = column.srid if column.srid is not None else pa.repeat(pa.scalar(0, pa.int32()), len(column.wkb))
+    empty = column.missing | sides[0].is_null().to_numpy(zero_copy_only=False)
+    return pa.StructArray.from_arrays([*sides, srid], names=[*_SIDES, "srid"], mask=pa.array(empty))
+
+
+def _rectangles(*columns: pa.Array) -> pa.Array:
+    import shapely
+
+    *sides, srid = columns
+    boxes = shapely.box(*(side.fill_null(np.nan).to_numpy(zero_copy_only=False) for side in sides))
+    missing = sides[0].is_null().to_numpy(zero_copy_only=False)
+    return from_shapes(shapely.envelope(np.where(missing, None, boxes)), srid)
+
+
+def union_all(array: pa.Array) -> Any:
+    """Return the union of all geometries of an array as Spark's struct; None if all are null."""
+    import shapely
+
+    column = Geometries.from_arrow(array).flat("st_union_agg")
+    shapes = column.shapes()
+    if column.missing.all():
+        return None
+    srid = 0 if column.srid is None else column.srid.drop_null()[0].as_py()
+    return from_shapes([call_shapely(shapely.union_all, shapely.force_2d(shapes))], srid)[0].as_py()
 
 
 ENVELOPE = ArrowFunction("st_envelope", (FLAT,), GEOMETRY, _envelope)
@@ -202,3 +277,5 @@ SIMPLIFY = ArrowFunction("st_simplify", (FLAT, NUMBER), GEOMETRY, _simplify)
 MAKEVALID = ArrowFunction("st_makevalid", (FLAT,), GEOMETRY, _makevalid)
 TRANSFORM_ROWS = ArrowFunction("st_transform", (GEOMETRIES, ANYTHING, ANYTHING), GEOMETRY, transform_rows)
 TRANSFORM = ArrowFunction("st_transform", (GEOMETRIES,), GEOMETRY, _transform)
+BOX = ArrowFunction("st_envelope_agg", (FLAT,), _BOX, _boxes)
+RECTANGLE = ArrowFunction("st_envelope_agg", (ANYTHING,) * 5, GEOMETRY, _rectangles)

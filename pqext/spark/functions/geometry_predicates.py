@@ -1,4 +1,4 @@
-"""How geometries lie to each other, or to one geometry for all rows."""
+"""Spatial predicates between two columns, or between a column and a constant geometry."""
 
 from __future__ import annotations
 
@@ -11,80 +11,88 @@ from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from pqext.geo.predicates.boxes import Operation
-from pqext.geo.types import Edges
-from pqext.spark.functions.geometry_arrays import Geometries, both, of_shapes
+from pqext.geo.types import Edges, GeospatialType
+from pqext.spark.functions.geometry_arrays import Geometries, call_shapely, geometry_pair
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName, as_column
 
 
-def st_intersects(one: ColumnOrName, other: Any) -> Column:
-    """Do both share a point?
+def st_intersects(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether geometries intersect in X and Y; null if either is null.
 
-    ``other`` is a column or its name, or one geometry for all rows, which is much quicker: a box ``(xmin, ymin, xmax,
-    ymax)``, WKB as bytes or a shapely geometry, in the column's coordinates. Null where one is null. Looks at X and Y
-    only. Edges of GEOMETRY are straight lines in the plane, those of GEOGRAPHY run on the globe, where the inside of a
-    polygon is its smaller side and a box is all eastward from xmin to xmax; both columns must be of one of them.
-    Between two GEOGRAPHY columns the work is done once for each different geometry of ``other``: give the side with
-    fewer as ``other``, or use :func:`pqext.spark.spatial_join`.
+    Edges of GEOMETRY are straight lines in the plane, and edges of GEOGRAPHY are on the globe. There, the interior of a
+    polygon is its smaller side, and a box extends eastward from xmin to xmax. To skip row groups, filter with
+    :func:`pqext.spark.where` or ``read(where=)`` instead.
 
-    To skip row groups, filter by :func:`pqext.spark.where` or ``read(where=)``; columns cannot do that.
+    Args:
+        geometry: A column or its name.
+        other: A column or its name, of the same type, or a constant geometry, which is much faster: a box ``(xmin,
+            ymin, xmax, ymax)``, WKB as bytes or a shapely geometry, in the coordinates of the column. For two GEOGRAPHY
+            columns, the work is done once for each distinct geometry of ``other``: pass the column with fewer as
+            ``other``, or use :func:`pqext.spark.spatial_join`.
+
+    Returns:
+        A BOOLEAN column.
+
+    Example:
+        >>> df.where(st_intersects("geom", (4.0, 50.0, 8.0, 54.0)))  # doctest: +SKIP
     """
-    return _asked("st_intersects", "intersects", one, other)
+    return _relate("st_intersects", "intersects", geometry, other)
 
 
-def st_disjoint(one: ColumnOrName, other: Any) -> Column:
-    """Do both share no point? See :func:`st_intersects`."""
-    return _asked("st_disjoint", "disjoint", one, other)
+def st_disjoint(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether geometries do not intersect. See :func:`st_intersects`."""
+    return _relate("st_disjoint", "disjoint", geometry, other)
 
 
-def st_within(one: ColumnOrName, other: Any) -> Column:
-    """Does ``one`` lie in ``other``, and not only on its boundary? See :func:`st_intersects`."""
-    return _asked("st_within", "within", one, other)
+def st_within(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether ``geometry`` is in ``other``, and not only on its boundary. See :func:`st_intersects`."""
+    return _relate("st_within", "within", geometry, other)
 
 
-def st_contains(one: ColumnOrName, other: Any) -> Column:
-    """Does ``other`` lie in ``one``, and not only on its boundary? See :func:`st_intersects`."""
-    return _asked("st_contains", "contains", one, other)
+def st_contains(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether ``other`` is in ``geometry``, and not only on its boundary. See :func:`st_intersects`."""
+    return _relate("st_contains", "contains", geometry, other)
 
 
-def st_covers(one: ColumnOrName, other: Any) -> Column:
-    """Does ``other`` lie in ``one``, its boundary included? See :func:`st_intersects`."""
-    return _asked("st_covers", "covers", one, other)
+def st_covers(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether ``other`` is in ``geometry`` or on its boundary. See :func:`st_intersects`."""
+    return _relate("st_covers", "covers", geometry, other)
 
 
-def st_coveredby(one: ColumnOrName, other: Any) -> Column:
-    """Does ``one`` lie in ``other``, its boundary included? See :func:`st_intersects`."""
-    return _asked("st_coveredby", "covered_by", one, other)
+def st_coveredby(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether ``geometry`` is in ``other`` or on its boundary. See :func:`st_intersects`."""
+    return _relate("st_coveredby", "covered_by", geometry, other)
 
 
-def st_touches(one: ColumnOrName, other: Any) -> Column:
-    """Do both share points of their boundaries, and none inside? See :func:`st_intersects`."""
-    return _asked("st_touches", "touches", one, other)
+def st_touches(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether only the boundaries of geometries intersect. See :func:`st_intersects`."""
+    return _relate("st_touches", "touches", geometry, other)
 
 
-def st_crosses(one: ColumnOrName, other: Any) -> Column:
-    """Does ``one`` lie partly in ``other`` and partly outside, sharing less than its dimension?
+def st_crosses(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether ``geometry`` crosses ``other``: they share some interior points, of a lower dimension.
 
     See :func:`st_intersects`.
     """
-    return _asked("st_crosses", "crosses", one, other)
+    return _relate("st_crosses", "crosses", geometry, other)
 
 
-def st_overlaps(one: ColumnOrName, other: Any) -> Column:
-    """Do both, of one dimension, share some of their points but not all? See :func:`st_intersects`."""
-    return _asked("st_overlaps", "overlaps", one, other)
+def st_overlaps(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether geometries of the same dimension share some but not all points. See :func:`st_intersects`."""
+    return _relate("st_overlaps", "overlaps", geometry, other)
 
 
-def st_equals(one: ColumnOrName, other: Any) -> Column:
-    """Are both the same set of points? See :func:`st_intersects`."""
-    return _asked("st_equals", "equals", one, other)
+def st_equals(geometry: ColumnOrName, other: Any) -> Column:
+    """Return whether geometries are the same set of points. See :func:`st_intersects`."""
+    return _relate("st_equals", "equals", geometry, other)
 
 
 def st_intersects_box(geometry: ColumnOrName, xmin: float, ymin: float, xmax: float, ymax: float) -> Column:
-    """Does a geometry share a point with a box? :func:`st_intersects` with the box's sides as arguments.
+    """Return whether a geometry intersects a box, including its border: :func:`st_intersects` with four numbers.
 
-    Exact, borders included. A box with ``xmin > xmax`` crosses the antimeridian.
+    A box with ``xmin > xmax`` crosses the antimeridian.
     """
-    return of_one("st_intersects_box", "intersects", geometry, (xmin, ymin, xmax, ymax))
+    return relate_constant("st_intersects_box", "intersects", geometry, (xmin, ymin, xmax, ymax))
 
 
 def st_relates(
@@ -95,16 +103,30 @@ def st_relates(
     edges: Edges | None = None,
     crs: str | None = None,
 ) -> Column:
-    """Does a geometry stand so to ``query``? Null on null.
+    """Return whether a spatial predicate holds between a geometry and a constant geometry; null for null.
 
-    ``operation`` is one of ``pqext.geo``'s, such as ``touches``, or ``dwithin`` with its ``distance``; ``query`` a box
-    ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry. ``edges`` and ``crs`` are those of the column's type by
-    default, and can be told of WKB. Exact. Raises ``ValueError`` or ``TypeError`` for anything else.
+    Args:
+        geometry: A column or its name.
+        operation: A predicate of ``pqext.geo``, such as ``touches`` or ``dwithin``.
+        query: A box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry.
+        distance: The distance of ``dwithin``.
+        edges: The edges of WKB; those of the column's type by default.
+        crs: The CRS of WKB; that of the column's type by default.
+
+    Returns:
+        A BOOLEAN column.
+
+    Raises:
+        ValueError: If the operation or the distance is invalid.
+        TypeError: If the query is not a geometry.
+
+    Example:
+        >>> df.where(st_relates("geom", "dwithin", (4.0, 50.0, 8.0, 54.0), distance=1000))  # doctest: +SKIP
     """
-    return of_one(f"st_{operation}", operation, geometry, query, distance, edges, crs)
+    return relate_constant(f"st_{operation}", operation, geometry, query, distance, edges, crs)
 
 
-def of_one(
+def relate_constant(
     name: str,
     operation: Operation,
     geometry: ColumnOrName,
@@ -113,34 +135,34 @@ def of_one(
     edges: Edges | None = None,
     crs: str | None = None,
 ) -> Column:
-    """The question about one geometry for all rows."""
+    """Return a column with a spatial predicate between a column and a constant geometry."""
     from pqext.dataset.expressions.spatial import canonical_distance, canonical_geometry
 
     shape, metres = canonical_geometry(operation, query), canonical_distance(operation, distance)
     relates = ArrowFunction(name, (GEOMETRIES,), T.BooleanType(), _relates)
-    return relates(geometry, question=_Question(operation, shape, metres, edges, crs))
+    return relates(geometry, relation=_Constant(operation, shape, metres, edges, crs))
 
 
-class _Question:
-    """What each row is asked, which plans show in short."""
+class _Constant:
+    """A predicate with a constant geometry, which plans abbreviate."""
 
     def __init__(self, operation: Operation, shape: Any, distance: float | None, edges: Any, crs: Any) -> None:
-        self.asked = (operation, shape, distance)
+        self.predicate = (operation, shape, distance)
         self.type = (edges, crs)
 
     def __str__(self) -> str:
         from pqext.dataset.expressions.spatial import geometry_text
 
-        return geometry_text(self.asked[1])
+        return geometry_text(self.predicate[1])
 
 
-def _relates(array: pa.Array, question: _Question) -> pa.Array:
+def _relates(array: pa.Array, relation: _Constant) -> pa.Array:
     from pqext.dataset.expressions.spatial import predicate
 
-    of = Geometries.of(array)
-    edges, crs = question.type
-    told = edges is not None
-    return predicate(*question.asked).evaluate(of.wkb, edges or of.type.edges, crs if told else of.type.crs)
+    column = Geometries.from_arrow(array)
+    edges, crs = relation.type
+    type = column.type if edges is None else GeospatialType(crs, edges)
+    return predicate(*relation.predicate).evaluate(column.wkb, type.edges, type.crs)
 
 
 _OPERATIONS: dict[str, Operation] = {
@@ -157,50 +179,47 @@ _OPERATIONS: dict[str, Operation] = {
 }
 
 
-def _asked(name: str, operation: Operation, one: ColumnOrName, other: Any) -> Column:
+def _relate(name: str, operation: Operation, geometry: ColumnOrName, other: Any) -> Column:
     if isinstance(other, str | Column):
-        return PAIRS[name](as_column(one), other)
-    return of_one(name, operation, one, other)
+        return PAIRS[name](as_column(geometry), other)
+    return relate_constant(name, operation, geometry, other)
 
 
-def _pairs(operation: Operation) -> Any:
-    """The kernel of a question about two columns."""
-    return _Pairs(operation)
+class _PairPredicate:
+    """The evaluation of a predicate between two columns."""
 
-
-class _Pairs:
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
 
-    def __call__(self, one: pa.Array, other: pa.Array) -> pa.Array:
+    def __call__(self, array: pa.Array, other: pa.Array) -> pa.Array:
         import shapely
 
-        left, right, planar = both(f"st_{self.operation}", one, other)
+        left, right, planar = geometry_pair(f"st_{self.operation}", array, other)
         missing = left.missing | right.missing
         if not planar:
-            return _on_the_globe(self.operation, left, right, missing)
-        answers = of_shapes(getattr(shapely, self.operation), left.shapes(), right.shapes())
-        return pa.array(answers, mask=missing)
+            return _relate_geographies(self.operation, left, right, missing)
+        matches = call_shapely(getattr(shapely, self.operation), left.shapes(), right.shapes())
+        return pa.array(matches, mask=missing)
 
 
-def _on_the_globe(operation: Operation, left: Geometries, right: Geometries, missing: Any) -> pa.Array:
-    """One question for each different geometry on the right, to all rows beside it."""
+def _relate_geographies(operation: Operation, left: Geometries, right: Geometries, missing: Any) -> pa.Array:
+    """Evaluate a predicate once for each distinct geometry of ``right``, on all its rows."""
     from pqext.geo.predicates.predicate import SpatialPredicate
 
-    found = pa.array(np.zeros(len(missing), np.bool_)).to_numpy(zero_copy_only=False).copy()
+    matches = np.zeros(len(missing), np.bool_)
     unknown = missing.copy()
-    different = right.wkb.dictionary_encode()
-    which = different.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    queries = Geometries(different.dictionary, right.type).shapes()
-    for number, query in enumerate(queries):
-        rows = np.flatnonzero((which == number) & ~missing)
-        answers = SpatialPredicate(operation, query).relate(left.wkb.take(pa.array(rows)), left.type)
-        found[rows] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
-        unknown[rows] = answers.is_null().to_numpy(zero_copy_only=False)
-    return pa.array(found, mask=unknown)
+    distinct = right.wkb.dictionary_encode()
+    codes = distinct.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    queries = Geometries(distinct.dictionary, right.type).shapes()
+    for code, query in enumerate(queries):
+        rows = np.flatnonzero((codes == code) & ~missing)
+        results = SpatialPredicate(operation, query).relate(left.wkb.take(pa.array(rows)), left.type)
+        matches[rows] = pc.fill_null(results, False).to_numpy(zero_copy_only=False)
+        unknown[rows] = results.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(matches, mask=unknown)
 
 
 PAIRS = {
-    name: ArrowFunction(name, (GEOMETRIES, GEOMETRIES), T.BooleanType(), _pairs(operation))
+    name: ArrowFunction(name, (GEOMETRIES, GEOMETRIES), T.BooleanType(), _PairPredicate(operation))
     for name, operation in _OPERATIONS.items()
 }

@@ -1,4 +1,4 @@
-"""The functions as SQL functions of a session, ``pq_st_area`` and so on."""
+"""Register the functions in the SQL of a session, as ``pq_st_area`` and so on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 
+from pqext.spark.base.arrays import variant_from_spark, variant_to_spark
 from pqext.spark.functions import (
     geometry_accessors,
-    geometry_aggregates,
-    geometry_constructors,
     geometry_formats,
     geometry_keys,
-    geometry_measures,
     geometry_operations,
     geometry_predicates,
     variant_changes,
@@ -23,8 +21,7 @@ from pqext.spark.functions import (
     variant_values,
 )
 from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes
-from pqext.spark.functions.udf import NUMBER, ArrowFunction, arrow_udf, of_arrays
-from pqext.spark.functions.variant_arrays import normal_variant, to_spark
+from pqext.spark.functions.udf import NUMBER, ArrowFunction, array_function, arrow_udf
 from pqext.variant.access.path import as_path
 
 if TYPE_CHECKING:
@@ -34,7 +31,6 @@ _MODULES = (
     geometry_accessors,
     geometry_formats,
     geometry_keys,
-    geometry_measures,
     geometry_operations,
     variant_changes,
     variant_schemas,
@@ -43,34 +39,34 @@ _MODULES = (
 
 
 def register_functions(spark: SparkSession) -> list[str]:
-    """Make every function known to a session under its SQL name, ``pq_`` and its own; returns the names.
+    """Register all functions with a session under their names with prefix ``pq_``, and return these names.
 
-    Options come as further arguments that are the same in all rows: paths, ``precision``, ``zoom``, CRSs. What makes
-    geometries gives GEOMETRY(ANY), and ``pq_variant_get`` VARIANT. A wrong type fails when the query runs.
+    Options are further arguments with the same value in all rows: paths, ``precision``, ``zoom``, CRSs. Geometries are
+    returned as GEOMETRY(ANY), and ``pq_variant_get`` returns VARIANT. A wrong type fails when the query runs.
     """
     names = []
     for name, type, evaluate, returns in _all():
-        spark.udf.register(f"pq_{name}", arrow_udf(of_arrays(evaluate), type, f"pq_{name}", returns))
+        spark.udf.register(f"pq_{name}", arrow_udf(array_function(evaluate), type, f"pq_{name}", returns))
         names.append(f"pq_{name}")
     return names
 
 
 def _all() -> Iterator[tuple[str, T.DataType, Callable[..., Any], Any]]:
-    """Each function's name, type, function of arrays, and what that returns."""
-    functions = {function.name: function for module in _MODULES for function in _of(module)}
+    """The name and type of each function, its function of Arrow arrays, and the return type of that."""
+    functions = {function.name: function for module in _MODULES for function in _functions(module)}
     for function in [*functions.values(), *geometry_predicates.PAIRS.values()]:
-        if function.name not in _OTHERWISE:
-            yield function.name, function.type, _Evaluated(function), pa.Array
-    for name, (type, evaluate, returns) in _OTHERWISE.items():
+        if function.name not in _SQL_FUNCTIONS:
+            yield function.name, function.type, _WithDoubles(function), pa.Array
+    for name, (type, evaluate, returns) in _SQL_FUNCTIONS.items():
         yield name, type, evaluate, returns
 
 
-def _of(module: Any) -> list[ArrowFunction]:
+def _functions(module: Any) -> list[ArrowFunction]:
     return [value for value in vars(module).values() if isinstance(value, ArrowFunction)]
 
 
-class _Evaluated:
-    """A function with numbers of any type as doubles."""
+class _WithDoubles:
+    """A function that converts its numeric arguments to doubles."""
 
     def __init__(self, function: ArrowFunction) -> None:
         self.numbers = [takes is NUMBER for takes in function.takes]
@@ -79,46 +75,46 @@ class _Evaluated:
     def __call__(self, *arrays: pa.Array) -> pa.Array:
         if len(arrays) != len(self.numbers):
             raise TypeError(f"the function takes {len(self.numbers)} arguments, not {len(arrays)}")
-        given = [
+        arguments = [
             array.cast(pa.float64()) if is_number else array
             for array, is_number in zip(arrays, self.numbers, strict=True)
         ]
-        return self.evaluate(*given)
+        return self.evaluate(*arguments)
 
 
-def _only(array: pa.Array, what: str) -> Any:
-    """The value that an option has in all rows; None without rows."""
+def _constant(array: pa.Array, name: str) -> Any:
+    """The value of an option, which must be the same in all rows; None without rows."""
     if not len(array):
         return None
     first = array[0]
     if array.null_count or not pc.all(pc.equal(array, first)).as_py():
-        raise ValueError(f"{what} must be the same in all rows, and not null")
+        raise ValueError(f"{name} must be the same in all rows, and not null")
     return first.as_py()
 
 
 def _get(variants: pa.Array, paths: pa.Array) -> pa.Array:
-    return _got(variants, paths, True)
+    return _get_values(variants, paths, True)
 
 
 def _try_get(variants: pa.Array, paths: pa.Array) -> pa.Array:
-    return _got(variants, paths, False)
+    return _get_values(variants, paths, False)
 
 
-def _got(variants: pa.Array, paths: pa.Array, strict: bool) -> pa.Array:
+def _get_values(variants: pa.Array, paths: pa.Array, strict: bool) -> pa.Array:
     from pqext import variant
 
-    path = _only(paths, "the path")
+    path = _constant(paths, "the path")
     as_path(path or "$")
-    return to_spark(variant.get(normal_variant(variants), path or "$", variant.variant_type(), strict))
+    return variant_to_spark(variant.get(variant_from_spark(variants), path or "$", variant.variant_type(), strict))
 
 
 def _set(variants: pa.Array, paths: pa.Array, values: pa.Array) -> pa.Array:
-    return variant_changes.VARIANT_SET.evaluate(variants, values, path=_only(paths, "the path") or "$")
+    return variant_changes.VARIANT_SET.evaluate(variants, values, path=_constant(paths, "the path") or "$")
 
 
 def _delete(variants: pa.Array, *paths: pa.Array) -> pa.Array:
-    found = tuple(_only(path, "the path") for path in paths)
-    return variant_changes.VARIANT_DELETE.evaluate(variants, paths=() if None in found else found)
+    steps = tuple(_constant(path, "the path") for path in paths)
+    return variant_changes.VARIANT_DELETE.evaluate(variants, paths=() if None in steps else steps)
 
 
 def _transform(array: pa.Array, target: pa.Array, *source: pa.Array) -> pa.Array:
@@ -127,43 +123,43 @@ def _transform(array: pa.Array, target: pa.Array, *source: pa.Array) -> pa.Array
 
 def _point(x: pa.Array, y: pa.Array, *z: pa.Array) -> pa.Array:
     numbers = [array.cast(pa.float64()) for array in (x, y, *z)]
-    return geometry_constructors.made(geometry_constructors.POINT.evaluate(*numbers))
+    return geometry_formats.with_default_srid(geometry_formats.POINT.evaluate(*numbers))
 
 
 def _from_wkb(wkb: pa.Array) -> pa.Array:
-    return geometry_constructors.made(geometry_formats.AS_WKB.evaluate(wkb))
+    return geometry_formats.with_default_srid(geometry_formats.AS_WKB.evaluate(wkb))
 
 
 def _from_wkt(texts: pa.Array) -> pa.Array:
-    return geometry_constructors.made(geometry_constructors.FROM_WKT.evaluate(texts))
+    return geometry_formats.with_default_srid(geometry_formats.FROM_WKT.evaluate(texts))
 
 
 def _from_geojson(texts: pa.Array) -> pa.Array:
-    return geometry_constructors.made(geometry_constructors.FROM_GEOJSON.evaluate(texts))
+    return geometry_formats.with_default_srid(geometry_formats.FROM_GEOJSON.evaluate(texts))
 
 
 def _geohash(array: pa.Array, precision: pa.Array) -> pa.Array:
-    return geometry_keys.GEOHASH.evaluate(array, precision=_only(precision, "precision") or 1)
+    return geometry_keys.GEOHASH.evaluate(array, precision=_constant(precision, "precision") or 1)
 
 
 def _quadkey(array: pa.Array, zoom: pa.Array) -> pa.Array:
-    return geometry_keys.QUADKEY.evaluate(array, zoom=_only(zoom, "zoom") or 1)
+    return geometry_keys.QUADKEY.evaluate(array, zoom=_constant(zoom, "zoom") or 1)
 
 
 def _envelope_agg(array: pa.Array) -> Any:
     import shapely
 
-    of = Geometries.of(array).flat("st_envelope_agg")
-    shapes = of.shapes()
-    around = shapely.total_bounds(shapes)
-    if of.missing.all() or shapely.is_empty(shapes[~of.missing]).all():
+    column = Geometries.from_arrow(array).flat("st_envelope_agg")
+    shapes = column.shapes()
+    bounds = shapely.total_bounds(shapes)
+    if column.missing.all() or shapely.is_empty(shapes[~column.missing]).all():
         return None
-    srid = 0 if of.srid is None else pc.max(of.srid).as_py()
-    return from_shapes([shapely.envelope(shapely.box(*around.tolist()))], srid)[0].as_py()
+    srid = 0 if column.srid is None else pc.max(column.srid).as_py()
+    return from_shapes([shapely.envelope(shapely.box(*bounds.tolist()))], srid)[0].as_py()
 
 
 _VARIANT = T.VariantType()
-_OTHERWISE: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
+_SQL_FUNCTIONS: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
     "variant_get": (_VARIANT, _get, pa.Array),
     "try_variant_get": (_VARIANT, _try_get, pa.Array),
     "variant_set": (_VARIANT, _set, pa.Array),
@@ -176,6 +172,6 @@ _OTHERWISE: dict[str, tuple[T.DataType, Callable[..., Any], Any]] = {
     "st_geohash": (T.StringType(), _geohash, pa.Array),
     "st_quadkey": (T.StringType(), _quadkey, pa.Array),
     "st_envelope_agg": (GEOMETRY, _envelope_agg, dict),
-    "st_union_agg": (GEOMETRY, geometry_aggregates.union_of, dict),
+    "st_union_agg": (GEOMETRY, geometry_operations.union_all, dict),
     "schema_of_variant_agg": (T.StringType(), variant_schemas.schema_of_all, str),
 }

@@ -1,4 +1,4 @@
-"""The schema of variants as Spark writes it: ``OBJECT<a: BIGINT, b: ARRAY<STRING>>``."""
+"""Schemas of VARIANT values in Spark's notation: ``OBJECT<a: BIGINT, b: ARRAY<STRING>>``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from pqext.core.base.errors import VariantLimitError
-from pqext.spark.functions.udf import VARIANTS, ArrowFunction, ColumnOrName, arrow_udf, named, of_arrays, taken, text_of
-from pqext.spark.functions.variant_arrays import normal_variant
+from pqext.spark.base.arrays import variant_from_spark
+from pqext.spark.functions.udf import (
+    VARIANTS,
+    ArrowFunction,
+    ColumnOrName,
+    array_function,
+    arrow_udf,
+    check_argument,
+    display_name,
+    with_name,
+)
 from pqext.variant.binary_value import BinaryVariant, walk
 from pqext.variant.encoding import PrimitiveType, Scaled
 
@@ -32,24 +41,25 @@ _TIMES = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP")
 
 
 def schema_of_variant(variant: ColumnOrName) -> Column:
-    """The schema of each VARIANT as text, ``OBJECT<a: BIGINT>``, as Spark's function of this name gives it.
+    """Return the schema of each VARIANT, such as ``OBJECT<a: BIGINT>``, as Spark's function of this name does.
 
-    It knows the four types of values too that Spark does not: ``TIME(6)``, ``TIMESTAMP_NANOS``,
-    ``TIMESTAMP_NTZ_NANOS`` and ``UUID``. Types that differ within an array become one that holds both, or VARIANT. A
-    null is VOID, as in Spark; null on null. Works in Python row by row: use it on samples.
+    It also supports the types ``TIME(6)``, ``TIMESTAMP_NANOS``, ``TIMESTAMP_NTZ_NANOS`` and ``UUID``. Different types
+    in an array become their common type or VARIANT. The variant null is VOID, as in Spark. Null for null. The
+    evaluation is in Python, row by row: use it on samples.
     """
     return SCHEMA_OF_VARIANT(variant)
 
 
 def schema_of_variant_agg(variant: ColumnOrName) -> Column:
-    """An aggregate: the one schema of all VARIANT values of a group, as text; VOID where there are none."""
-    of_group = arrow_udf(of_arrays(schema_of_all), T.StringType(), "schema_of_variant_agg", returns=str)
-    found = of_group(taken("schema_of_variant_agg", VARIANTS, variant))
-    return named(found, "schema_of_variant_agg", [text_of(variant)], "string")
+    """Aggregate the common schema of all VARIANT values of a group, as text; VOID for an empty group."""
+    aggregate = arrow_udf(array_function(schema_of_all), T.StringType(), "schema_of_variant_agg", returns=str)
+    result = aggregate(check_argument("schema_of_variant_agg", VARIANTS, variant))
+    return with_name(result, "schema_of_variant_agg", [display_name(variant)], "string")
 
 
 def schema_of_all(variants: pa.Array) -> str:
-    return text(_all_merged(schema for schema in _schemas(variants) if schema is not None))
+    """Return the common schema of an array of variants, as text."""
+    return text(_merge_all(schema for schema in _schemas(variants) if schema is not None))
 
 
 def _texts(variants: pa.Array) -> pa.Array:
@@ -59,29 +69,29 @@ def _texts(variants: pa.Array) -> pa.Array:
 def _schemas(variants: pa.Array) -> Iterator[Schema | None]:
     from pqext.variant import unshred
 
-    whole = normal_variant(variants)
-    whole = unshred(whole) if whole.type.get_field_index("typed_value") >= 0 else whole
-    for number, row in enumerate(whole.to_pylist()):
+    values = variant_from_spark(variants)
+    values = unshred(values) if values.type.get_field_index("typed_value") >= 0 else values
+    for number, row in enumerate(values.to_pylist()):
         try:
             yield None if row is None else _schema(walk(BinaryVariant(row["value"], row["metadata"])))
         except RecursionError:
-            raise VariantLimitError("the value is nested too deeply to tell its schema", row=number) from None
+            raise VariantLimitError("the value is nested too deeply to infer its schema", row=number) from None
 
 
 def _schema(events: Iterator[tuple[Any, Any]]) -> Schema:
-    """The schema of the value that the next events tell."""
-    kind, data = next(events)
-    if kind == "[":
-        element = _all_merged([_schema(events) for _ in range(data)])
-        next(events)  # its end
+    """The schema of the value at the next event."""
+    type, data = next(events)
+    if type == "[":
+        element = _merge_all([_schema(events) for _ in range(data)])
+        next(events)  # the end of the array
         return ("ARRAY", element)
-    if kind == "{":
+    if type == "{":
         fields = {next(events)[1]: _schema(events) for _ in range(data)}
         next(events)
         return ("OBJECT", fields)
-    if kind in _DECIMALS:
+    if type in _DECIMALS:
         return _decimal(data)
-    return _NAMES.get(kind, "VARIANT")
+    return _NAMES.get(type, "VARIANT")
 
 
 def _decimal(value: Scaled) -> Schema:
@@ -91,44 +101,43 @@ def _decimal(value: Scaled) -> Schema:
     return ("DECIMAL", max(len(str(unscaled)), scale), scale)
 
 
-def _all_merged(schemas: Iterable[Schema]) -> Schema:
-    """The schema of what has any of them."""
-    found: Schema = "VOID"
+def _merge_all(schemas: Iterable[Schema]) -> Schema:
+    result: Schema = "VOID"
     for schema in schemas:
-        found = merged(found, schema)
-    return found
+        result = merge(result, schema)
+    return result
 
 
-def merged(one: Schema, other: Schema) -> Schema:
-    """The schema of what has either, as Spark merges them: the narrowest that holds both, or VARIANT."""
-    if one == other or other == "VOID":
-        return one
-    if one == "VOID":
+def merge(schema: Schema, other: Schema) -> Schema:
+    """Return the narrowest schema that represents the values of both, or VARIANT, as Spark merges schemas."""
+    if schema == other or other == "VOID":
+        return schema
+    if schema == "VOID":
         return other
-    if isinstance(one, str) and isinstance(other, str):
+    if isinstance(schema, str) and isinstance(other, str):
         for ladder in (_WIDER, _TIMES):
-            if one in ladder and other in ladder:
-                return max(one, other, key=ladder.index)
+            if schema in ladder and other in ladder:
+                return max(schema, other, key=ladder.index)
         return "VARIANT"
-    kinds = {schema if isinstance(schema, str) else schema[0] for schema in (one, other)}
-    if kinds == {"ARRAY"}:
-        return ("ARRAY", merged(one[1], other[1]))
-    if kinds == {"OBJECT"}:
-        fields = dict(one[1])  # type: ignore[arg-type]
-        for name, schema in other[1].items():  # type: ignore[union-attr]
-            fields[name] = merged(fields[name], schema) if name in fields else schema
+    names = {part if isinstance(part, str) else part[0] for part in (schema, other)}
+    if names == {"ARRAY"}:
+        return ("ARRAY", merge(schema[1], other[1]))
+    if names == {"OBJECT"}:
+        fields = dict(schema[1])  # type: ignore[arg-type]
+        for name, field in other[1].items():  # type: ignore[union-attr]
+            fields[name] = merge(fields[name], field) if name in fields else field
         return ("OBJECT", fields)
-    if "DECIMAL" in kinds and kinds <= {"DECIMAL", "BIGINT"}:
-        (_, digits, scale), (_, more, places) = (
-            schema if isinstance(schema, tuple) else ("DECIMAL", 20, 0) for schema in (one, other)
+    if "DECIMAL" in names and names <= {"DECIMAL", "BIGINT"}:
+        (_, precision, scale), (_, other_precision, other_scale) = (
+            part if isinstance(part, tuple) else ("DECIMAL", 20, 0) for part in (schema, other)
         )
-        whole, scale = max(digits - scale, more - places), max(scale, places)
-        return ("DECIMAL", whole + scale, scale) if whole + scale <= 38 else "DOUBLE"
-    return "DOUBLE" if "DECIMAL" in kinds and kinds <= {"DECIMAL", "DOUBLE", "FLOAT"} else "VARIANT"
+        digits, scale = max(precision - scale, other_precision - other_scale), max(scale, other_scale)
+        return ("DECIMAL", digits + scale, scale) if digits + scale <= 38 else "DOUBLE"
+    return "DOUBLE" if "DECIMAL" in names and names <= {"DECIMAL", "DOUBLE", "FLOAT"} else "VARIANT"
 
 
 def text(schema: Schema) -> str:
-    """The schema as Spark writes it, fields in the order of their names."""
+    """Format a schema in Spark's notation, with the fields sorted by name."""
     if isinstance(schema, str):
         return schema
     if schema[0] == "DECIMAL":

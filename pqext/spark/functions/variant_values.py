@@ -1,4 +1,4 @@
-"""Variants from and to JSON, what they hold, and whether they are equal."""
+"""Convert VARIANT values from and to JSON, inspect, validate and compare them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.base.timezones import active_timezone, task_timezone
+from pqext.spark.base.arrays import variant_from_spark, variant_to_spark
+from pqext.spark.base.settings import active_timezone, task_timezone
 from pqext.spark.functions.udf import TEXT_OR_BYTES, VARIANTS, ArrowFunction, ColumnOrName
-from pqext.spark.functions.variant_arrays import normal_variant, to_spark
 from pqext.variant.encoding import BasicType, PrimitiveType
 from pqext.variant.types import plain_binary
 
@@ -41,22 +41,22 @@ _NUMBERS = pa.array([None if name is None else _NAMED.index(name).as_py() for na
 
 
 def parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_keys: Duplicates = "error") -> Column:
-    """VARIANT of JSON text, a STRING or BINARY column.
+    """Parse JSON text in a STRING or BINARY column to VARIANT. Null for null.
 
-    As Spark's function of this name, but exact for decimals of up to 38 digits, as :func:`pqext.variant.parse_json`,
-    whose options these are. Null on null. Text that is not JSON fails the query, with the row in its batch and the
-    byte; :func:`try_parse_json` makes it null.
+    Unlike Spark's function of this name, it preserves decimals of up to 38 digits exactly. See
+    :func:`pqext.variant.parse_json` for the options. Invalid JSON fails the query, and the error states the row in its
+    batch and the byte; :func:`try_parse_json` returns null instead.
     """
     return PARSE_JSON(json, numbers=numbers, duplicate_keys=duplicate_keys)
 
 
 def try_parse_json(json: ColumnOrName, *, numbers: Numbers = "decimal", duplicate_keys: Duplicates = "error") -> Column:
-    """As :func:`parse_json`, but null where the text is not JSON."""
+    """Parse JSON text as :func:`parse_json` does, with null for invalid JSON."""
     return TRY_PARSE_JSON(json, numbers=numbers, duplicate_keys=duplicate_keys)
 
 
 def to_json(variant: ColumnOrName) -> Column:
-    """The JSON text of a VARIANT, as :func:`pqext.variant.to_json` writes it, for all types of values. Null on null.
+    """Format VARIANT values as JSON text, as :func:`pqext.variant.to_json` does. Null for null.
 
     Instants are in the session's time zone, as in Spark.
     """
@@ -64,48 +64,48 @@ def to_json(variant: ColumnOrName) -> Column:
 
 
 def variant_type(variant: ColumnOrName) -> Column:
-    """The type of each value by its name in the format, in small letters: ``object``, ``array``, ``int8``, ``string``.
+    """Return the type of each value by its name in the format, in lower case: ``object``, ``array``, ``int8``.
 
-    Both booleans are ``boolean`` and short strings ``string``; the variant null is ``null``. Null on null, and for a
-    type that the format got later.
+    Booleans are ``boolean``, short strings are ``string``, and the variant null is ``null``. Null for null and for
+    unknown types.
     """
     return VARIANT_TYPE(variant)
 
 
 def is_variant_null(variant: ColumnOrName) -> Column:
-    """Is the value the variant null? False on null, as in Spark."""
+    """Return whether the value is the variant null; false for null, as in Spark."""
     return IS_VARIANT_NULL(variant)
 
 
 def is_valid_variant(variant: ColumnOrName) -> Column:
-    """Do metadata and value keep every rule of the encoding, and of shredding? Null on null.
+    """Return whether a VARIANT satisfies all rules of the encoding and of shredding; null for null.
 
-    Checks every byte, as :func:`pqext.variant.validate` does, and never fails.
+    It checks every byte, as :func:`pqext.variant.validate` does, and never fails the query.
     """
     return IS_VALID_VARIANT(variant)
 
 
-def variant_equals(left: ColumnOrName, right: ColumnOrName) -> Column:
-    """Are two VARIANT columns equal by value, as :func:`pqext.variant.equals` says? Null where either is null.
+def variant_equals(variant: ColumnOrName, other: ColumnOrName) -> Column:
+    """Return whether two VARIANT columns are equal by value, as in :func:`pqext.variant.equals`; null for null.
 
-    1 equals 1.00, and objects with the same fields are equal in whatever form they are stored.
+    1 equals 1.00, and objects with the same fields are equal regardless of their encoding.
     """
-    return VARIANT_EQUALS(left, right)
+    return VARIANT_EQUALS(variant, other)
 
 
 def variant_hash(variant: ColumnOrName) -> Column:
-    """A BIGINT that equal variants share, to group and join by; null on null.
+    """Return a BIGINT hash that is the same for equal variants, to group and join by; null for null.
 
-    Variants that differ may share it too, with a probability of 1 in 2^64, so compare with :func:`variant_equals`
-    behind a join, or group by :func:`variant_key`. Do not store it: another version may compute another.
+    Different variants collide with a probability of 1 in 2^64. Compare them with :func:`variant_equals` after a join,
+    or group by :func:`variant_key`. Do not store the hash, which may differ in other versions.
     """
     return VARIANT_HASH(variant)
 
 
 def variant_key(variant: ColumnOrName) -> Column:
-    """BINARY that is the same for equal variants and for no others: an exact key to group, join and deduplicate by.
+    """Return an exact BINARY key of a variant, equal for equal variants only, to group, join and deduplicate by.
 
-    Metadata and value of :func:`pqext.variant.canonical`, one behind the other. Null on null.
+    The key is the metadata followed by the value of :func:`pqext.variant.canonical`. Null for null.
     """
     return VARIANT_KEY(variant)
 
@@ -115,7 +115,8 @@ def _parsed(
 ) -> pa.Array:
     from pqext import variant
 
-    return to_spark(variant.parse_json(texts, on_error=on_error, numbers=numbers, duplicate_keys=duplicate_keys))
+    values = variant.parse_json(texts, on_error=on_error, numbers=numbers, duplicate_keys=duplicate_keys)
+    return variant_to_spark(values)
 
 
 def _parsed_or_null(texts: pa.Array, numbers: Any = "decimal", duplicate_keys: Any = "error") -> pa.Array:
@@ -125,7 +126,7 @@ def _parsed_or_null(texts: pa.Array, numbers: Any = "decimal", duplicate_keys: A
 def _json(values: pa.Array, timezone: str | None = None) -> pa.Array:
     from pqext import variant
 
-    return variant.to_json(normal_variant(values), timezone=task_timezone(timezone))
+    return variant.to_json(variant_from_spark(values), timezone=task_timezone(timezone))
 
 
 def _types(values: pa.Array) -> pa.Array:
@@ -135,12 +136,12 @@ def _types(values: pa.Array) -> pa.Array:
 
 
 def _heads(values: pa.Array) -> pa.Array:
-    """The first byte of each value; null for null, and for a value that has none."""
+    """The first byte of each value; null for null and for an empty value."""
     from pqext import variant
 
-    whole = normal_variant(values)
-    whole = variant.unshred(whole) if whole.type.get_field_index("typed_value") >= 0 else whole
-    member = plain_binary(pc.struct_field(whole, "value"))
+    variants = variant_from_spark(values)
+    variants = variant.unshred(variants) if variants.type.get_field_index("typed_value") >= 0 else variants
+    member = plain_binary(pc.struct_field(variants, "value"))
     width = np.int64 if pa.types.is_large_binary(member.type) else np.int32
     _, ends, data = member.buffers()
     offsets = np.frombuffer(ends, width)[member.offset : member.offset + len(member) + 1]
@@ -157,29 +158,29 @@ def _is_null_value(values: pa.Array) -> pa.Array:
 def _valid(values: pa.Array) -> pa.Array:
     from pqext import variant
 
-    whole = normal_variant(values)
-    valid = np.ones(len(whole), np.bool_)
-    valid[variant.find_faults(whole).column("row").to_numpy()] = False
-    return pa.array(valid, mask=whole.is_null().to_numpy(zero_copy_only=False))
+    variants = variant_from_spark(values)
+    valid = np.ones(len(variants), np.bool_)
+    valid[variant.find_faults(variants).column("row").to_numpy()] = False
+    return pa.array(valid, mask=variants.is_null().to_numpy(zero_copy_only=False))
 
 
-def _equal(left: pa.Array, right: pa.Array) -> pa.Array:
+def _equal(values: pa.Array, others: pa.Array) -> pa.Array:
     from pqext import variant
 
-    return variant.equals(normal_variant(left), normal_variant(right))
+    return variant.equals(variant_from_spark(values), variant_from_spark(others))
 
 
 def _hash(values: pa.Array) -> pa.Array:
     from pqext import variant
 
-    return variant.hash(normal_variant(values)).view(pa.int64())
+    return variant.hash(variant_from_spark(values)).view(pa.int64())
 
 
 def _key(values: pa.Array) -> pa.Array:
     from pqext import variant
 
-    form = variant.canonical(normal_variant(values))
-    parts = (pc.struct_field(form, "metadata"), pc.struct_field(form, "value"))
+    canonical = variant.canonical(variant_from_spark(values))
+    parts = (pc.struct_field(canonical, "metadata"), pc.struct_field(canonical, "value"))
     return pc.binary_join_element_wise(*parts, b"")
 
 

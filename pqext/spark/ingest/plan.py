@@ -1,4 +1,4 @@
-"""Which files are ingested, by which task, and how: made on the driver, sent to the tasks."""
+"""The configuration of an ingest job, which the driver creates and sends to the tasks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 from pqext.dataset.computed_columns import Made, path_within
 from pqext.dataset.writing.part_files import Division
 from pqext.geo.types import geometry_field
-from pqext.spark.json.csv_documents import CsvForm, CsvPiece, csv_pieces
-from pqext.spark.json.text_parts import READ_BYTES, Part, place_of
+from pqext.spark.json.csv_documents import CsvFormat, CsvRows, read_csv_rows
+from pqext.spark.json.text_parts import READ_BYTES, Part, location_of
 from pqext.variant.access.path import as_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.files import Piece, pieces_at
@@ -27,8 +27,8 @@ _GEOMETRIES: tuple[Literal["points", "wkt", "geojson"], ...] = ("points", "wkt",
 
 
 @dataclass(frozen=True)
-class Ingestion:
-    """How documents become rows: all of a job but its paths."""
+class IngestConfig:
+    """The conversion of documents to rows: all arguments of a job except its paths."""
 
     column: str
     shredding: Any
@@ -38,111 +38,116 @@ class Ingestion:
     form: str
     on_error: str
     error_column: str | None
-    made: tuple[tuple[Made, pa.Field], ...]
+    geometry_columns: tuple[tuple[Made, pa.Field], ...]
     partitions: tuple[tuple[str, str, str], ...]
-    """The name, the path and the type of each column that names folders."""
-    tells_bad_lines: bool
+    """The name, path and type of each partition column."""
+    has_bad_lines_file: bool
     division: Division
-    csv: CsvForm | None
-    """Where documents are in files of CSV; None for files of JSON."""
+    csv: CsvFormat | None
+    """The format of CSV files with documents; None for JSON files."""
     storage_options: Mapping[str, Any] | None = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
     timezone: str = DEFAULT
-    """The zone of local times in columns that name folders."""
+    """The time zone of local times in partition columns."""
 
     def parsing(self) -> Parsing:
-        """How text is parsed. Faults are told rather than raised, so that they can be placed in their files."""
+        """Return the parser. It reports errors instead of raising them, so that messages can state their location."""
         return parsing(
             self.numbers, "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, self.max_bytes, self.shredding
         )
 
-    def schema(self, how: Parsing) -> pa.Schema:
-        """The schema of the files that are written."""
-        fields = [variant_field(self.column) if how.schema is None else pa.field(self.column, how.type)]
-        fields += [marked for _, marked in self.made]
-        fields += self.beside
+    def schema(self, parsing: Parsing) -> pa.Schema:
+        """Return the schema of the written files."""
+        fields = [variant_field(self.column) if parsing.schema is None else pa.field(self.column, parsing.type)]
+        fields += [field for _, field in self.geometry_columns]
+        fields += self.csv_fields
         if self.error_column is not None:
             fields.append(pa.field(self.error_column, pa.string()))
-        fields += [pa.field(name, target_type(kind)) for name, _, kind in self.partitions]
+        fields += [pa.field(name, target_type(type)) for name, _, type in self.partitions]
         return pa.schema(fields)
 
     @property
-    def beside(self) -> list[pa.Field]:
-        """The columns of files of CSV that are kept beside the documents."""
+    def csv_fields(self) -> list[pa.Field]:
+        """The columns of CSV files in addition to the documents."""
         return [] if self.csv is None else self.csv.fields()
 
     @property
     def unit(self) -> str:
-        """What messages number."""
+        """The unit of positions in messages."""
         return "line" if self.csv is None else "row"
 
-    def place(self, part: Part) -> Any:
-        """Where a file lies."""
-        return place_of(part, self.storage_options)
+    def locate(self, part: Part) -> Any:
+        """Return the location of the file of a part."""
+        return location_of(part, self.storage_options)
 
-    def pieces(self, part: Part) -> Iterator[Piece | CsvPiece]:
-        """The text of a file or a range."""
+    def chunks(self, part: Part) -> Iterator[Piece | CsvRows]:
+        """Read a file or a range of a file in chunks."""
         if self.csv is not None:
-            yield from csv_pieces(self.place(part), self.csv)
+            yield from read_csv_rows(self.locate(part), self.csv)
             return
         form: Any = self.form
-        yield from pieces_at(self.place(part), form, READ_BYTES, self.max_bytes, part.start, part.stop)
+        yield from pieces_at(self.locate(part), form, READ_BYTES, self.max_bytes, part.start, part.stop)
 
     def sample(self, parts: Sequence[Part]) -> list[pa.StructArray]:
-        """The first documents of some of the files, from which the schema is inferred."""
+        """Read the first documents of some of the files, to infer the schema."""
         step = max(1, len(parts) // _SAMPLED_FILES)
-        chosen = parts[::step][:_SAMPLED_FILES]
-        found: list[pa.StructArray] = []
-        for part in chosen:
-            for piece in islice(self.pieces(part), 1):
-                found += piece.sample(self.parsing(), SAMPLE_BYTES // len(chosen))
-        return found
+        sampled = parts[::step][:_SAMPLED_FILES]
+        arrays: list[pa.StructArray] = []
+        for part in sampled:
+            for chunk in islice(self.chunks(part), 1):
+                arrays += chunk.sample(self.parsing(), SAMPLE_BYTES // len(sampled))
+        return arrays
 
 
-def made_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Made, pa.Field], ...], dict[str, Any]]:
-    """The geometry columns that are made of paths within documents, and what the writer is told of them.
+def geometry_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Made, pa.Field], ...], dict[str, Any]]:
+    """Parse argument ``geometry`` into columns computed from paths and the options of the writer.
 
-    Raises ``ValueError`` or ``TypeError`` for what is no choice of paths.
+    Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
-    made, choices = [], {}
-    for name, given in (geometry or {}).items():
-        choice = dict(given) if isinstance(given, Mapping) else {"points": given}
-        kinds = [kind for kind in _GEOMETRIES if kind in choice]
-        if len(kinds) != 1:
-            raise ValueError(
-                f"geometry {name!r} has {' and '.join(kinds) or 'no paths'}: give one of 'points', 'wkt' and 'geojson'"
-            )
-        kind, paths = kinds[0], choice.pop(kinds[0])
+    columns, options = [], {}
+    for name, argument in (geometry or {}).items():
+        choice = dict(argument) if isinstance(argument, Mapping) else {"points": argument}
+        formats = [format for format in _GEOMETRIES if format in choice]
+        if len(formats) != 1:
+            found = " and ".join(formats) or "no paths"
+            raise ValueError(f"geometry {name!r} has {found}: pass one of 'points', 'wkt' and 'geojson'")
+        format, paths = formats[0], choice.pop(formats[0])
         paths = (paths,) if isinstance(paths, str) else tuple(paths)
-        if len(paths) not in ((2, 3) if kind == "points" else (1,)) or not all(isinstance(path, str) for path in paths):
-            wanted = 'two or three paths, as in ("$.lon", "$.lat")' if kind == "points" else "one path"
-            raise ValueError(f"geometry {name!r}: {kind} takes {wanted}, not {paths!r}")
+        counts = (2, 3) if format == "points" else (1,)
+        if len(paths) not in counts or not all(isinstance(path, str) for path in paths):
+            expected = 'two or three paths, as in ("$.lon", "$.lat")' if format == "points" else "one path"
+            raise ValueError(f"geometry {name!r}: {format} takes {expected}, not {paths!r}")
         for path in paths:
             as_path(path_within(path))
-        made.append((Made(kind, name, paths), geometry_field(name, choice.get("crs"), choice.get("edges", "planar"))))
+        field = geometry_field(name, choice.get("crs"), choice.get("edges", "planar"))
+        columns.append((Made(format, name, paths), field))
         if choice:
-            choices[name] = choice
-    return tuple(made), choices
+            options[name] = choice
+    return tuple(columns), options
 
 
-def partition_columns(given: Mapping[str, Any] | Sequence[str] | None) -> tuple[tuple[str, str, str], ...]:
-    """Name, path and type of the columns that name folders: paths by names, or paths whose last key is the name.
+def partition_columns(partition_by: Mapping[str, Any] | Sequence[str] | None) -> tuple[tuple[str, str, str], ...]:
+    """Parse argument ``partition_by``: return the name, path and type of each partition column.
 
-    Raises ``ValueError`` or ``TypeError`` for what is none.
+    Raises ``ValueError`` or ``TypeError`` for an invalid argument.
     """
-    if isinstance(given, str):
+    if isinstance(partition_by, str):
         raise TypeError("partition_by is a list of paths, or maps names to paths")
-    named = given if isinstance(given, Mapping) else {_last_key(path): path for path in given or ()}
-    if not isinstance(given, Mapping) and len(named) < len(given or ()):
-        several = ", ".join(map(repr, given or ()))
-        raise ValueError(f"partition_by: two of {several} end in one name: map names to paths")
-    found = []
-    for name, choice in named.items():
-        path, kind = (choice, "string") if isinstance(choice, str) else tuple(choice)
+    if isinstance(partition_by, Mapping):
+        columns: Mapping[str, Any] = partition_by
+    else:
+        paths = list(partition_by or ())
+        columns = {_last_key(path): path for path in paths}
+        if len(columns) < len(paths):
+            listed = ", ".join(map(repr, paths))
+            raise ValueError(f"partition_by: two of {listed} end in one name: map names to paths")
+    parsed = []
+    for name, choice in columns.items():
+        path, type = (choice, "string") if isinstance(choice, str) else tuple(choice)
         as_path(path_within(path))
-        target_type(kind)
-        found.append((name, path_within(path), kind))
-    return tuple(found)
+        target_type(type)
+        parsed.append((name, path_within(path), type))
+    return tuple(parsed)
 
 
 def _last_key(path: str) -> str:

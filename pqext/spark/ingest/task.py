@@ -1,11 +1,13 @@
-"""What one Spark task of :func:`pqext.spark.ingest_json` does: JSON text in, a Parquet file out.
+"""Convert JSON text to Parquet files in a Spark task of :func:`pqext.spark.ingest_json`.
 
-A task may be tried again, or twice at once. Each attempt writes a file with a name of its own, and only those count
-whose attempt Spark reports to the driver.
+Spark may retry a task or run it twice concurrently. Each attempt writes files with unique names, and the driver commits
+only the files of attempts that Spark reports.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import pickle
 import uuid
 from collections.abc import Iterator, Mapping
@@ -19,62 +21,63 @@ from pqext.core.base.errors import ChangedFileError, GeometryError, ParquetError
 from pqext.dataset.computed_columns import make, maker
 from pqext.dataset.writing.part_files import PartFiles, Staging
 from pqext.dataset.writing.staging import Staged
-from pqext.spark.ingest.bad_lines import documents, told_of
-from pqext.spark.ingest.plan import Ingestion
-from pqext.spark.json.csv_documents import CsvPiece
+from pqext.spark.ingest.plan import IngestConfig
+from pqext.spark.json.csv_documents import CsvRows
 from pqext.spark.json.text_parts import Part, digest_of, form_hint, lines_before, stamp_of
 from pqext.variant.access.cast import extract
 from pqext.variant.access.path import as_path
 from pqext.variant.json.faults import line_fault, placed
+from pqext.variant.json.files import Piece
 from pqext.variant.json.parser import Parsing
 
-_ADVICE = 'on_error="null" or "skip" goes on without it'
+_ADVICE = 'on_error="null" or "skip" continues without it'
 
 
 @dataclass
-class Taken:
-    """What was taken from a part: rows, bytes of text, and documents that have a fault, as lines of the side file."""
+class PartResult:
+    """Counts of rows, bytes of text and invalid documents of a part, with records of the invalid documents."""
 
     part: Part
     rows: int = 0
     bytes: int = 0
     bad: int = 0
-    told: bytearray = field(default_factory=bytearray)
+    bad_lines: bytearray = field(default_factory=bytearray)
+    """The compressed lines of the side file."""
     digest: str | None = None
-    """The hash of its bytes; None for files of stores, whose stamps are versions."""
+    """The hash of the bytes; None for files in object stores, whose stamps are versions."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one attempt reports: what it read, and what it wrote."""
+    """The report of an attempt: the results of the parts that it read, and the files that it wrote."""
 
-    taken: tuple[Taken, ...] = ()
+    parts: tuple[PartResult, ...] = ()
     written: tuple[Staging, ...] = ()
     error: ParquetError | None = None
 
 
-class Stopped(ParquetError):
-    """A task gave up because another one failed."""
+class StoppedError(ParquetError):
+    """A task stopped because another task failed."""
 
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Does parts of ``work``, into the place ``staged`` of a job."""
+    """Ingests the parts of each task in ``work`` into the staging area of a job."""
 
     staged: Staged
     job: str
     work: tuple[tuple[Part, ...], ...]
-    how: Ingestion
+    config: IngestConfig
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One pickled :class:`Attempt` for each number of a part of the work."""
+        """Yield a pickled :class:`Attempt` for each number of a task."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 report = pickle.dumps(self.attempt(number))
                 yield pa.RecordBatch.from_arrays([pa.array([report], pa.binary())], ["attempt"])
 
     def attempt(self, number: int) -> Attempt:
-        """Do one part of the work. Errors that come again are told rather than raised: Spark would try again."""
+        """Run a task. Permanent errors are reported instead of raised, because Spark would retry the task."""
         self.staged.check()
         try:
             return self._write(number, f"part-{number:05d}-{self.job}-{uuid.uuid4().hex[:12]}")
@@ -85,81 +88,118 @@ class IngestTask:
             return Attempt(error=error.with_traceback(None))
 
     def _write(self, number: int, name: str) -> Attempt:
-        how = self.how.parsing()
-        schema = self.how.schema(how)
-        taken = [Taken(part) for part in self.work[number]]
-        with PartFiles(self.staged, name, schema, self.how.options, self.how.division) as files:
-            for one in taken:
-                for batch in self._batches(one, how, schema):
+        parsing = self.config.parsing()
+        schema = self.config.schema(parsing)
+        results = [PartResult(part) for part in self.work[number]]
+        with PartFiles(self.staged, name, schema, self.config.options, self.config.division) as files:
+            for result in results:
+                for batch in self._batches(result, parsing, schema):
                     if self.staged.has_failed:
-                        raise Stopped("another task failed")
+                        raise StoppedError("another task failed")
                     files.write(batch)
-            return Attempt(tuple(taken), files.close())
+            return Attempt(tuple(results), files.close())
 
-    def _batches(self, taken: Taken, how: Parsing, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a part; ``taken`` counts what is in it."""
-        part = taken.part
-        makers = [(maker(one, self.how.column), marked) for one, marked in self.how.made]
-        named = [(as_path(path), kind) for _, path, kind in self.how.partitions]
-        told: list[bytes] = []
-        before, is_placed, document = 0, part.start == 0, 0
-        for piece in self.how.pieces(part):
-            _, arrays, found, lines = piece.parsed(how)
-            taken.bytes += len(piece.text)
-            if found and not is_placed:
-                before, is_placed = lines_before(self.how.place(part), piece.start), True
-            faults = [line_fault(fault, before) for fault in found]
-            before += lines
-            taken.bad += len(faults)
+    def _batches(self, result: PartResult, parsing: Parsing, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a part, which are counted in ``result``."""
+        part, config = result.part, self.config
+        makers = [(maker(column, config.column), target) for column, target in config.geometry_columns]
+        partitions = [(as_path(path), type) for _, path, type in config.partitions]
+        bad_lines: list[bytes] = []
+        preceding_lines, is_line_known, document = 0, part.start == 0, 0
+        for chunk in config.chunks(part):
+            _, arrays, errors, lines = chunk.parsed(parsing)
+            result.bytes += len(chunk.text)
+            if errors and not is_line_known:
+                preceding_lines, is_line_known = lines_before(config.locate(part), chunk.start), True
+            faults = [line_fault(error, preceding_lines) for error in errors]
+            preceding_lines += lines
+            result.bad += len(faults)
             texts: list[tuple[int | None, bytes]] | None = None
             first = 0
-            if faults and self.how.on_error == "fail":
-                hint = form_hint(faults[0]) if self.how.unit == "line" else ""
-                raise VariantError(f"{placed(faults[0], part.name, unit=self.how.unit)}{hint}; {_ADVICE}")
+            if faults and config.on_error == "fail":
+                hint = form_hint(faults[0]) if config.unit == "line" else ""
+                raise VariantError(f"{placed(faults[0], part.name, unit=config.unit)}{hint}; {_ADVICE}")
             for array in arrays:
-                # Faulty documents are null rows, and there are no others: JSON's null is a variant.
-                mine, faults = faults[: array.null_count], faults[array.null_count :]
-                rows = np.flatnonzero(array.is_null()) if mine else ()
+                # Only invalid documents are null rows: JSON null is a variant.
+                array_faults, faults = faults[: array.null_count], faults[array.null_count :]
+                rows = np.flatnonzero(array.is_null()) if array_faults else ()
                 reasons = {
-                    int(row): placed(fault, part.name, unit=self.how.unit)
-                    for row, fault in zip(rows, mine, strict=True)
+                    int(row): placed(fault, part.name, unit=config.unit)
+                    for row, fault in zip(rows, array_faults, strict=True)
                 }
                 columns = [array]
-                for make_one, marked in makers:
-                    made, bad = make(make_one, pa.RecordBatch.from_arrays([array], [self.how.column]))
-                    columns.append(made.cast(marked.type))
-                    for row, reason in bad:
-                        where = f"{part.name}, document {document + row + 1} from byte {part.start}"
-                        reasons.setdefault(row, f"{where}, column {marked.name}: {reason}")
-                if reasons and self.how.on_error == "fail":
+                for make_column, target in makers:
+                    geometries, invalid = make(make_column, pa.RecordBatch.from_arrays([array], [config.column]))
+                    columns.append(geometries.cast(target.type))
+                    for row, reason in invalid:
+                        location = f"{part.name}, document {document + row + 1} from byte {part.start}"
+                        reasons.setdefault(row, f"{location}, column {target.name}: {reason}")
+                if reasons and config.on_error == "fail":
                     raise GeometryError(f"{reasons[min(reasons)]}; {_ADVICE}")
-                taken.bad += len(reasons) - len(mine)
-                if reasons and self.how.tells_bad_lines:
-                    texts = texts or documents(piece)
-                    told.append(told_of(part.name, texts[first : first + len(array)], reasons))
-                if isinstance(piece, CsvPiece):
-                    columns += piece.beside.slice(first, len(array)).columns
+                result.bad += len(reasons) - len(array_faults)
+                if reasons and config.has_bad_lines_file:
+                    texts = texts or documents(chunk)
+                    bad_lines.append(bad_line_records(part.name, texts[first : first + len(array)], reasons))
+                if isinstance(chunk, CsvRows):
+                    columns += chunk.columns.slice(first, len(array)).columns
                 document += len(array)
                 first += len(array)
-                columns += [extract(array, path, kind, timezone=self.how.timezone) for path, kind in named]
+                columns += [extract(array, path, type, timezone=config.timezone) for path, type in partitions]
                 batch = self._batch(columns, reasons, schema)
-                taken.rows += len(batch)
+                result.rows += len(batch)
                 if len(batch):
                     yield batch
-        taken.told += compress(b"".join(told))
-        place = self.how.place(part)
-        if isinstance(place, str):
-            taken.digest = digest_of(place, part.start, part.size if part.stop is None else part.stop)
-        if stamp_of(place)[0] != part.stamp:
+        result.bad_lines += compress(b"".join(bad_lines))
+        location = config.locate(part)
+        if isinstance(location, str):
+            result.digest = digest_of(location, part.start, part.size if part.stop is None else part.stop)
+        if stamp_of(location)[0] != part.stamp:
             raise ChangedFileError("the file has changed since it was listed: ingest it again", path=part.name)
 
     def _batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
-        """The rows as they are written; ``reasons`` tell of those that have a fault."""
+        """The batch to write; ``reasons`` are the errors of invalid rows."""
         rows = len(columns[0])
-        if self.how.error_column is not None:
-            told = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())
-            columns.insert(1 + len(self.how.made) + len(self.how.beside), pa.array(told, pa.string()))
+        if self.config.error_column is not None:
+            errors = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())
+            position = 1 + len(self.config.geometry_columns) + len(self.config.csv_fields)
+            columns.insert(position, pa.array(errors, pa.string()))
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-        if not reasons or self.how.on_error != "skip":
+        if not reasons or self.config.on_error != "skip":
             return batch
         return batch.filter(pa.array([row not in reasons for row in range(rows)]))
+
+
+def documents(chunk: Piece | CsvRows) -> list[tuple[int | None, bytes]]:
+    """Return the offset in the file, if known, and the text of each document of a chunk."""
+    if isinstance(chunk, CsvRows):
+        return [(None, text) for text in chunk.documents.to_pylist()]
+    text = bytes(chunk.text)
+    if chunk.ends is None:
+        lines: list[tuple[int | None, bytes]] = []
+        offset = chunk.start
+        for line in text.split(b"\n"):
+            if line.strip(b" \t\r\n"):
+                lines.append((offset, line.removesuffix(b"\r")))
+            offset += len(line) + 1
+        return lines
+    starts = [0, *map(int, chunk.ends[:-1])]
+    spans = zip(starts, map(int, chunk.ends), strict=True)
+    return [(None, text[start:stop].strip(b" \t\r\n,")) for start, stop in spans]
+
+
+def _bad_line_record(file: str, offset: int | None, message: str, raw: bytes) -> bytes:
+    record: dict[str, object] = {"file": file, "offset": offset, "message": message}
+    try:
+        record["raw"] = raw.decode()
+    except UnicodeDecodeError:
+        record["raw_base64"] = base64.b64encode(raw).decode()
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def bad_line_records(file: str, rows: list[tuple[int | None, bytes]], reasons: Mapping[int, str]) -> bytes:
+    """Return the lines of the side file for the ``rows`` with an error."""
+    records = []
+    for row in sorted(reasons):
+        offset, raw = rows[row]
+        records.append(_bad_line_record(file, offset, reasons[row], raw))
+    return b"".join(records)

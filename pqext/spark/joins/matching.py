@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pqext.core.base.threads import PerThread
 from pqext.geo.predicates.planar import points_of
-from pqext.spark.functions.geometry_arrays import Geometries, of_shapes
+from pqext.spark.functions.geometry_arrays import Geometries, call_shapely
 
 if TYPE_CHECKING:
     from pqext.geo.predicates.boxes import Operation
@@ -141,7 +141,7 @@ class Matcher:
         one, other = self._grid.candidates(x, y)
         held = np.zeros(len(one), np.bool_)
         for part in np.split(_by_value(other), range(_PAIRS, len(one), _PAIRS)):  # each geometry is asked all at once
-            held[part] = of_shapes(holds, self.shapes()[other[part]], x[one[part]], y[one[part]])
+            held[part] = call_shapely(holds, self.shapes()[other[part]], x[one[part]], y[one[part]])
         return one[held], other[held]
 
     def _of_boxes(self, left: Geometries) -> tuple[Rows, Rows]:
@@ -158,9 +158,9 @@ class Matcher:
             part = slice(start, start + _PAIRS)
             theirs, mine = self.shapes()[other[part]], shapes[one[part]]
             if self.condition.operation == "dwithin":
-                held[part] = of_shapes(shapely.dwithin, theirs, mine, self.condition.distance)
+                held[part] = call_shapely(shapely.dwithin, theirs, mine, self.condition.distance)
             else:
-                held[part] = of_shapes(getattr(shapely, TURNED[self.condition.operation]), theirs, mine)
+                held[part] = call_shapely(getattr(shapely, TURNED[self.condition.operation]), theirs, mine)
         return one[held], other[held]
 
     def _on_the_globe(self, left: Geometries, one: Rows, other: Rows) -> tuple[Rows, Rows]:
@@ -279,12 +279,12 @@ class Nearest:
         shapes = left.shapes()
         if not self.there or not len(shapes):
             return np.array([], np.int64), np.array([], np.int64), np.array([])
-        (one, other), away = of_shapes(
+        (one, other), away = call_shapely(
             self.tree.query_nearest, shapes, max_distance=self.most, return_distance=True, all_matches=True
         )
         if self.k > 1 and len(one):  # nothing is near coordinates that are infinite
             one, other = self._around(shapes, one, away)
-            away = of_shapes(shapely.distance, shapes[one], self.shapes[other])
+            away = call_shapely(shapely.distance, shapes[one], self.shapes[other])
         order = np.lexsort((other, away, one))
         one, other, away = one[order], other[order], away[order]
         starts = np.searchsorted(one, one)
@@ -300,7 +300,7 @@ class Nearest:
         found: list[tuple[Rows, Rows]] = []
         while len(rows):
             radius = np.minimum(radius, limit)
-            near, other = of_shapes(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
+            near, other = call_shapely(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
             enough = (np.bincount(near, minlength=len(rows)) >= wanted) | (radius >= limit)
             taken = enough[near]
             found.append((rows[near[taken]], other[taken]))

@@ -34,7 +34,7 @@ class Side:
 
     def of(self, array: pa.Array) -> Geometries:
         """The column's array."""
-        return replace(Geometries.of(array), type=self.type)
+        return replace(Geometries.from_arrow(array), type=self.type)
 
 
 def sides(left: DataFrame, right: DataFrame, on: Any) -> tuple[Side, Side]:

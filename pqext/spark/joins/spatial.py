@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from pqext.core.base.suggestions import did_you_mean
 from pqext.geo.predicates.boxes import Operation
 from pqext.spark.columns.names import quoted
-from pqext.spark.frames.parquet import read_here
+from pqext.spark.frames.parquet import read_on_driver
 from pqext.spark.joins import partitioned
 from pqext.spark.joins.broadcasting import How, NearestTask, SpatialTask, Whole
 from pqext.spark.joins.matching import TURNED, Condition
@@ -79,7 +79,7 @@ def spatial_join(
     one, other = sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
-        here = read_here(given, right.schema)
+        here = read_on_driver(given, right.schema)
         collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf, here)
     if collected is None:
         if how != "inner":

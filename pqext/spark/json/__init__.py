@@ -1,1 +1,1 @@
-"""JSON in lines and in columns of CSV files, read by tasks."""
+"""Read JSON lines and JSON documents in CSV files in tasks."""

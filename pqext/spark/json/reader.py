@@ -1,6 +1,6 @@
-"""What the tasks of data source ``pqext_json`` read: ranges of files of JSON lines.
+"""Read ranges of JSON lines files in the tasks of data source ``pqext_json``.
 
-A line belongs to the range in which it begins. No bytes of it pass through the JVM but as a VARIANT.
+A line belongs to the range that contains its first byte. Only VARIANT values pass through the JVM.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pqext.core.base.errors import ChangedFileError, VariantError
 from pqext.spark.base.arrays import conform
-from pqext.spark.base.errors import brief
+from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.json.text_parts import (
     READ_BYTES,
@@ -23,7 +23,7 @@ from pqext.spark.json.text_parts import (
     find_parts,
     form_hint,
     lines_before,
-    place_of,
+    location_of,
     share_out,
     stamp_of,
 )
@@ -36,14 +36,14 @@ PARTITION_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Ranges(InputPartition):
-    """The work of a task: files, and ranges of lines of them."""
+    """The work of a task: files and ranges of files."""
 
     parts: tuple[Part, ...]
 
 
 @dataclass
 class JsonLinesReader(DataSourceReader):
-    """Parses ranges of the files that ``paths`` name."""
+    """Parses ranges of the files of ``paths``."""
 
     paths: tuple[str, ...]
     storage_options: Mapping[str, Any] | None = dataclasses.field(repr=False)
@@ -54,49 +54,49 @@ class JsonLinesReader(DataSourceReader):
     max_line_bytes: int
     duplicate_keys: str
 
-    @brief
+    @concise_errors
     def partitions(self) -> list[InputPartition]:
-        """Ranges of nearly equal length; small files together, and compressed ones whole."""
-        return self.shared_out(find_parts(self.paths, self.storage_options))
+        """Plan ranges of nearly equal length; small files are combined, and compressed files are not split."""
+        return self.plan(find_parts(self.paths, self.storage_options))
 
-    def shared_out(self, parts: Sequence[Part]) -> list[InputPartition]:
-        """Some files as the work of tasks."""
+    def plan(self, parts: Sequence[Part]) -> list[InputPartition]:
+        """Plan the tasks for some files."""
         return [Ranges(work) for work in share_out(parts, self.partition_bytes or None, True, PARTITION_BYTES)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The lines of the ranges of a task."""
+        """Read the lines of the ranges of a task."""
         if not isinstance(partition, Ranges):
-            return  # Spark makes one partition of no partitions
+            return  # Spark reads an empty partition if there are no partitions
         prepare_worker()
-        # Faults are told rather than raised, so that they can be placed in their files.
-        how = parsing(
+        # Errors are reported instead of raised, so that messages can state their location.
+        parser = parsing(
             "decimal", "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, min(self.max_line_bytes, LARGEST_BYTES), None
         )
         for part in partition.parts:
-            yield from self._read(part, how)
+            yield from self._read(part, parser)
 
-    def _read(self, part: Part, how: Parsing) -> Iterator[pa.RecordBatch]:
-        place = place_of(part, self.storage_options)
-        stamp, size = stamp_of(place)
-        if size < part.size or (stamp != part.stamp and not isinstance(place, str)):  # a local one may have grown
+    def _read(self, part: Part, parser: Parsing) -> Iterator[pa.RecordBatch]:
+        location = location_of(part, self.storage_options)
+        stamp, size = stamp_of(location)
+        if size < part.size or (stamp != part.stamp and not isinstance(location, str)):  # local files may grow
             raise ChangedFileError(
                 f"the file has {size} bytes and had {part.size} when this data frame was planned, or was replaced: "
                 "read it again with a new data frame",
                 path=part.name,
             )
-        before, is_placed = 0, part.start == 0
-        for piece in pieces_at(place, "lines", READ_BYTES, self.max_line_bytes, part.start, part.stop):
-            _, arrays, found, lines = piece.parsed(how)
-            if found and not is_placed:
-                before, is_placed = lines_before(place, piece.start), True
-            reasons = [placed(line_fault(fault, before), part.name) for fault in found]
-            before += lines
+        preceding_lines, is_line_known = 0, part.start == 0
+        for chunk in pieces_at(location, "lines", READ_BYTES, self.max_line_bytes, part.start, part.stop):
+            _, arrays, errors, lines = chunk.parsed(parser)
+            if errors and not is_line_known:
+                preceding_lines, is_line_known = lines_before(location, chunk.start), True
+            reasons = [placed(line_fault(error, preceding_lines), part.name) for error in errors]
+            preceding_lines += lines
             if reasons and self.raises:
-                raise VariantError(f"{reasons[0]}{form_hint(line_fault(found[0]))}")
+                raise VariantError(f"{reasons[0]}{form_hint(line_fault(errors[0]))}")
             for values in arrays:
-                mine, reasons = reasons[: values.null_count], reasons[values.null_count :]
+                array_reasons, reasons = reasons[: values.null_count], reasons[values.null_count :]
                 if len(values):
-                    yield self._batch(values, mine)
+                    yield self._batch(values, array_reasons)
 
     def _batch(self, values: pa.Array, reasons: list[str]) -> pa.RecordBatch:
         columns = []
@@ -104,9 +104,10 @@ class JsonLinesReader(DataSourceReader):
             if field.name == self.column:
                 columns.append(conform(values, field.type))
             elif reasons:
-                # Null rows are those with faults, in the same order: JSON's null is a variant, not a null.
-                at = values.is_null()
-                columns.append(pa.compute.replace_with_mask(pa.nulls(len(values), pa.string()), at, pa.array(reasons)))
+                # Only invalid lines are null rows, in the same order: JSON null is a variant.
+                mask = values.is_null()
+                nulls = pa.nulls(len(values), pa.string())
+                columns.append(pa.compute.replace_with_mask(nulls, mask, pa.array(reasons)))
             else:
                 columns.append(pa.nulls(len(values), field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)

@@ -1,4 +1,4 @@
-"""Files of text, cut into ranges of lines or packed together as the work of tasks."""
+"""Split text files into ranges of lines, or combine them, for tasks."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from pqext.variant.json.faults import LineFault, spans_lines
 from pqext.variant.json.lines import count_newlines
 
 READ_BYTES = 8 << 20
-"""Text parsed into one batch, unless a line is longer."""
+"""Bytes of text that are parsed into a batch, unless a line is longer."""
 TASK_BYTES = 256 << 20
-"""Text of a task at most, unless one line or one file that cannot be cut has more."""
+"""Maximum number of bytes of text in a task, unless a line or a file that cannot be split is longer."""
 _PACKED = 5
-"""How many times its stored bytes a compressed file is taken to hold."""
+"""The assumed compression ratio of compressed files."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of input, or the lines of it that begin at or after byte ``start`` and before ``stop``.
+    """An input file, or its lines that begin at or after byte ``start`` and before ``stop``.
 
-    ``path`` opens it, ``name`` is what messages call it, and ``stamp`` tells its version.
+    ``path`` opens the file, ``name`` is its name in messages, and ``stamp`` identifies its version.
     """
 
     path: str
@@ -42,63 +42,64 @@ class Part:
 
 
 def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
-    """The files that ``paths`` name: files, folders, patterns and URLs of all of these."""
-    found: dict[str, str | Location] = {}
+    """List the files of ``paths``, which are files, folders, patterns and their URLs."""
+    files: dict[str, str | Location] = {}
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        given = os.fspath(path)
-        named = given if is_remote(given) else local_path(given)
-        storage = storage_options if is_remote(given) else None
-        sources = list_sources([named], storage, ignore_table_format=True)  # files of text are no table's
-        found |= {_plain(file) if isinstance(place, str) else file: place for file, place in sources}
-    return parts_of((file, file if isinstance(place, str) else place) for file, place in found.items())
+        name = os.fspath(path)
+        source = name if is_remote(name) else local_path(name)
+        storage = storage_options if is_remote(name) else None
+        sources = list_sources([source], storage, ignore_table_format=True)  # tables do not contain text files
+        files |= {_normalized(file) if isinstance(location, str) else file: location for file, location in sources}
+    return parts_of((file, file if isinstance(location, str) else location) for file, location in files.items())
 
 
-def _plain(path: str) -> str:
-    """The path of a file without ``.`` and ``..``, by which it is known whatever path names it."""
+def _normalized(path: str) -> str:
+    """The path of a file without ``.`` and ``..``, which identifies the file."""
     return os.path.realpath(path) if os.pardir in path.split(os.sep) else os.path.normpath(path)
 
 
 def parts_of(files: Iterable[tuple[str, Any]]) -> list[Part]:
-    """The files of these paths or URLs, and of these places."""
+    """Return parts for complete files with these paths or URLs and locations."""
     return [
-        Part(file, place if isinstance(place, str) else place.path, *stamp_of(place)) for file, place in files
+        Part(file, location if isinstance(location, str) else location.path, *stamp_of(location))
+        for file, location in files
     ]
 
 
-def stamp_of(place: str | Location) -> tuple[str, int]:
-    """What tells this version of a file from others, and its size."""
-    if isinstance(place, str):
-        stat = os.stat(place)
+def stamp_of(location: str | Location) -> tuple[str, int]:
+    """Return an identifier of the version of a file, and its size."""
+    if isinstance(location, str):
+        stat = os.stat(location)
         return f"{stat.st_size} {stat.st_mtime_ns}", stat.st_size
-    with place.open() as source:
+    with location.open() as source:
         return f"{source.size} {getattr(source, 'version', None) or ''}".strip(), source.size
 
 
 def digest_of(path: str, start: int, stop: int) -> str:
-    """The hash of a byte range of a local file."""
-    found = xxhash.xxh3_128()
+    """Hash a byte range of a local file."""
+    digest = xxhash.xxh3_128()
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
         while start < stop and (data := file.read(min(READ_BYTES, stop - start))):
-            found.update(data)
+            digest.update(data)
             start += len(data)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def share_out(
-    parts: Iterable[Part], task_bytes: int | None, cut: bool, upper: int = TASK_BYTES
+    parts: Iterable[Part], task_bytes: int | None, can_split: bool, upper: int = TASK_BYTES
 ) -> tuple[tuple[Part, ...], ...]:
-    """The work of each task: ranges of large files, several small files; compressed files stay whole.
+    """Assign parts to tasks: ranges of large files, and several small files. Compressed files are not split.
 
-    ``cut``: do lines tell where documents begin? A task has ``task_bytes`` at most, or ``upper`` where that is None.
+    Other files are split if ``can_split``. A task has at most ``task_bytes``, by default ``upper``.
     """
     weighed = [(part, part.size * (1 if codec_of(part.path) is None else _PACKED)) for part in parts]
     step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), upper)
     tasks: list[tuple[Part, ...]] = []
     packed: list[Part] = []
-    held = 0
+    packed_bytes = 0
     for part, weight in weighed:
-        if cut and weight > step and codec_of(part.path) is None:
+        if can_split and weight > step and codec_of(part.path) is None:
             count = -(-part.size // step)
             bounds = [part.size * i // count for i in range(count + 1)]
             tasks += [
@@ -106,28 +107,29 @@ def share_out(
                 for start, stop in pairwise(bounds)
             ]
             continue
-        if packed and held + weight > step:
+        if packed and packed_bytes + weight > step:
             tasks.append(tuple(packed))
-            packed, held = [], 0
+            packed, packed_bytes = [], 0
         packed.append(part)
-        held += weight
+        packed_bytes += weight
     return (*tasks, *([tuple(packed)] if packed else []))
 
 
-def place_of(part: Part, storage_options: Mapping[str, Any] | None) -> str | Location:
-    """Where the file of a part lies."""
-    place: str | Location = locate(part.path, None, storage_options if scheme_of(part.path) is not None else None)
-    return place
+def location_of(part: Part, storage_options: Mapping[str, Any] | None) -> str | Location:
+    """Return the location of the file of a part."""
+    options = storage_options if scheme_of(part.path) is not None else None
+    location: str | Location = locate(part.path, None, options)
+    return location
 
 
-def lines_before(place: str | Location, at: int) -> int:
-    """The lines before byte ``at`` of a file that is not compressed."""
-    with open_stream(place) as file:
-        return count_newlines(file, at)
+def lines_before(location: str | Location, offset: int) -> int:
+    """Count the lines before a byte of an uncompressed file."""
+    with open_stream(location) as file:
+        return count_newlines(file, offset)
 
 
 def form_hint(fault: LineFault) -> str:
-    """What to do about a line that ends within a document; nothing for other faults."""
+    """Return the remedy for a line that ends within a document; empty for other errors."""
     if not spans_lines(fault):
         return ""
     return '; an array or a document that spans lines needs ingest_json(form="array") or form="documents"'

@@ -1,1 +1,1 @@
-"""Options of reads and saves, checked and parsed."""
+"""Parse and validate the options of reads and saves."""

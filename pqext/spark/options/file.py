@@ -1,4 +1,4 @@
-"""Options that choose files: those of Spark's own file sources, by Spark's names and by pqext's."""
+"""Options that select files: Spark's own options of file sources, by the names of Spark and pqext."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _OF_SPARK: dict[str, tuple[str, Mapping[str, str | None]]] = {
     "recursivefilelookup": ("partitioning", {"true": "none", "false": None}),
     "timezone": ("timezone", {}),
 }
-"""Options of Spark's file sources: pqext's option, and its values where they are others."""
+"""Options of Spark's file sources: pqext's option, and its values if they differ."""
 
 
 class FileOptions(TypedDict, total=False):
-    """Which files :func:`pqext.spark.read` reads, and how it reads values that writers have left in doubt."""
+    """Options of :func:`pqext.spark.read` that select files, and that interpret ambiguous values."""
 
     base_path: str
     modified_after: str | datetime
@@ -50,86 +50,86 @@ class FileOptions(TypedDict, total=False):
     legacy_timezone: str
 
 
-def as_options(given: Mapping[str, Any], timezone: str) -> dict[str, str]:
-    """Options of the data source for those of :class:`FileOptions`; local times are in ``timezone``.
+def as_options(arguments: Mapping[str, Any], timezone: str) -> dict[str, str]:
+    """Convert :class:`FileOptions` to options of the data source; local times are in ``timezone``.
 
     Raises ``TypeError`` for an unknown name.
     """
-    found: dict[str, str] = {}
-    for name, value in given.items():
+    options: dict[str, str] = {}
+    for name, value in arguments.items():
         if name not in FileOptions.__annotations__:
             raise TypeError(f"read has no argument {name!r}{did_you_mean(name, FileOptions.__annotations__)}")
         if name.startswith("modified_"):
             time = value.isoformat() if isinstance(value, datetime) else value
-            found[name] = instant(time, timezone).isoformat()
+            options[name] = instant(time, timezone).isoformat()
         else:
-            found[name] = str(value).lower() if isinstance(value, bool) else value
-    return found
+            options[name] = str(value).lower() if isinstance(value, bool) else value
+    return options
 
 
-def by_own_names(options: Mapping[str, str]) -> dict[str, str]:
-    """Options of a data source by pqext's names, for those that have Spark's.
+def normalize_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Replace Spark's names of options by pqext's.
 
-    Raises ``ValueError`` for an unsuitable value, and for an option that both names give different values.
+    Raises ``ValueError`` for an invalid value, and for different values of an option under both names.
     """
-    found: dict[str, str] = {}
+    normalized: dict[str, str] = {}
     for key, text in options.items():
-        name, words = _OF_SPARK.get(key.lower(), (key.lower(), {}))
+        name, values = _OF_SPARK.get(key.lower(), (key.lower(), {}))
         value: str | None = text
-        if words:
-            if text.lower() not in words:
-                raise ValueError(f"option {key} is {' or '.join(words)}, not {text!r}")
-            value = words[text.lower()]
-        if value is not None and found.setdefault(name, value) != value:
+        if values:
+            if text.lower() not in values:
+                raise ValueError(f"option {key} is {' or '.join(values)}, not {text!r}")
+            value = values[text.lower()]
+        if value is not None and normalized.setdefault(name, value) != value:
             raise ValueError(f"option {name} is given twice")
-    return found
+    return normalized
 
 
 @dataclass(frozen=True)
 class FileFilter:
-    """Which of the files that paths name are read."""
+    """A filter of files by name and modification time."""
 
     name_pattern: str | None = None
     modified_after: datetime | None = None
     modified_before: datetime | None = None
 
     def apply(self, files: Iterable[tuple[str, Any]], paths: Sequence[str]) -> list[tuple[str, Any]]:
-        """The chosen ``files``, each with its place. Raises ``FileNotFoundError`` if none of ``paths`` is chosen."""
-        chosen = [*files]
+        """Return the matching ``files`` with their locations. Raises ``FileNotFoundError`` if no file matches."""
+        selected = [*files]
         if self.name_pattern is not None:
-            matches = [*map(matcher, alternatives(self.name_pattern))]
-            chosen = [one for one in chosen if any(match(_base_name(one[1])) for match in matches)]
-        places = ", ".join(map(redact_uri, paths))
-        if not chosen:
-            raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", places)
+            matchers = [*map(matcher, alternatives(self.name_pattern))]
+            selected = [file for file in selected if any(match(_base_name(file[1])) for match in matchers)]
+        locations = ", ".join(map(redact_uri, paths))
+        if not selected:
+            raise FileNotFoundError(errno.ENOENT, f"No file's name matches {self.name_pattern!r}", locations)
         if self.modified_after is not None or self.modified_before is not None:
-            chosen = [one for one in chosen if self._is_of_time(_modified(*one))]
-        if not chosen:
+            selected = [file for file in selected if self._matches_time(_modified(*file))]
+        if not selected:
             times = {"modified_after": self.modified_after, "modified_before": self.modified_before}
-            stated = " and ".join(f"{name}={time.isoformat()}" for name, time in times.items() if time is not None)
-            raise FileNotFoundError(errno.ENOENT, f"No file has a time of modification by {stated}", places)
-        return chosen
+            limits = " and ".join(f"{name}={time.isoformat()}" for name, time in times.items() if time is not None)
+            raise FileNotFoundError(errno.ENOENT, f"No file has a time of modification by {limits}", locations)
+        return selected
 
-    def _is_of_time(self, modified: float) -> bool:
+    def _matches_time(self, modified: float) -> bool:
         after, before = self.modified_after, self.modified_before
         return (after is None or modified > after.timestamp()) and (before is None or modified < before.timestamp())
 
 
-def _base_name(place: Any) -> str:
-    return source_name(place).replace(os.sep, "/").rpartition("/")[2]
+def _base_name(location: Any) -> str:
+    return source_name(location).replace(os.sep, "/").rpartition("/")[2]
 
 
-def _modified(file: str, place: Any) -> float:
-    """The time of modification in seconds, cut to milliseconds, as Spark has it."""
-    if not isinstance(place, Location):
-        return os.stat(place).st_mtime_ns // 1_000_000 / 1000
-    if place.listed is None or place.listed.modified_ms is None:
-        raise ValueError(f"the store does not state when {place.path} was modified: read its folder")
-    return place.listed.modified_ms / 1000
+def _modified(file: str, location: Any) -> float:
+    """The modification time in seconds, truncated to milliseconds as in Spark."""
+    if not isinstance(location, Location):
+        return os.stat(location).st_mtime_ns // 1_000_000 / 1000
+    if location.listed is None or location.listed.modified_ms is None:
+        raise ValueError(f"the store does not state when {location.path} was modified: read its folder")
+    return location.listed.modified_ms / 1000
 
 
 def instant(text: str, timezone: str | None) -> datetime:
-    """The point in time that ISO 8601 text names; without an offset, the local time in ``timezone``.
+    """Parse a point in time in ISO 8601; without an offset, it is a local time in ``timezone``.
 
     Raises ``ValueError`` for other text, and for local time in an unknown zone.
     """
@@ -140,32 +140,32 @@ def instant(text: str, timezone: str | None) -> datetime:
     if time.tzinfo is not None:
         return time.astimezone(UTC)
     if timezone is None:
-        raise ValueError(f"{text} has no offset: add one, as in {text}Z, or give option timezone")
+        raise ValueError(f"{text} has no offset: add one, as in {text}Z, or pass option timezone")
     find_timezone(timezone)  # raises for a time zone that does not exist
     local = pa.scalar(time, pa.timestamp("us"))
-    found: datetime = pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="earliest").as_py()
-    return found.astimezone(UTC)
+    result: datetime = pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="earliest").as_py()
+    return result.astimezone(UTC)
 
 
-def check_base_path(base: str, root: str | None, places: Sequence[Any]) -> None:
-    """Raise ``ValueError`` unless all files lie below the base path, which is the folder ``root``."""
-    for place in places:
-        folder = folder_of(place)
-        separator = "/" if isinstance(place, Location) else os.sep
+def check_base_path(base: str, root: str | None, locations: Sequence[Any]) -> None:
+    """Raise ``ValueError`` unless all files are below the base path, which is the folder ``root``."""
+    for location in locations:
+        folder = folder_of(location)
+        separator = "/" if isinstance(location, Location) else os.sep
         if root is None or folder is None or not f"{folder}{separator}".startswith(root.rstrip(separator) + separator):
-            raise ValueError(f"option base_path: {source_name(place)} does not lie below {redact_uri(base)}")
+            raise ValueError(f"option base_path: {source_name(location)} does not lie below {redact_uri(base)}")
 
 
-def readable(files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits) -> list[tuple[str, Any]]:
-    """The files that can be opened. Raises the error of the last if there are none."""
-    found: list[tuple[str, Any]] = []
+def readable_files(files: Sequence[tuple[str, Any]], options: ReadOptions, limits: Limits) -> list[tuple[str, Any]]:
+    """Return the files that can be opened. Raises the last error if no file can be opened."""
+    readable: list[tuple[str, Any]] = []
     error: CorruptFileError | None = None
     for file in files:
         try:
             with ParquetFile(file[1], options, limits=limits):
-                found.append(file)
+                readable.append(file)
         except CorruptFileError as caught:
             error = caught
-    if error is not None and not found:
+    if error is not None and not readable:
         raise error
-    return found
+    return readable

@@ -1,4 +1,4 @@
-"""Values of the options of data source ``pqext``, which are text."""
+"""Parse the options of reads by data source ``pqext``, which are strings."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pqext.dataset.planning.projection import Computed
 from pqext.dataset.table.partitions import Partitioning
 from pqext.spark.base.files import local_path, option_paths
 from pqext.spark.options.save import storage_options
-from pqext.spark.options.skipping_store import StoreGiven
+from pqext.spark.options.skipping_store import StoreReference
 from pqext.variant.timezones import find_timezone
 
 
 def _columns(text: str) -> tuple[str | Computed, ...]:
-    given = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    items = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
     columns = tuple(
-        Computed(one["name"], value_of_tree(one["value"]))
-        if isinstance(one, dict) and one.keys() == {"name", "value"} and isinstance(one["name"], str) else one
-        for one in given
+        Computed(item["name"], value_of_tree(item["value"]))
+        if isinstance(item, dict) and item.keys() == {"name", "value"} and isinstance(item["name"], str) else item
+        for item in items
     )
-    names = [one.name if isinstance(one, Computed) else one for one in columns]
+    names = [column.name if isinstance(column, Computed) else column for column in columns]
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
         raise ValueError("expected distinct column names")
     return columns
@@ -51,10 +51,10 @@ def _positive(text: str) -> int:
 
 
 def _partitioning(text: str) -> Partitioning:
-    known: dict[str, Partitioning] = {"hive": "hive", "none": None}
-    if text.lower() not in known:
+    values: dict[str, Partitioning] = {"hive": "hive", "none": None}
+    if text.lower() not in values:
         raise ValueError(f"expected hive or none, not {text!r}")
-    return known[text.lower()]
+    return values[text.lower()]
 
 
 def _partition_types(text: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _partition_types(text: str) -> dict[str, str]:
 
 def _schema(text: str) -> str:
     if text.lower() != "union":
-        raise ValueError(f"expected union, not {text!r}; leave it out where all files have one schema")
+        raise ValueError(f"expected union, not {text!r}; omit it if all files have the same schema")
     return "union"
 
 
@@ -88,7 +88,7 @@ def _on_invalid(text: str) -> str:
 
 
 def _engine(text: str) -> None:
-    """The data source is the engine ``python``, which ``auto`` chooses here."""
+    """Check the engine: the data source is engine ``python``, which ``auto`` selects."""
     if text.lower() not in ("python", "auto"):
         raise ValueError(
             f"the data source reads with engine python, not {text!r}: pqext.spark.read(spark, path, engine=...) "
@@ -124,7 +124,7 @@ PARSERS: dict[str, Any] = {
     "include_file_paths": _name,
     "include_row_numbers": _name,
     "path_glob_filter": _file_pattern,
-    "skipping": StoreGiven.from_text,
+    "skipping": StoreReference.from_text,
     "timezone": _timezone,
     "ignore_table_format": parse_flag,
     "base_path": lambda text: option_paths({"path": text}, remote=True)[0],
@@ -139,4 +139,4 @@ PARSERS: dict[str, Any] = {
     "legacy_timezone": str,
     "interval_months": parse_flag,
 }
-"""What makes the value of each option of its text."""
+"""The functions that parse the options."""

@@ -1,4 +1,4 @@
-"""The options of a save: those of the writer, and those that say which files are written and replaced."""
+"""Parse the options of a save: options of the writer, and options that control which files are written and replaced."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from pqext.dataset.writing.part_files import UNDIVIDED
 from pqext.dataset.writing.part_files import Division as Division
 from pqext.spark.base.settings import CASE_SENSITIVE, codec_of
 from pqext.spark.columns.names import Names
-from pqext.spark.columns.shredding_choice import carried
+from pqext.spark.columns.shredding_choice import column_choices
 
 _PATHS = frozenset({"path", "paths"})
 _OF_SAVES = (
     "case_sensitive", "max_records_per_file", "merge_schema", "partition_by", "partition_overwrite", "storage_options",
     "summary_path", "target_file_bytes",
 )
-_SPARKS = {
+_SPARK_NAMES = {
     "casesensitive": "case_sensitive",
     "maxrecordsperfile": "max_records_per_file",
     "mergeschema": "merge_schema",
     "parquet.compression": "compression",
     "partitionoverwritemode": "partition_overwrite",
 }
-"""Options of Spark's own sources that mean the same."""
+"""Equivalent options of Spark's own sources."""
+
+
 _JSON_EXAMPLES = {
     "geometry": '{"column": "OGC:CRS84"}',
     "key_value_metadata": '{"key": "value"}',
@@ -43,43 +45,43 @@ _JSON_EXAMPLES = {
 
 @dataclass(frozen=True)
 class SaveOptions:
-    """How a data frame is saved."""
+    """The parsed options of a save."""
 
     writer: Mapping[str, Any]
-    """The fields of :class:`pqext.core.options.read_write.WriteOptions` that are given."""
+    """The specified fields of :class:`pqext.core.options.read_write.WriteOptions`."""
     division: Division = UNDIVIDED
     partition_overwrite: PartitionOverwrite | None = None
-    """None if neither an option nor a setting states it."""
+    """None if neither an option nor a setting specifies it."""
     merge_schema: bool = False
     """Whether an append may add columns to the folder and widen types."""
     summary_path: str | None = None
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Credentials and the like of a store."""
+    """Credentials and other options of an object store."""
     shredding_options: Mapping[str, Any] = field(default_factory=dict)
-    """The part of the writer's ``shredding`` that is given as an option, not carried by columns."""
+    """The shredding from the option, without that in the metadata of columns."""
 
 
 def save_options(
     schema: StructType, options: Mapping[str, str], settings: Mapping[str, str] = MappingProxyType({})
 ) -> SaveOptions:
-    """The options of a save of a data frame of ``schema``: those that are given, and what its columns carry.
+    """Parse the options of a save, and complete them with ``settings`` and the shredding in the metadata of columns.
 
-    Where both say how a column is shredded, the option takes precedence, as it does over ``settings``, which
-    :func:`pqext.spark.base.settings.save_settings` reads. Raises ``ValueError`` for an unknown name or an unsuitable
-    value, and ``VariantError`` as :func:`pqext.spark.columns.shredding_choice.carried` does.
+    Options take precedence over ``settings`` (:func:`pqext.spark.base.settings.save_settings`) and metadata. Raises
+    ``ValueError`` for an unknown option or an invalid value, and ``VariantError`` as
+    :func:`pqext.spark.columns.shredding_choice.column_choices` does.
     """
-    of_save, of_writer = _told_apart(options)
-    stated = {**settings, **of_save}.get("case_sensitive")
-    is_case_sensitive = stated is not None and stated.lower() == "true"
-    if stated is not None and not is_case_sensitive:
+    of_save, of_writer = _split_options(options)
+    case = {**settings, **of_save}.get("case_sensitive")
+    is_case_sensitive = case is not None and case.lower() == "true"
+    if case is not None and not is_case_sensitive:
         _check_names(schema)
-    by = tuple(map(Names.of(schema, is_case_sensitive).find, _names(of_save.get("partition_by", ()))))
+    by = tuple(map(Names.from_schema(schema, is_case_sensitive).find, _names(of_save.get("partition_by", ()))))
     is_by_option = "partition_overwrite" in of_save
     for name, value in settings.items():
         (of_save if name in _OF_SAVES else of_writer).setdefault(name, value)
     parsed = write_options(of_writer)
     by_option = parsed.get("shredding", {})
-    choices = {path: choice.options() for path, choice in carried(schema).items()}
+    choices = {path: choice.options() for path, choice in column_choices(schema).items()}
     if choices:
         parsed["shredding"] = {**choices, **by_option}
     mode = of_save["partition_overwrite"].lower() if "partition_overwrite" in of_save else None
@@ -101,26 +103,25 @@ def save_options(
 
 
 def _check_names(schema: StructType) -> None:
-    """Raise ``ValueError`` if names of columns differ in case only, as Spark's sinks do."""
+    """Raise ``ValueError`` if names of columns differ in case only, as Spark's writers do."""
     columns: dict[str, str] = {}
     for name in schema.names:
         other = columns.setdefault(name.lower(), name)
         if other != name:
             raise ValueError(
-                f"columns {other!r} and {name!r} have the same name but for the case of their letters, and Spark could "
-                f"not read the files: rename one, or set {CASE_SENSITIVE}=true"
+                f"columns {other!r} and {name!r} differ in case only, so Spark could not read the files: rename one, "
+                f"or set {CASE_SENSITIVE}=true"
             )
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """The writer's options out of a data source's, which are all text.
+    """Parse the writer's options, which are fields of :class:`pqext.core.options.read_write.WriteOptions`.
 
-    Names are those of :class:`pqext.core.options.read_write.WriteOptions`; a value is a word, a number, ``true`` or
-    ``false``, or JSON where the option takes a mapping. ``profile`` is ``spark`` unless ``none`` is asked for, since
-    Spark's own reader loses rows of other files (:mod:`pqext.core.schema.types.spark_profile`). Raises ``ValueError``
-    for an unknown name or an unsuitable value.
+    A value is a word, a number, ``true``, ``false``, or JSON if the option takes a mapping. ``profile`` is ``spark`` by
+    default, because Spark's own reader loses rows of other files (:mod:`pqext.core.schema.types.spark_profile`).
+    Raises ``ValueError`` for an unknown option or an invalid value.
     """
-    known = {one.name for one in fields(WriteOptions)}
+    known = {field.name for field in fields(WriteOptions)}
     parsed: dict[str, Any] = {}
     for key, text in options.items():
         name = key.lower()
@@ -143,7 +144,7 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
-    """Checked options of the writer, of profile ``spark`` unless they name one; ``ValueError`` says what lifts that."""
+    """Validate options of the writer, and add profile ``spark`` by default; ``lifted_by`` is the remedy in errors."""
     WriteOptions(**options)
     if "profile" in options:
         return options
@@ -156,47 +157,48 @@ def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
 
 
 def storage_options(text: str) -> dict[str, Any]:
-    """Option ``storage_options``. Raises ``ValueError``, which does not show what was given."""
+    """Parse option ``storage_options``. Raises ``ValueError`` without the value, which may contain secrets."""
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except json.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(one, str | bool | int | float) for one in found.values()):
+        parsed = None
+    if not isinstance(parsed, dict) or not all(isinstance(item, str | bool | int | float) for item in parsed.values()):
         raise ValueError("option storage_options: expected a JSON object of names and values") from None
-    return found
+    return parsed
 
 
-def is_of_saves(name: str) -> bool:
-    """Is ``name`` an option of saves?"""
+def is_save_option(name: str) -> bool:
+    """Whether ``name`` is an option of saves only."""
     plain = name.lower()
-    of_both = plain in ("storage_options", "case_sensitive")
-    is_known = plain in _OF_SAVES or plain in _SPARKS or any(one.name == plain for one in fields(WriteOptions))
-    return is_known and not of_both
+    if plain in ("storage_options", "case_sensitive"):
+        return False
+    return plain in _OF_SAVES or plain in _SPARK_NAMES or any(field.name == plain for field in fields(WriteOptions))
 
 
-def _told_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _split_options(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of the save, and those of the writer."""
     of_save: dict[str, str] = {}
     of_writer: dict[str, str] = {}
     for key, text in options.items():
-        name = _SPARKS.get(key.lower(), key.lower())
-        known = of_save if name in _OF_SAVES else of_writer
-        if known.get(name, text) != text:
+        name = _SPARK_NAMES.get(key.lower(), key.lower())
+        split = of_save if name in _OF_SAVES else of_writer
+        if split.get(name, text) != text:
             raise ValueError(f"option {name} is given twice")
-        known[name] = text
+        split[name] = text
     return of_save, of_writer
 
 
-def _names(given: Any) -> tuple[str, ...]:
-    """Names of columns: a JSON list, or text with commas between them."""
-    if isinstance(given, str):
+def _names(value: Any) -> tuple[str, ...]:
+    """Names of columns in a JSON list or a comma-separated string."""
+    if isinstance(value, str):
         try:
-            found = json.loads(given)
+            parsed = json.loads(value)
         except ValueError:
-            found = None
-        given = found if isinstance(found, list) else [name.strip() for name in given.split(",") if name.strip()]
-    if not all(isinstance(name, str) and name for name in given):
-        raise ValueError(f"option partition_by is a list of columns, not {given!r}")
-    return tuple(given)
+            parsed = None
+        value = parsed if isinstance(parsed, list) else [name.strip() for name in value.split(",") if name.strip()]
+    if not all(isinstance(name, str) and name for name in value):
+        raise ValueError(f"option partition_by is a list of columns, not {value!r}")
+    return tuple(value)
 
 
 def _number(options: Mapping[str, str], name: str, zero: int | None = 0) -> int | None:
@@ -205,22 +207,22 @@ def _number(options: Mapping[str, str], name: str, zero: int | None = 0) -> int 
     try:
         number = int(options[name])
     except ValueError:
-        raise ValueError(f"option {name} is a whole number, not {options[name]!r}") from None
-    return number if number else zero  # Spark's 0 is no limit
+        raise ValueError(f"option {name} is an integer, not {options[name]!r}") from None
+    return number if number else zero  # in Spark, 0 means no limit
 
 
 def as_text(value: Any) -> str:
-    """A value of an option as :func:`write_options` reads it."""
+    """Format the value of an option for :func:`write_options`."""
     if isinstance(value, Checkpoint):
         value = {name: amount for name, amount in asdict(value).items() if amount is not None}
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _checkpoint(given: Any) -> Any:
+def _checkpoint(value: Any) -> Any:
     try:
-        return Checkpoint(**given) if isinstance(given, dict) else parse_checkpoint(str(given))
+        return Checkpoint(**value) if isinstance(value, dict) else parse_checkpoint(str(value))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"option {error}" if isinstance(given, str) else f"option checkpoint: {error}") from None
+        raise ValueError(f"option {error}" if isinstance(value, str) else f"option checkpoint: {error}") from None
 
 
 def _parse_option(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""A data-skipping store as a read names it: text that goes through Spark's options."""
+"""References to data-skipping stores as text, for the options of a read."""
 
 from __future__ import annotations
 
@@ -19,66 +19,67 @@ _NAMES = {"path", "on_foreign", "keys"}
 
 
 @dataclass(frozen=True)
-class StoreGiven:
-    """Where a store lies, and how it is opened."""
+class StoreReference:
+    """The location of a store, and the arguments that open it."""
 
     path: str
     """An absolute path or a URL."""
     on_foreign: str = "raise"
     keys: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Keys of an encrypted store by their labels, in base 64."""
+    """The keys of an encrypted store by label, in base 64."""
 
     @classmethod
-    def of(cls, given: Any) -> StoreGiven:
-        """What ``skipping=`` is given: a path, a URL, or a store that is open.
+    def from_argument(cls, skipping: Any) -> StoreReference:
+        """Return a reference for argument ``skipping``: a path, a URL or an open store.
 
-        Raises ``TypeError`` for anything else, and ``UnsupportedError`` for a store that does not fit into options.
+        Raises ``TypeError`` for other arguments, and ``UnsupportedError`` for a store that text cannot represent.
         """
-        if isinstance(given, str | os.PathLike):
-            return cls(_absolute(os.fspath(given)))
-        if not isinstance(given, Store):
-            raise TypeError(f"skipping is a data-skipping store or its path, not {type(given).__name__}")
-        if given.decryption is not None and not isinstance(given.decryption, Mapping):
+        if isinstance(skipping, str | os.PathLike):
+            return cls(_absolute(os.fspath(skipping)))
+        if not isinstance(skipping, Store):
+            raise TypeError(f"skipping is a data-skipping store or its path, not {type(skipping).__name__}")
+        if skipping.decryption is not None and not isinstance(skipping.decryption, Mapping):
             raise UnsupportedError(
-                "Spark plans reads in another process, to which a key retriever cannot go: open the store with "
+                "Spark plans reads in another process, without access to a key retriever: open the store with "
                 "decryption={label: key}",
                 feature="stores with key retrievers",
             )
-        if given.limits != DEFAULT_LIMITS:
+        if skipping.limits != DEFAULT_LIMITS:
             raise UnsupportedError(
-                "Spark plans reads in another process, with the usual limits: open the store without limits=",
-                feature="stores with limits of their own",
+                "Spark plans reads in another process, with default limits: open the store without limits=",
+                feature="stores with custom limits",
             )
-        path = given.location.path if isinstance(given.location, Location) else os.fspath(given.location)
-        keys = [(label, base64.b64encode(key).decode()) for label, key in (given.decryption or {}).items()]
-        return cls(_absolute(path), given.on_foreign, tuple(sorted(keys)))
+        location = skipping.location
+        path = location.path if isinstance(location, Location) else os.fspath(location)
+        keys = [(label, base64.b64encode(key).decode()) for label, key in (skipping.decryption or {}).items()]
+        return cls(_absolute(path), skipping.on_foreign, tuple(sorted(keys)))
 
     def as_text(self) -> str:
-        """The store as an option: its path, or an object of JSON."""
+        """Return the reference as an option: a path, or a JSON object."""
         if self.on_foreign == "raise" and not self.keys and not self.path.startswith("{"):
             return self.path
         return json.dumps({"path": self.path, "on_foreign": self.on_foreign, "keys": dict(self.keys)})
 
     @classmethod
-    def from_text(cls, text: str) -> StoreGiven:
-        """The store of which :meth:`as_text` made ``text``, or a user. Raises ``ValueError`` for anything else."""
+    def from_text(cls, text: str) -> StoreReference:
+        """Parse an option, written by :meth:`as_text` or by a user. Raises ``ValueError`` for other text."""
         if not text.lstrip().startswith("{"):
             if not text:
                 raise ValueError("expected the path of a data-skipping store")
             return cls(_absolute(text))
         try:
-            found = json.loads(text)
+            data = json.loads(text)
         except ValueError:
-            found = {}
-        path, foreign, keys = found.get("path"), found.get("on_foreign", "raise"), found.get("keys", {})
-        if not found.keys() <= _NAMES or not isinstance(path, str) or not isinstance(keys, dict):
+            data = {}
+        path, foreign, keys = data.get("path"), data.get("on_foreign", "raise"), data.get("keys", {})
+        if not data.keys() <= _NAMES or not isinstance(path, str) or not isinstance(keys, dict):
             raise ValueError('expected {"path": ..., "on_foreign": "raise" or "ignore", "keys": {label: base 64}}')
         if foreign not in ("raise", "ignore") or not all(isinstance(key, str) for key in keys.values()):
             raise ValueError('on_foreign is "raise" or "ignore", and keys map labels to base 64')
         return cls(_absolute(path), foreign, tuple(sorted(keys.items())))
 
     def open(self, storage_options: Mapping[str, Any] | None) -> Store:
-        """The store; ``storage_options`` are those of the files, and count where the store is given by a URL."""
+        """Open the store; the ``storage_options`` of the files apply if the store is a URL."""
         keys = {label: base64.b64decode(key) for label, key in self.keys} or None
         return open_store(
             self.path, decryption=keys, on_foreign=cast(OnForeign, self.on_foreign),

@@ -1,1 +1,1 @@
-"""Conditions on the columns of data frames that Spark can push to the statistics of files."""
+"""Conditions on data frames that prune row groups, by Spark's pushdown or in reads by pqext."""

@@ -1,8 +1,8 @@
-"""Spark SQL text of a ``Column``, from what PySpark shows of it without py4j.
+"""Convert a ``Column`` to Spark SQL text, from its string representation in PySpark and without py4j.
 
-Spark prints operators before their operands, ``and(>(a, 5), like(s, 'x%'))``; Connect does so too, but prints texts
-without quotes, so its expressions are walked instead. The text only narrows what is read: Spark itself evaluates the
-``Column`` wherever the text leaves a doubt.
+Spark prints operators before their operands: ``and(>(a, 5), like(s, 'x%'))``. Spark Connect does so too, but prints
+strings without quotes, so its expressions are traversed instead. The text is used for pruning only: Spark itself
+evaluates the ``Column`` if the text is ambiguous.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BETWEEN = {
     "=": "=", "==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "!=": "<>", "and": "and", "or": "or",
     "+": "+", "-": "-", "*": "*", "/": "/", "%": "%", "like": "like", "ilike": "ilike", "rlike": "rlike",
 }  # fmt: skip
-"""What is written between two operands, by what Spark prints before them."""
+"""SQL operators between two operands, by the operator that Spark prints before them."""
 _AFTER = {"isnull": "is null", "isnotnull": "is not null"}
 _BEFORE = {"!": "not ", "not": "not ", "negative": "-", "-": "-"}
 _CALL = re.compile(r"(<=>|<=|>=|==|!=|[=<>!+\-*/%]|\w+)\(")
@@ -32,34 +32,34 @@ _WORD = re.compile(
     "all|and|any|between|case|cast|current_(date|time|timestamp|user)|distinct|div|else|end|escape|exists|false|ilike|in"
     "|inf|infinity|interval|is|like|localtimestamp|nan|not|null|or|regexp|rlike|some|then|true|try_cast|user|when"
 )
-"""Words of SQL that are no names, or that may be taken for something else."""
+"""SQL words that are not names, or that are ambiguous."""
 _OPERAND = re.compile(r"(DATE|TIMESTAMP)?'(?:[^'\\]|\\.)*'|[\w.]+", re.S)
 _OPENING, _CLOSING = "([", ")]"
 
 
 class _NoTextError(ValueError):
-    """A ``Column`` that the text cannot state."""
+    """A ``Column`` without an equivalent text."""
 
 
 def column_text(column: Column, names: list[str]) -> str | None:
-    """Return a ``Column`` as SQL text, or None if that cannot be told.
+    """Convert a ``Column`` to SQL text; return None if the text would be ambiguous.
 
-    ``names`` are those of the frame's columns and of the fields within them.
+    ``names`` are the names of the data frame's columns and nested fields.
     """
     if any(_UNSAFE_NAME.search(name) for name in names):
         return None  # Spark prints names without quotes
     is_connect = type(column).__module__.startswith("pyspark.sql.connect")
     try:
-        text = _of_connect(column._expr) if is_connect else _with_times(str(column)[len("Column<'") : -len("'>")])
-        if '"' in text or "--" in text or "/*" in text or any(_is_mistaken(name, text) for name in names):
+        text = _connect_text(column._expr) if is_connect else _with_times(str(column)[len("Column<'") : -len("'>")])
+        if '"' in text or "--" in text or "/*" in text or any(_is_ambiguous(name, text) for name in names):
             return None
         return _infix(text)
     except (_NoTextError, RecursionError):
         return None
 
 
-def _is_mistaken(name: str, text: str) -> bool:
-    """Whether ``text`` may hold a name that reads as something else without quotes, as ``p-1`` does."""
+def _is_ambiguous(name: str, text: str) -> bool:
+    """Whether ``text`` may contain a name that has another meaning without quotes, such as ``p-1``."""
     name, text = name.casefold(), text.casefold()
     if _WORD.fullmatch(name):
         return re.search(rf"\b{name}\b", text) is not None
@@ -67,7 +67,7 @@ def _is_mistaken(name: str, text: str) -> bool:
 
 
 def _with_times(text: str) -> str:
-    """``text`` whose dates and timestamps are literals: Spark prints them without quotes."""
+    """``text`` with dates and timestamps as literals; Spark prints them without quotes."""
 
     def literal(time: re.Match[str]) -> str:
         return f"DATE'{time[1]}'" if time[2] is None else f"TIMESTAMP'{time[0]}'"
@@ -80,34 +80,34 @@ def _with_times(text: str) -> str:
 
 
 def _infix(text: str) -> str:
-    """Text in which operators are between their operands."""
-    made, at = "", 0
+    """``text`` with operators between their operands."""
+    result, at = "", 0
     while at < len(text):
         quoted = _QUOTED.match(text, at)
         if quoted is not None:
-            made, at = made + quoted[0], quoted.end()
+            result, at = result + quoted[0], quoted.end()
             continue
         call = None if _is_within_word(text, at) else _CALL.match(text, at)
         if call is None:
-            made, at = made + text[at], at + 1
+            result, at = result + text[at], at + 1
             continue
         end, arguments = _arguments(text, call.end())
-        made += _written(call[1], [_infix(argument) for argument in arguments], _is_operand(made))
+        result += _format_call(call[1], [_infix(argument) for argument in arguments], _ends_with_operand(result))
         at = end
-    return made
+    return result
 
 
 def _is_within_word(text: str, at: int) -> bool:
     return at > 0 and (text[at - 1].isalnum() or text[at - 1] in "_.") and (text[at].isalnum() or text[at] == "_")
 
 
-def _is_operand(before: str) -> bool:
-    """Whether an operand comes before a call, as in the text of ``expr('a in (1)')``."""
-    word = re.search(r"(\w+|[^\s\w])\s*$", before)
+def _ends_with_operand(text: str) -> bool:
+    """Whether an operand precedes a call, as in the text of ``expr('a in (1)')``."""
+    word = re.search(r"(\w+|[^\s\w])\s*$", text)
     return word is not None and word[1] not in "([," and word[1].lower() not in ("when", "then", "else", "not", "case")
 
 
-def _written(name: str, arguments: list[str], is_after_operand: bool) -> str:
+def _format_call(name: str, arguments: list[str], is_after_operand: bool) -> str:
     word, sides = name.lower(), list(map(_bracketed, arguments))
     if not is_after_operand:
         if word in _BETWEEN and len(sides) == 2:
@@ -124,14 +124,14 @@ def _written(name: str, arguments: list[str], is_after_operand: bool) -> str:
 
 
 def _bracketed(argument: str) -> str:
-    """An operand, in brackets if an operator may be in it: the text of ``expr`` is printed as it was written."""
-    is_one = _OPERAND.fullmatch(argument) is not None or without_brackets(argument) != argument
-    return argument if is_one else f"({argument})"
+    """An operand, in brackets if it may contain an operator: Spark prints the text of ``expr`` unchanged."""
+    is_atomic = _OPERAND.fullmatch(argument) is not None or without_brackets(argument) != argument
+    return argument if is_atomic else f"({argument})"
 
 
 def _arguments(text: str, at: int) -> tuple[int, list[str]]:
-    """The arguments of a call whose bracket opens before ``at``, and where the call ends."""
-    depth, start, found = 0, at, []
+    """The end of a call whose bracket opens before ``at``, and its arguments."""
+    depth, start, arguments = 0, at, []
     while at < len(text):
         quoted = _QUOTED.match(text, at)
         if quoted is not None:
@@ -139,19 +139,19 @@ def _arguments(text: str, at: int) -> tuple[int, list[str]]:
             continue
         depth += (text[at] in _OPENING) - (text[at] in _CLOSING)
         if depth < 0 or (depth == 0 and text[at] == ","):
-            found.append(text[start:at].strip())
+            arguments.append(text[start:at].strip())
             start = at + 1
         if depth < 0:
-            return at + 1, [argument for argument in found if argument]
+            return at + 1, [argument for argument in arguments if argument]
         at += 1
     raise _NoTextError
 
 
-def _of_connect(node: Any) -> str:
-    """The text that Spark Classic prints for an expression of Connect."""
+def _connect_text(node: Any) -> str:
+    """The text that Spark Classic would print for an expression of Spark Connect."""
     match type(node).__name__:
         case "UnresolvedFunction" if not node._is_distinct:
-            return f"{node._name}({', '.join(map(_of_connect, node._args))})"
+            return f"{node._name}({', '.join(map(_connect_text, node._args))})"
         case "ColumnReference":
             return str(node._unparsed_identifier)
         case "SQLExpression":
@@ -178,5 +178,5 @@ def _literal(value: Any, type: T.DataType) -> str:
             return f"DATE'{type.fromInternal(value)}'"
         case T.TimestampType():
             moment = datetime(1970, 1, 1) + timedelta(microseconds=value)
-            return f"TIMESTAMP'{moment}'"  # in another time zone, as on Classic
+            return f"TIMESTAMP'{moment}'"  # possibly in another time zone, as on Spark Classic
     raise _NoTextError

@@ -1,7 +1,7 @@
-"""Expressions as conditions on the columns of any data frame, with guards that Spark can push down.
+"""Translate expressions to conditions on the columns of a data frame, with guards that Spark can push down.
 
-A condition means what the expression means to ``pqext.dataset``: its literals are asked in the column's own type, by
-:func:`pqext.spark.pushdown.literals.asked`, so that no cast of Spark's comes between.
+A condition has the semantics of ``pqext.dataset``. Literals are converted to the type of the column
+(:func:`pqext.spark.pushdown.guards.place_literal`), so that Spark does not add casts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.dataset.notations.json_text import from_json, to_json
 from pqext.geo import types as geo
-from pqext.spark.base.timezones import session_timezone
+from pqext.spark.base.arrays import variant_from_spark
+from pqext.spark.base.settings import session_timezone
 from pqext.spark.base.types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -46,15 +47,12 @@ from pqext.spark.base.types import (
     spark_type,
 )
 from pqext.spark.columns.names import quoted
-from pqext.spark.columns.schema_note import holds_collated, is_collated, is_interval
+from pqext.spark.columns.recorded_schema import holds_collated, is_collated, is_interval
 from pqext.spark.functions.geometry_predicates import st_relates
 from pqext.spark.functions.udf import arrow_udf
-from pqext.spark.functions.variant_arrays import normal_variant
 from pqext.spark.functions.variant_paths import get_in_timezone, group_get
-from pqext.spark.pushdown.guards import MAX_LISTED, plain_guard
-from pqext.spark.pushdown.leaves import find_leaf
-from pqext.spark.pushdown.literals import asked, asked_exactly, spark_value
-from pqext.spark.pushdown.variant_column import Condition, Value, plain_comparison
+from pqext.spark.pushdown.guards import MAX_LISTED, equal_literals, place_literal, plain_guard, spark_literal
+from pqext.spark.pushdown.variant_column import Condition, Value, find_leaf, plain_comparison
 from pqext.spark.pushdown.variant_paths import spark_path
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
@@ -66,43 +64,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BoundVariant:
-    """Column ``name`` of ``df``, or a field within it, a VARIANT or a shredded struct, whose schema is known."""
+    """A VARIANT or shredded struct of a data frame: column ``name``, or a field nested in it."""
 
     df: DataFrame
     name: str
     fields: tuple[str, ...] = ()
 
     def get(self, path: str | Sequence[str | int], type: str | T.DataType) -> Column:
-        """The value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.try_variant_get` gives it.
+        """Extract the value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.try_variant_get` does.
 
-        Where statistics can help, comparisons of the column carry a condition that Spark pushes down, on the
-        shredded leaf and its residual.
+        If the value is shredded, comparisons of the column include a condition on its leaf and the residual that Spark
+        pushes down.
         """
         return self.value(path, type).column
 
     def value(self, path: str | Sequence[str | int], type: str | T.DataType, timezone: str | None = None) -> Value:
-        """The value with the conditions that can be pushed down; local times are the session's by default."""
+        """Return the value with its leaf, in the session's time zone by default."""
         steps = as_path(path)
         spark_type = parse_type(type) if isinstance(type, str) else type
-        column, struct = field_of(self.df, (self.name, *self.fields))
+        column, struct = find_field(self.df, (self.name, *self.fields))
         if isinstance(struct, T.VariantType):
             return Value(self._native_get(column, steps, spark_type, timezone), spark_type)
         if not isinstance(struct, T.StructType) or not is_marked_struct(struct):
             name = ".".join((self.name, *self.fields))
-            raise TypeError(f"column {name!r} is {struct.simpleString()}, neither VARIANT nor a shredded one")
+            raise TypeError(f"column {name!r} is {struct.simpleString()}, not VARIANT or a shredded struct")
         leaf = find_leaf(struct, steps)
         value = leaf.part(column, "value") if leaf.has_value else None
         typed = leaf.part(column, "typed_value") if leaf.has_typed else None
         if value is None and typed is None:
             return Value(F.lit(None).cast(spark_type), spark_type)
         zone = timezone or session_timezone(self.df.sparkSession)
-        exact = group_get(column["metadata"], value, typed, format_path(leaf.rest), spark_type, zone)
+        exact = group_get(column["metadata"], value, typed, format_path(leaf.remaining_path), spark_type, zone)
         if leaf.type is None or typed is None:
             return Value(exact, spark_type)
         return Value(exact, spark_type, typed, leaf.type, value)
 
     def _native_get(self, column: Column, steps: Path, type: T.DataType, timezone: str | None) -> Column:
-        """Spark's own function, which needs no Python, where it can spell the path and has the time zone."""
+        """Spark's own function, without Python, if it supports the path and the time zone."""
         path, session = spark_path(steps), session_timezone(self.df.sparkSession)
         if path is None or timezone not in (None, session):
             return get_in_timezone(column, steps, type, timezone or session)
@@ -110,9 +108,20 @@ class BoundVariant:
 
 
 def variant(df: DataFrame, column: str) -> BoundVariant:
-    """VARIANT (or shredded) ``column`` of ``df``, for ``.get(path, type)`` in the forms that Spark pushes down.
+    """Return a VARIANT or shredded column, whose ``.get(path, type)`` allows Spark to push down comparisons.
 
-    >>> variant(df, "event").get("$.properties.mag", "double") >= 5  # doctest: +SKIP
+    Args:
+        df: The data frame.
+        column: The name of the column.
+
+    Returns:
+        The column with method ``get``.
+
+    Raises:
+        ValueError: If the column does not exist.
+
+    Example:
+        >>> variant(df, "event").get("$.properties.mag", "double") >= 5  # doctest: +SKIP
     """
     if column not in df.columns:
         raise ValueError(f"no column {column!r}; there are {', '.join(df.columns)}")
@@ -120,12 +129,10 @@ def variant(df: DataFrame, column: str) -> BoundVariant:
 
 
 def condition(df: DataFrame, expression: Expression, bound: Mapping[Any, Value] | None = None) -> Condition:
-    """``expression`` on the columns of ``df``.
+    """Translate ``expression`` to a condition on the columns of ``df``.
 
-    ``bound`` has values within VARIANT columns that are known to be taken otherwise than by their path, by the keys of
-    their operands.
-
-    Raises ``ValueError`` for columns that are not there and ``TypeError`` for literals that do not compare.
+    ``bound`` maps the keys of VARIANT operands to values that are extracted differently than by their paths. Raises
+    ``ValueError`` for unknown columns and ``TypeError`` for literals that cannot be compared.
     """
     return fold(expression, _Translator(df, bound or {}))
 
@@ -158,33 +165,33 @@ class _Translator(Visitor[Condition]):
             value = self._value(node.operand)
             if value is None:
                 return self._by_pqext(replace(node, operand=_renamed(node.operand)), node.operand)
-            question = asked(value.type, node.operator, node.value, str(node.operand))
-            return _constant(value.exact, question) if isinstance(question, bool) else value.compare(*question)
+            test = place_literal(value.type, node.operator, node.value, str(node.operand))
+            return _constant(value.exact, test) if isinstance(test, bool) else value.compare(*test)
         column, type = self._column(E.operand_column(node.operand).path)
         if isinstance(type, T.NullType):
             return Condition(F.lit(None).cast("boolean"))
-        question = asked(type, node.operator, node.value, str(node.operand))
-        return _constant(column, question) if isinstance(question, bool) else plain_comparison(column, *question)
+        test = place_literal(type, node.operator, node.value, str(node.operand))
+        return _constant(column, test) if isinstance(test, bool) else plain_comparison(column, *test)
 
     def visit_is_in(self, node: IsIn) -> Condition:
         if node.has_null:
-            found = self.visit_is_in(IsIn(node.operand, node.values))
-            return Condition(found.exact | F.lit(None).cast("boolean"), found.guard)
+            condition = self.visit_is_in(IsIn(node.operand, node.values))
+            return Condition(condition.exact | F.lit(None).cast("boolean"), condition.guard)
         if not isinstance(node.operand, E.Column | VariantField):
             return self._computed(node)
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
                 return self._by_pqext(replace(node, operand=_renamed(node.operand)), node.operand)
-            values = asked_exactly(value.type, node.values, str(node.operand))
+            values = equal_literals(value.type, node.values, str(node.operand))
             return value.is_in(values) if values else _constant(value.exact, False)
         column, type = self._column(E.operand_column(node.operand).path)
         if isinstance(type, T.NullType):
             return Condition(F.lit(None).cast("boolean"))
-        values = asked_exactly(type, node.values, str(node.operand))
+        values = equal_literals(type, node.values, str(node.operand))
         if not values:
             return _constant(column, False)
-        literals = [spark_value(value) for value in values]
+        literals = [spark_literal(value) for value in values]
         if len(values) > MAX_LISTED:
             return Condition(column.isin(literals))
         return Condition(column.isin(literals), reduce(or_, (plain_guard(column, "==", value) for value in literals)))
@@ -220,44 +227,44 @@ class _Translator(Visitor[Condition]):
         column, _ = self._column(node.column.path)
         type = spatial_type(self.schema, node.column.path)
         if type is None:
-            raise TypeError(f"column {node.column} holds no geometries")
+            raise TypeError(f"column {node.column} does not contain geometries")
         edges: Edges = type.edges or "planar"
         return Condition(st_relates(column, node.operation, node.geometry, node.distance, edges, type.crs))
 
     def _value(self, operand: VariantField) -> Value | None:
-        """The value of a variant field in Spark; None when Spark has no such type as it is cast to."""
-        known = self.bound.get(operand._key())
-        if known is not None:
-            return known
+        """The value of a VARIANT field in Spark; None if Spark does not have its type."""
+        value = self.bound.get(operand._key())
+        if value is not None:
+            return value
         name, *fields = operand.column.path
-        field_of(self.df, operand.column.path)
-        type = type_of_field(operand)
+        find_field(self.df, operand.column.path)
+        type = field_type(operand)
         bound = BoundVariant(self.df, name, tuple(fields))
         return None if type is None else bound.value(operand.path, type, operand.timezone)
 
     def _by_pqext(self, node: Expression, operand: VariantField) -> Condition:
-        """A leaf about a variant field, evaluated by pqext on the whole column."""
+        """A condition on a VARIANT field, evaluated by pqext on the column."""
         column, type = self._column(operand.column.path)
         if not isinstance(type, T.VariantType) and not is_marked_struct(type):
-            raise TypeError(f"column {operand.column} is {type.simpleString()}, neither VARIANT nor a shredded one")
+            raise TypeError(f"column {operand.column} is {type.simpleString()}, not VARIANT or a shredded struct")
         text = to_json(node)
-        _evaluated(text, pa.array([], variant_type()))  # a literal that does not compare is told here
+        _evaluate(text, pa.array([], variant_type()))  # raises for a literal that cannot be compared
 
         def holds(values: pa.Array) -> pa.Array:
-            return _evaluated(text, normal_variant(values))
+            return _evaluate(text, variant_from_spark(values))
 
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(column))
 
     def _computed(self, node: Expression) -> Condition:
-        """A leaf about computed values, evaluated by pqext on the columns that it reads."""
+        """A condition on computed values, evaluated by pqext on the referenced columns."""
         paths = list(dict.fromkeys(path[0] for path in visitors.paths(node)))
         columns, fields = [], []
         for name in paths:
             column, type = self._column((name,))
             if holds_collated(self.schema[name]):
                 raise UnsupportedError(
-                    "pqext evaluates the condition by the bytes of strings, and the column has a collation: use a "
-                    "condition of Spark's, such as df.where(...)", feature="collations", column=name,
+                    "pqext compares strings by their bytes, and the column has a collation: use a condition of Spark, "
+                    "such as df.where(...)", feature="collations", column=name,
                 )
             is_variant = isinstance(type, T.VariantType) or is_marked_struct(type)
             columns.append(column)
@@ -266,21 +273,21 @@ class _Translator(Visitor[Condition]):
 
         def holds(*values: pa.Array) -> pa.Array:
             arrays = [
-                normal_variant(value) if is_variant_type(field.type) else value
+                variant_from_spark(value) if is_variant_type(field.type) else value
                 for value, field in zip(values, fields, strict=True)
             ]
-            named = [field.with_type(array.type) for field, array in zip(fields, arrays, strict=True)]
-            return evaluate(from_json(text), pa.RecordBatch.from_arrays(arrays, schema=pa.schema(named)))
+            schema = pa.schema([field.with_type(array.type) for field, array in zip(fields, arrays, strict=True)])
+            return evaluate(from_json(text), pa.RecordBatch.from_arrays(arrays, schema=schema))
 
-        holds(*(pa.array([], field.type) for field in fields))  # what does not compare is told here
+        holds(*(pa.array([], field.type) for field in fields))  # raises for values that cannot be compared
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(*columns))
 
     def _column(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
-        return field_of(self.df, path)
+        return find_field(self.df, path)
 
 
-def field_of(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
-    """A column of ``df`` or a field within it, and its type. Raises ``ValueError`` for one that is not there."""
+def find_field(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
+    """Return a column of ``df`` or a field nested in it, and its type. Raises ``ValueError`` if it does not exist."""
     schema = df.schema
     if path[0] not in schema.names:
         raise ValueError(f"no column {path[0]!r}; there are {', '.join(schema.names)}")
@@ -292,14 +299,14 @@ def field_of(df: DataFrame, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
     return column, type
 
 
-def type_of_field(operand: VariantField) -> T.DataType | None:
-    """The Spark type of a variant field's values; None when Spark has no such type as they are cast to."""
+def field_type(operand: VariantField) -> T.DataType | None:
+    """Return the Spark type of a VARIANT field; None if Spark does not have the type."""
     target = target_type(operand.type)
     type = spark_type(target, marked=True)
     return type if pa.types.is_nested(target) or exchange_type(type) == _plain(target) else None
 
 
-def _evaluated(text: str, values: pa.Array) -> pa.Array:
+def _evaluate(text: str, values: pa.Array) -> pa.Array:
     batch = pa.RecordBatch.from_arrays([values], schema=pa.schema([variant_field("v").with_type(values.type)]))
     return evaluate(from_json(text), batch)
 
@@ -309,7 +316,7 @@ def _renamed(operand: VariantField) -> VariantField:
 
 
 def _plain(type: pa.DataType) -> pa.DataType:
-    """``type`` in the width that Spark passes, where that changes no value."""
+    """``type`` with the width that Spark uses, if all values are representable."""
     if pa.types.is_dictionary(type):
         return _plain(type.value_type)
     if pa.types.is_decimal(type) and type.precision <= 38:
@@ -323,13 +330,13 @@ def _plain(type: pa.DataType) -> pa.DataType:
     return pa.date32() if type == pa.date64() else type
 
 
-def _constant(column: Column, answer: bool) -> Condition:
-    """``answer`` for every value of a column, null on null."""
-    return Condition(F.when(column.isNotNull(), F.lit(answer)))
+def _constant(column: Column, result: bool) -> Condition:
+    """``result`` for every value of a column, null for null."""
+    return Condition(F.when(column.isNotNull(), F.lit(result)))
 
 
 def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialType | None:
-    """What geometries a column holds: GEOMETRY, GEOGRAPHY, or WKB by its marks or without; None for anything else."""
+    """Return the type of a GEOMETRY, GEOGRAPHY or WKB column, with the metadata of WKB; None for other columns."""
     field = T.StructField("", schema)
     for name in path:
         if not isinstance(field.dataType, T.StructType) or name not in field.dataType.names:
@@ -341,19 +348,19 @@ def spatial_type(schema: T.StructType, path: tuple[str, ...]) -> geo.GeospatialT
         case T.GeographyType():
             return geo.GeospatialType(crs_of_srid(field.dataType.srid), "spherical")
         case T.BinaryType():
-            kept = [key for key in (EXTENSION_NAME, EXTENSION_METADATA) if key in field.metadata]
-            marks = {key: str(field.metadata[key]) for key in kept}
+            keys = [key for key in (EXTENSION_NAME, EXTENSION_METADATA) if key in field.metadata]
+            marks = {key: str(field.metadata[key]) for key in keys}
             marked = geo.type_of(pa.field("", pa.binary(), metadata=marks or None))
             return geo.GeospatialType(None, "planar") if marked is None else marked
     return None
 
 
-def reads_alike(expression: Expression, schema: T.StructType) -> bool:
-    """Has ``expression`` in a read the meaning that it has on the read's Spark ``schema``?"""
-    return fold(expression, _ReadsAlike(schema))
+def is_equivalent_in_read(expression: Expression, schema: T.StructType) -> bool:
+    """Whether ``expression`` has the same result in a read of the files as on columns of Spark ``schema``."""
+    return fold(expression, _EquivalenceInRead(schema))
 
 
-class _ReadsAlike(Visitor[bool]):
+class _EquivalenceInRead(Visitor[bool]):
     def __init__(self, schema: T.StructType) -> None:
         self.schema = schema
 
@@ -383,7 +390,7 @@ class _ReadsAlike(Visitor[bool]):
     visit_is_not_null = visit_is_null
 
     def visit_spatial(self, node: Spatial) -> bool:
-        # WKB without marks may be a geometry in the file whose system Spark does not know.
+        # WKB without metadata may be a geometry column of the file whose CRS Spark does not support.
         return self._type(node.column.path) is not None
 
     def _compares(self, operand: E.Operand, values: Sequence[Any]) -> bool:
@@ -394,11 +401,11 @@ class _ReadsAlike(Visitor[bool]):
         type = self._type(E.operand_column(operand).path)
         if type is None or is_collated(type) or is_interval(type):
             return False
-        # Unsigned integers of 64 bits are decimals to Spark, and a float means another number to a decimal.
-        return type != T.DecimalType(20, 0) or not any(isinstance(v, float) for v in values)
+        # Unsigned 64-bit integers are decimals in Spark, which compare with floats differently.
+        return type != T.DecimalType(20, 0) or not any(isinstance(value, float) for value in values)
 
     def _type(self, path: tuple[str, ...]) -> T.DataType | None:
-        """The type of a column that the file has too; None within a shredded struct, which is one VARIANT there."""
+        """The type of a column of the files; None within a shredded struct, which is a VARIANT in the files."""
         type: T.DataType = self.schema
         for name in path:
             if not isinstance(type, T.StructType) or is_marked_struct(type) or name not in type.names:

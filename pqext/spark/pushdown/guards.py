@@ -1,26 +1,33 @@
-"""Guards: conditions that Spark pushes to a shredded leaf's statistics, true wherever the exact one is.
+"""Guards: necessary conditions on shredded leaves that Spark pushes down, and literals that Spark need not cast.
 
-A variant comparison is evaluated exactly by a function that Spark cannot look into. Beside it stands a guard,
-``leaf >= 5 OR residual > X'00'``: the typed leaf compared with a literal of the leaf's own type, rounded
-outward, or anything but JSON null in the leaf's residual (Variant Shredding, "Value Shredding").
+A comparison of VARIANT values is evaluated exactly by a function that is opaque to Spark. A guard is added to it:
+``leaf >= 5 OR residual > X'00'``. It compares the typed leaf with a literal of its type, rounded outward, or is true if
+the residual contains anything but JSON null (Variant Shredding, "Value Shredding").
+
+Spark casts before it compares, such as BIGINT and a fraction to DOUBLE, or text to a date by the session's settings.
+pqext compares exact values, as ``pqext.dataset.evaluation.evaluate`` does, with literals in the type of the column.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
-from datetime import date, datetime
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import reduce
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.format.predicate import Operator
+from pqext.dataset.evaluation.literal_placement import placed
+from pqext.dataset.expressions.literals import kind_of_arrow, to_value
+from pqext.spark.base.types import exchange_type
 
 OPERATORS: dict[Operator, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -41,14 +48,72 @@ _LITERALS: dict[type[T.DataType], type] = {
 _JSON_NULL = b"\x00"
 _EXACT = Context(prec=4000)
 MAX_LISTED = 16
-"""An IN list up to this length is guarded value by value, a longer one by its least and greatest."""
+"""Maximum length of an IN list that is guarded value by value; longer lists use their minimum and maximum."""
+FIRST_YEAR = 1900
+"""Spark shifts or rejects Python dates and times before this year, so they are created by Spark functions."""
+_EPOCH = datetime(1970, 1, 1)
+
+
+def place_literal(type: T.DataType, operator: Operator, literal: Any, column: str) -> tuple[Operator, Any] | bool:
+    """Convert a comparison to a literal that ``type`` represents exactly, or to a constant result for all values.
+
+    Raises ``TypeError`` with ``column`` if type and literal cannot be compared.
+    """
+    if isinstance(type, T.StringType):
+        type = T.StringType()
+    arrow = exchange_type(type)
+    kind = kind_of_arrow(arrow)
+    if kind is None:
+        raise TypeError(f"column {column} of type {type.simpleString()} can be compared with null only")
+    value = to_value(literal, kind, column)
+    if kind.name in ("string", "binary", "boolean"):
+        return operator, literal
+    test = placed(arrow, operator, value)
+    if isinstance(test, bool):
+        return test
+    operator, scalar = test
+    return operator, _python_literal(scalar, arrow)
+
+
+def equal_literals(type: T.DataType, literals: Sequence[Any], column: str) -> list[Any]:
+    """Return the literals that a value of ``type`` can equal, as literals of the type, and both zeros for either."""
+    tests = [place_literal(type, "==", literal, column) for literal in literals]
+    values = [test[1] for test in tests if not isinstance(test, bool)]
+    if isinstance(type, T.FloatType | T.DoubleType) and 0 in values:
+        values = [value for value in values if value != 0] + [0.0, -0.0]
+    return values
+
+
+def _python_literal(scalar: pa.Scalar, arrow: pa.DataType) -> Any:
+    """The Python value of a scalar that stores a value of ``arrow``, or a column if Python cannot represent it."""
+    if pa.types.is_date(arrow):
+        day = date(1970, 1, 1) + timedelta(days=scalar.as_py())
+        return day if day.year >= FIRST_YEAR else F.lit(day.isoformat()).cast("date")
+    if pa.types.is_time(arrow):
+        return (_EPOCH + timedelta(microseconds=scalar.as_py())).time()
+    if pa.types.is_duration(arrow):
+        return timedelta(microseconds=scalar.as_py())
+    if not pa.types.is_timestamp(arrow):
+        return scalar.as_py()
+    micros = scalar.as_py()
+    try:
+        wall = _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        wall = None
+    if arrow.tz is None:
+        if wall is None:
+            raise TypeError(f"Spark has no literal for a timestamp {micros} microseconds from 1970 without timezone")
+        return F.lit(wall.isoformat(" ")).cast("timestamp_ntz")
+    return (
+        wall.replace(tzinfo=UTC) if wall is not None and wall.year >= FIRST_YEAR else F.timestamp_micros(F.lit(micros))
+    )
 
 
 def spark_literal(value: Any) -> Any:
-    """``value`` as a literal that Spark compares rightly.
+    """Convert ``value`` to a literal that Spark compares correctly.
 
-    Its integers have 64 bits, and a bare decimal literal beyond a column's integer type would compare as true
-    or false even with null (Spark's DecimalPrecision rule), a cast one does not.
+    Spark's integers have 64 bits. A decimal literal outside a column's integer type compares as true or false even for
+    null (Spark's DecimalPrecision rule), unless it is cast.
     """
     is_large = isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63
     if not is_large and not (isinstance(value, Decimal) and value.is_finite()):
@@ -60,23 +125,23 @@ def spark_literal(value: Any) -> Any:
 
 
 def with_residual(guard: Column | None, residual: Column | None) -> Column | None:
-    """Let ``guard`` on a typed leaf also pass rows whose ``residual`` holds a value."""
+    """Extend ``guard`` on a typed leaf to rows with a value in ``residual``."""
     if guard is None or residual is None:
         return guard
     return guard | (residual > F.lit(_JSON_NULL))
 
 
 def leaf_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, op: Operator, value: Any) -> Column | None:
-    """A condition on ``leaf`` that holds wherever ``cast(leaf as requested) op value`` does.
+    """Return a condition on ``leaf`` that is implied by ``cast(leaf as requested) op value``, or None.
 
-    It is null or false elsewhere only where that is too. None when there is no such condition worth pushing.
+    It is false or null only if the comparison is.
     """
     if op == "!=":
         return None
     if leaf_type == requested and type(leaf_type) in _LITERALS:
-        wanted = _LITERALS[type(leaf_type)]
-        same = type(value) is wanted and not (isinstance(value, datetime) and value.tzinfo is None)
-        return OPERATORS[op](leaf, F.lit(value)) if same else None
+        is_same_type = type(value) is _LITERALS[type(leaf_type)]
+        is_same_type = is_same_type and not (isinstance(value, datetime) and value.tzinfo is None)
+        return OPERATORS[op](leaf, F.lit(value)) if is_same_type else None
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
         return None
     if not _cast_never_fails(leaf_type, requested):
@@ -87,7 +152,7 @@ def leaf_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, op: O
 
 
 def list_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, values: Iterable[Any]) -> Column | None:
-    """A condition on ``leaf`` that holds wherever ``cast(leaf as requested)`` is one of ``values``."""
+    """Return a condition on ``leaf`` that is implied by ``cast(leaf as requested)`` being one of ``values``."""
     values = list(values)
     if len(values) > MAX_LISTED and len({type(value) for value in values}) == 1:
         low = leaf_guard(leaf, leaf_type, requested, ">=", min(values))
@@ -99,9 +164,10 @@ def list_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, value
 
 
 def plain_guard(column: Column, op: Operator, value: Any) -> Column:
-    """``column op value`` for a plain column in other words.
+    """Return an equivalent of ``column op value`` for a plain column.
 
-    In the same words Spark would take ``(g OR p) AND (e OR p)`` for ``(g AND e) OR p``, which it does not push.
+    With the same expression in guard and condition, Spark would rewrite ``(g OR p) AND (e OR p)`` to
+    ``(g AND e) OR p``, which it does not push down.
     """
     guard: Column
     if op == "==":
@@ -116,7 +182,7 @@ def plain_guard(column: Column, op: Operator, value: Any) -> Column:
 
 
 def _cast_never_fails(leaf: T.DataType, requested: T.DataType) -> bool:
-    """Does every number of type ``leaf`` have one of type ``requested``, in the same order?"""
+    """Whether the cast of every number of type ``leaf`` to ``requested`` succeeds and preserves the order."""
     if type(leaf) in _INTEGERS:
         if type(requested) in _INTEGERS:
             return _INTEGERS[type(leaf)] <= _INTEGERS[type(requested)]
@@ -136,9 +202,9 @@ def _cast_never_fails(leaf: T.DataType, requested: T.DataType) -> bool:
 
 
 def is_widened(leaf: T.DataType, requested: T.DataType) -> bool:
-    """Is every value of type ``leaf`` one of type ``requested``, or rounded once to the nearest double?
+    """Whether ``requested`` represents every value of type ``leaf``, or rounds it once to the nearest double.
 
-    Spark's cast then gives what pqext's gives, and never null.
+    Spark's cast then returns the same as pqext's, and never null.
     """
     if leaf == requested:
         return True
@@ -150,15 +216,15 @@ def is_widened(leaf: T.DataType, requested: T.DataType) -> bool:
 
 
 def _lower(value: Any, leaf: T.DataType, requested: T.DataType) -> Decimal:
-    """A number that no leaf lies below whose cast is at least ``value``."""
+    """A lower bound of the leaves whose cast is at least ``value``."""
     return -_upper(-value, leaf, requested)
 
 
 def _upper(value: Any, leaf: T.DataType, requested: T.DataType) -> Decimal:
-    """A number that no leaf lies above whose cast is at most ``value``.
+    """An upper bound of the leaves whose cast is at most ``value``.
 
-    Casts to floating point round, as does the comparison with a floating literal: one step outward makes up
-    for either. Casts from decimals to integers may drop the fraction.
+    Casts to floating point and comparisons with a floating-point literal round; one step outward compensates. Casts
+    from decimals to integers may truncate the fraction.
     """
     if isinstance(requested, T.FloatType) and not isinstance(leaf, T.FloatType):
         with np.errstate(over="ignore"):
@@ -181,12 +247,12 @@ def _to_float(value: Any) -> float:
 
 
 def _between(leaf: Column, type: T.DataType, low: Decimal | None, high: Decimal | None) -> Column:
-    """``leaf`` between two numbers, where there are, in literals of its own type; null where it is null."""
+    """``leaf`` between two optional numbers, as literals of its type; null for null."""
     least, greatest = _range(type)
     low = None if low is None else _round(max(low, least), type, up=True)
     high = None if high is None else _round(min(high, greatest), type, up=False)
     if (least if low is None else low) > (greatest if high is None else high):
-        return leaf < _literal(least, type)  # no value fits, which only the literal's type could tell
+        return leaf < _literal(least, type)  # no value matches
     if low is not None and low == high:
         return leaf == _literal(low, type)
     parts = [leaf >= _literal(low, type)] if low is not None else []
@@ -206,15 +272,15 @@ def _range(type: T.DataType) -> tuple[Decimal, Decimal]:
 
 
 def _round(value: Decimal, type: T.DataType, up: bool) -> Decimal:
-    """The least value of ``type`` not below ``value``, or the greatest not above; floats go outward instead."""
+    """Round ``value`` up or down to a value of ``type``; FLOAT is rounded outward instead."""
     if not value.is_finite():
         return value
     if isinstance(type, T.FloatType):
         with np.errstate(over="ignore"):
-            near = np.float32(float(value))
-        if Decimal(float(near)) != value and (Decimal(float(near)) > value) == up:
-            near = np.nextafter(near, np.float32(-np.inf if up else np.inf))
-        return Decimal(float(near))
+            nearest = np.float32(float(value))
+        if Decimal(float(nearest)) != value and (Decimal(float(nearest)) > value) == up:
+            nearest = np.nextafter(nearest, np.float32(-np.inf if up else np.inf))
+        return Decimal(float(nearest))
     if isinstance(type, T.DoubleType):
         return value
     scale = type.scale if isinstance(type, T.DecimalType) else 0

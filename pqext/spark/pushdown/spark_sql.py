@@ -1,14 +1,15 @@
-"""Conditions of Spark SQL, as text or as a ``Column``, for reads that evaluate as much of them as pqext can.
+"""Split Spark SQL conditions, as text or ``Column``, into a part for pqext and a part for Spark.
 
-Each clause is one of three. *Plain* clauses mean the same to pqext and to Spark, so pqext alone evaluates them; so
-are those that Spark does not know, such as ``event:$.mag > 5``. Of the rest Spark evaluates every row that is read,
-with its own functions, casts and errors, and pqext reads only rows for which a bound of the clause holds: a condition
-that is true wherever the clause is true or fails (:mod:`pqext.spark.pushdown.sql_bounds`).
+*Plain* clauses have the same semantics in pqext and Spark, so pqext alone evaluates them, like clauses that Spark does
+not support, such as ``event:$.mag > 5``. Spark evaluates the other clauses on every row that is read, with its own
+functions, casts and errors. pqext reads only rows that satisfy the *bound* of the clause: a condition that is true
+if the clause is true or fails (:mod:`pqext.spark.pushdown.sql_bounds`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -34,47 +35,56 @@ from pqext.dataset.expressions import (
     visitors,
 )
 from pqext.dataset.expressions.timezones import in_timezone
+from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.notations.sql import from_sql
-from pqext.spark.base.timezones import session_timezone
-from pqext.spark.columns.names import resolve_case
+from pqext.dataset.planning.projection import Computed
+from pqext.dataset.scan_planner import ScanPlanner
+from pqext.spark.base.settings import session_timezone
+from pqext.spark.columns.names import quoted, resolve_case
 from pqext.spark.pushdown.column_text import column_text
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.pushdown.sql_bounds import function_bound, value_bound
-from pqext.spark.pushdown.sql_clauses import clauses, with_standard_quotes, without_brackets
-from pqext.spark.pushdown.sql_differences import TIME, differs_in_spark, names_within
+from pqext.spark.pushdown.sql_clauses import (
+    TIME,
+    clauses,
+    differs_in_spark,
+    names_within,
+    with_standard_quotes,
+    without_brackets,
+)
 
 _COLUMN = r"(?!`|\s*(?:[=<>!]|(?:is|in|between|not|like|and|or)\b|$))"
-"""No text follows that makes the name before it the name of a column."""
+"""A lookahead that excludes names of columns."""
 _OF_SPARK = re.compile(
     rf"\b(variant_get|try_variant_get|timestamp|timestamp_ltz|interval|size|cardinality)\b{_COLUMN}"
     r"|(\bas\s+|::\s*)(timestamp|timestamp_ltz|interval)\b",
     re.I,
 )
-"""Functions and types that pqext and Spark do not take in quite the same way."""
+"""Functions and types with different semantics in pqext and Spark."""
 _OF_TIME = re.compile(
     rf"(timestamp_ntz|timestamp_ltz|timestamp|interval){_COLUMN}|(\bas|::)\s*(timestamp|interval)", re.I
 )
 _DOUBLE = re.compile(r"\d\.?e|\d\.?[df]\b|\b(double|float|real)\b", re.I)
-"""Numbers that are doubles to Spark, which takes others with a point for decimals."""
+"""Numbers that are doubles in Spark; other numbers with a point are decimals."""
 _OTHER_TYPE = re.compile(r"\s*([-+.\d].*|t|f|y|n|true|false|yes|no|inf.*|nan)\s*", re.S | re.I)
-"""Texts that Spark casts where they are compared with values of another type."""
+"""Strings that Spark casts if they are compared with values of another type."""
 _RAW = re.compile(r"\br['\"]", re.I)
-"""Texts in which a backslash is no more than that."""
+"""The start of a raw string, without escapes."""
 _UNKNOWN = ("UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNBOUND_SQL_PARAMETER", "PARSE_SYNTAX_ERROR")
 _LITERAL_ERRORS = ("INVALID_TYPED_LITERAL", "INVALID_NUMERIC_LITERAL_RANGE")
 _SLACK = timedelta(hours=2)
 _ANY_ZONE = timedelta(hours=28)
-"""PySpark shows instants of a ``Column`` in the time zone of the JVM, which may not be that of the session."""
+"""PySpark prints instants of a ``Column`` in the time zone of the JVM, which may differ from the session's."""
 
 
 @dataclass(frozen=True)
 class SparkCondition:
-    """A condition in two parts, which rows must both meet."""
+    """A condition as the conjunction of two parts."""
 
     tree: Expression | None
-    """What pqext evaluates."""
-    rest: Column | None
-    """What Spark evaluates, after it."""
+    """The part that pqext evaluates."""
+    remainder: Column | None
+    """The part that Spark evaluates afterwards."""
 
 
 def is_spark_sql(where: Any) -> bool:
@@ -83,12 +93,12 @@ def is_spark_sql(where: Any) -> bool:
 
 
 def needs_schema(where: Any) -> bool:
-    """Whether it depends on the types of columns who evaluates a filter of Spark SQL."""
+    """Whether splitting a Spark SQL filter depends on the types of columns."""
     if not isinstance(where, str):
         return isinstance(where, Column)
     if not is_spark_sql(where):
         return False
-    tree = _understood(where)
+    tree = _parse(where)
     if isinstance(tree, ValueError) or _OF_SPARK.search(where) or "\\" in where or differs_in_spark(where):
         return True
     return not all(map(_is_plain_of_any_type, visitors.leaves(tree)))
@@ -97,33 +107,34 @@ def needs_schema(where: Any) -> bool:
 def spark_condition(df: DataFrame, where: str | Column, bounded: bool = True) -> SparkCondition:
     """Split a condition on the columns of ``df``, with bounds of what Spark evaluates if ``bounded``.
 
-    Raises ``ValueError`` for text that neither pqext nor Spark understands, and Spark's error for other mistakes.
+    Raises ``ValueError`` for text that pqext and Spark cannot parse, and Spark's error for other mistakes.
     """
     if isinstance(where, Column):
         text = column_text(where, names_within(df.schema))
         if text is None:
             return SparkCondition(None, where)
         split = _Splitter(df, bounded, is_column=True).split(text)
-        return SparkCondition(split.tree, where if split.rest else None)
+        return SparkCondition(split.tree, where if split.clauses else None)
     split = _Splitter(df, bounded).split(where)
-    if not split.rest:
+    if not split.clauses:
         return SparkCondition(split.tree, None)
-    rest = F.expr(" AND ".join(f"({clause}\n)" for clause in split.rest))  # a comment may end the clause
+    remainder = F.expr(" AND ".join(f"({clause}\n)" for clause in split.clauses))  # a comment may end the clause
     try:
-        _analysed(df, rest)
+        _analyse(df, remainder)
     except AnalysisException as error:
         if _is_unknown(error) and split.error is not None:
             raise split.error from None
         raise
-    return SparkCondition(split.tree, rest)
+    return SparkCondition(split.tree, remainder)
 
 
 @dataclass
 class _Split:
     tree: Expression | None
-    rest: list[str]
+    clauses: list[str]
+    """The clauses that Spark evaluates."""
     error: Exception | None
-    """Why pqext does not understand the first clause of ``rest``."""
+    """The error of pqext for the first of ``clauses`` that it does not support."""
 
 
 class _Splitter:
@@ -131,35 +142,35 @@ class _Splitter:
         self.df, self.bounded = df, bounded
         self.timezone = session_timezone(df.sparkSession)
         self.is_column = is_column
-        """Whether the text is that of a ``Column``, which does not tell doubles from decimals."""
+        """Whether the text is from a ``Column``, which prints doubles like decimals."""
         self.slack = _ANY_ZONE if is_column else _SLACK
 
     def split(self, text: str) -> _Split:
-        if "\\" in text and self._has_raw_texts(text) and (self.is_column or self._is_known(text)):
+        if "\\" in text and self._has_raw_strings(text) and (self.is_column or self._is_supported(text)):
             return _Split(None, [text], None)
         trees: list[Expression] = []
-        rest: list[str] = []
-        first: Exception | None = None
+        remainder: list[str] = []
+        error: Exception | None = None
         for clause in clauses(without_brackets(text), "and"):
             tree = self._tree(clause)
-            if isinstance(tree, Expression) and (self._is_plain(clause, tree) or not self._is_known(clause)):
+            if isinstance(tree, Expression) and (self._is_plain(clause, tree) or not self._is_supported(clause)):
                 trees.append(tree)
                 continue
-            rest.append(clause)
+            remainder.append(clause)
             if not isinstance(tree, Expression):
-                first = first or tree
+                error = error or tree
             bound = self._bound(clause) if self.bounded else None
             if bound is not None:
                 trees.append(bound)
-        return _Split(all_of(trees) if trees else None, rest, first)
+        return _Split(all_of(trees) if trees else None, remainder, error)
 
-    def _has_raw_texts(self, text: str) -> bool:
+    def _has_raw_strings(self, text: str) -> bool:
         escaped = self.df.sparkSession.conf.get("spark.sql.parser.escapedStringLiterals", "false")
         return escaped == "true" or _RAW.search(text) is not None
 
     def _tree(self, clause: str) -> Expression | Exception:
-        """A clause as an expression on the columns, or why it is none."""
-        tree = _understood(clause)
+        """A clause as an expression on the columns, or the error if pqext does not support it."""
+        tree = _parse(clause)
         if isinstance(tree, ValueError):
             return tree
         try:
@@ -172,10 +183,10 @@ class _Splitter:
         condition(self.df, tree)  # raises if a column is missing or a literal does not compare
         return tree
 
-    def _is_known(self, clause: str) -> bool:
-        """Whether Spark understands a clause, in which pqext takes texts in double quotes for names."""
+    def _is_supported(self, clause: str) -> bool:
+        """Whether Spark supports a clause, without the double quotes that are names in pqext and strings in Spark."""
         try:
-            _analysed(self.df, F.expr(clause))
+            _analyse(self.df, F.expr(clause))
         except AnalysisException as error:
             return not _is_unknown(error)
         return '"' not in clause
@@ -202,7 +213,7 @@ class _Splitter:
         return True
 
     def _is_same(self, leaf: Expression, clause: str) -> bool:
-        """Whether pqext and Spark evaluate a leaf of a clause alike."""
+        """Whether pqext and Spark evaluate a leaf of a clause identically."""
         is_variant = any(isinstance(operand, VariantField) for operand in visitors.leaf_operands(leaf))
         return not is_variant and self._is_plain_leaf(leaf, clause)
 
@@ -216,8 +227,8 @@ class _Splitter:
             case T.DateType() | T.TimestampType() | T.TimestampNTZType():
                 return not isinstance(value, str) or TIME.fullmatch(value) is not None
             case T.DoubleType() | T.FloatType():
-                most = 1 << (53 if isinstance(type, T.DoubleType) else 24)
-                return isinstance(value, float) or (isinstance(value, int) and abs(value) <= most)
+                limit = 1 << (53 if isinstance(type, T.DoubleType) else 24)
+                return isinstance(value, float) or (isinstance(value, int) and abs(value) <= limit)
             case T.StringType():
                 return type == T.StringType()
             case T.DayTimeIntervalType() | T.YearMonthIntervalType():
@@ -225,7 +236,7 @@ class _Splitter:
         return True
 
     def _type(self, operand: Any) -> T.DataType | None:
-        """The type of a column; None of a value within a VARIANT."""
+        """The type of a column; None for a value within a VARIANT."""
         if isinstance(operand, VariantField):
             return None
         type: T.DataType = self.df.schema
@@ -237,16 +248,15 @@ class _Splitter:
         return self._type(self._on_columns(column.is_null()).operand)  # type: ignore[attr-defined]
 
     def _bound(self, text: str) -> Expression | None:
-        """What is true wherever a clause of Spark is true or fails; None if nothing is known of it."""
+        """A condition that is true if a clause is true or fails in Spark; None if unknown."""
         text = without_brackets(text)
         for word in ("or", "and"):
             parts = clauses(text, word)
             if len(parts) > 1:
-                bounds = [self._bound(part) for part in parts]
-                known = [bound for bound in bounds if bound is not None]
+                bounds = [bound for part in parts if (bound := self._bound(part)) is not None]
                 if word == "or":
-                    return E.any_of(known) if len(known) == len(parts) else None
-                return all_of(known) if known else None
+                    return E.any_of(bounds) if len(bounds) == len(parts) else None
+                return all_of(bounds) if bounds else None
         if differs_in_spark(text):
             return None
         tree = self._tree(text)
@@ -261,8 +271,8 @@ class _Splitter:
             return None
 
 
-def _understood(text: str) -> Expression | ValueError:
-    """Text as pqext's own SQL has it, or why it is none."""
+def _parse(text: str) -> Expression | ValueError:
+    """Parse text as pqext's SQL, and return the error if it is invalid."""
     try:
         return from_sql(with_standard_quotes(text))
     except ValueError as error:
@@ -270,31 +280,79 @@ def _understood(text: str) -> Expression | ValueError:
 
 
 def _is_plain_of_any_type(leaf: Expression) -> bool:
-    """Whether pqext evaluates a leaf as Spark does, or raises an error, whatever the types of the columns."""
+    """Whether pqext evaluates a leaf as Spark does, or raises an error, for all types of columns."""
     if not all(isinstance(operand, E.Column | VariantField) for operand in visitors.leaf_operands(leaf)):
         return False
     match leaf:
         case Comparison(value=value):
-            return _is_of_one_type(value)
+            return _has_unique_type(value)
         case IsIn(values=values):
-            return all(map(_is_of_one_type, values))
+            return all(map(_has_unique_type, values))
         case Matches(how=how):
             return how != "ilike"
     return isinstance(leaf, IsNull | IsNotNull | Spatial)
 
 
-def _is_of_one_type(value: Any) -> bool:
+def _has_unique_type(value: Any) -> bool:
     if isinstance(value, str):
         return _OTHER_TYPE.fullmatch(value) is None
     return isinstance(value, bool | bytes) or (isinstance(value, int) and abs(value) <= 1 << 24)
 
 
 def _is_unknown(error: AnalysisException) -> bool:
-    """Whether Spark does not understand a text, or has no column or function of a name in it."""
+    """Whether Spark cannot parse a text, or does not have a column or function of it."""
     condition = str(error.getCondition())
     return condition.startswith(_UNKNOWN) or (isinstance(error, ParseException) and condition not in _LITERAL_ERRORS)
 
 
-def _analysed(df: DataFrame, rest: Column) -> None:
-    """Raise Spark's error for a condition that ``df`` cannot be filtered by."""
-    type(df).where(df, rest).schema  # noqa: B018  Connect analyses no sooner
+def _analyse(df: DataFrame, condition: Column) -> None:
+    """Raise Spark's error if ``df`` cannot be filtered by a condition."""
+    type(df).where(df, condition).schema  # noqa: B018  Spark Connect analyses it only here
+
+
+def names_column(where: Any, column: str | None) -> bool:
+    """Whether a filter refers to ``column``, ignoring case."""
+    expression = None if column is None else as_expression(where)
+    if column is None or expression is None:
+        return False
+    return column.casefold() in {name.casefold() for name in visitors.columns(expression)}
+
+
+def can_evaluate(make_query: Callable[[], Any]) -> bool:
+    """Whether tasks can evaluate the condition of a ``Query`` on its first file. Errors of the file are ignored."""
+    try:
+        query = make_query()
+        ScanPlanner(query.query(query.files[:1], query.values_schema().names, query.filter())).plan()
+    except (TypeError, ValueError):
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def read_in_two_steps(
+    read: Callable[..., DataFrame],
+    columns: Sequence[Any] | None,
+    condition: str | Column,
+    where: Callable[[DataFrame, str | Column], DataFrame],
+) -> DataFrame:
+    """Read ``columns`` and the columns of ``condition`` with ``read``, and filter the result with ``where``."""
+    if columns is None:
+        return where(read(), condition)
+    added = condition_columns(columns, condition, read().schema.names)
+    filtered = where(read([*columns, *added]), condition)
+    names = [column if isinstance(column, str) else column.name for column in columns]
+    return filtered.select(*map(quoted, names)) if added else filtered
+
+
+def condition_columns(columns: Sequence[str | Computed], where: str | Column, stored: Sequence[str]) -> list[str]:
+    """Return the ``stored`` columns that a condition may refer to and that are not in the ``columns`` of a read."""
+    text = str(where).casefold()
+    words = set(re.findall(r"\w+", text))
+    used = [name for name in stored if (fold := name.casefold()) in words or (fold in text and re.search(r"\W", fold))]
+    if hidden := [column.name for column in columns if isinstance(column, Computed) and column.name in used]:
+        raise ValueError(f"column {hidden[0]!r} is computed, but where= reads the stored column: rename the result")
+    folds = [name.casefold() for name in stored]
+    names = [column if isinstance(column, str) else column.name for column in columns]
+    read = {name.casefold() for name in names if folds.count(name.casefold()) == 1}
+    return [name for name in used if name not in names and name.casefold() not in read]

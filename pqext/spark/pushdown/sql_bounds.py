@@ -1,4 +1,4 @@
-"""Bounds of clauses that Spark evaluates: conditions of pqext that are true wherever the clause is true or fails.
+"""Derive bounds of clauses that Spark evaluates: conditions of pqext that are true if the clause is true or fails.
 
 The bound of ``year(day) = 2024`` is ``day >= '2024-01-01' and day < '2025-01-01'``. Row groups are pruned by it, and
 Spark evaluates the clause on the rows that remain.
@@ -33,7 +33,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.notations.sql import value_from_sql
 from pqext.dataset.notations.sql_dialect import Filter
 from pqext.dataset.notations.sql_literals import COMPARE, SWAPPED
-from pqext.spark.pushdown.sql_differences import TIME
+from pqext.spark.pushdown.sql_clauses import TIME
 from pqext.variant.access.targets import target_type
 
 TypeOf = Callable[[E.Column], T.DataType | None]
@@ -44,22 +44,22 @@ _WIDTHS = {
     **dict.fromkeys(("year", "yyyy", "yy"), 366), "quarter": 92, **dict.fromkeys(("month", "mon", "mm"), 31),
     "week": 7, **dict.fromkeys(("day", "dd", "hour", "minute", "second"), 1),
 }  # fmt: skip
-"""Days that a unit of date_trunc is long, at most."""
+"""Maximum number of days of a unit of date_trunc."""
 _TEMPORAL = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _INTEGERS: dict[type, int] = {T.ByteType: 7, T.ShortType: 15, T.IntegerType: 31, T.LongType: 63}
 _SAME_IN_VARIANTS: dict[pa.DataType, Any] = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.int64()), int), pa.float64(): float | int,
     pa.bool_(): bool, pa.date32(): date | str,
 }  # fmt: skip
-"""Types to which pqext and Spark cast values within VARIANTs alike, and literals that both compare alike."""
+"""Types to which pqext and Spark cast VARIANT values identically, and the literals that both compare identically."""
 
 
 def value_bound(
     tree: Expression, is_plain: Callable[[Expression], bool], type_of: Callable[[Any], T.DataType | None]
 ) -> Expression | None:
-    """The bound of a clause whose values pqext computes too: the clause itself, or rows on which Spark may fail.
+    """Return the bound of a clause whose values pqext computes too: the clause itself, or rows that may fail in Spark.
 
-    ``is_plain`` tells of a leaf whether it means the same to Spark.
+    ``is_plain`` returns whether Spark evaluates a leaf identically.
     """
     risks: list[Expression] = []
     for leaf in visitors.leaves(tree):
@@ -79,8 +79,8 @@ def value_bound(
                 bits = _INTEGERS.get(type(type_of(column)))
                 if bits is None or abs(number) >= 1 << 31 or not all(isinstance(value, int) for value in values):
                     return None
-                added = number if sign == "+" else -number
-                risks.append(column > (1 << bits) - 1 - added if added > 0 else column < -(1 << bits) - added)
+                offset = number if sign == "+" else -number
+                risks.append(column > (1 << bits) - 1 - offset if offset > 0 else column < -(1 << bits) - offset)
             case _:
                 return None
     return any_of([tree, *risks]) if risks else tree
@@ -104,59 +104,62 @@ def _values(leaf: Expression) -> tuple[Any, ...]:
 
 
 def function_bound(text: str, type_of: TypeOf, timezone: str, slack: timedelta) -> Expression | None:
-    """The bound of a comparison of a function or a timestamp; None if nothing is known of it.
+    """Return the bound of a comparison of a function or a timestamp; None if the bound is unknown.
 
-    ``slack`` is how far local times of the text may be from those of ``timezone``.
+    ``slack`` is the maximum difference between local times of the text and those in ``timezone``.
     """
     try:
         node = sqlglot.parse_one(text, dialect=Filter)
     except sqlglot.errors.SqlglotError:
         return None
-    return _Bounds(type_of, timezone, slack).of(node)
+    return _Bounds(type_of, timezone, slack).bound(node)
 
 
 class _Bounds:
     def __init__(self, type_of: TypeOf, timezone: str, slack: timedelta) -> None:
         self.type_of, self.timezone, self.slack = type_of, timezone, slack
 
-    def of(self, node: Any) -> Expression | None:
+    def bound(self, node: Any) -> Expression | None:
+        """Return the bound of a clause; None if the bound is unknown."""
         try:
-            return self._of(node)
+            return self._bound(node)
         except (ValueError, TypeError, OverflowError):
             return None
 
-    def _of(self, node: Any) -> Expression | None:
-        if any(value for name, value in node.args.items() if name not in _KNOWN):
+    def _bound(self, node: Any) -> Expression | None:
+        if any(value for name, value in node.args.items() if name not in _ARGUMENTS):
             return None
         match node:
             case exp.Paren():
-                return self._of(node.this)
+                return self._bound(node.this)
             case exp.Between() if not node.args.get("negate"):
-                low = self._compared(">=", node.this, node.args["low"])
-                high = self._compared("<=", node.this, node.args["high"])
-                known = [bound for bound in (low, high) if bound is not None]
-                return all_of(known) if known else None
+                low = self._comparison(">=", node.this, node.args["low"])
+                high = self._comparison("<=", node.this, node.args["high"])
+                bounds = [bound for bound in (low, high) if bound is not None]
+                return all_of(bounds) if bounds else None
             case exp.In() if node.expressions and not node.args.get("negate"):
-                bounds = [self._compared("==", node.this, value) for value in node.expressions]
-                known = [bound for bound in bounds if bound is not None]
-                return any_of(known) if len(known) == len(bounds) else None
+                bounds = [
+                    bound for value in node.expressions
+                    if (bound := self._comparison("==", node.this, value)) is not None
+                ]
+                return any_of(bounds) if len(bounds) == len(node.expressions) else None
             case exp.NullSafeEQ():
-                return self._compared("==", node.this, node.expression)
+                return self._comparison("==", node.this, node.expression)
         operator = COMPARE.get(type(node))
-        return None if operator in (None, "!=") else self._compared(operator, node.this, node.expression)
+        return None if operator in (None, "!=") else self._comparison(operator, node.this, node.expression)
 
-    def _compared(self, operator: Operator, left: Any, right: Any) -> Expression | None:
-        value = _literal(right)
+    def _comparison(self, operator: Operator, operand: Any, literal: Any) -> Expression | None:
+        value = _literal(literal)
         if value is None:
-            left, value, operator = right, _literal(left), SWAPPED[operator]
+            operand, value, operator = literal, _literal(operand), SWAPPED[operator]
         if value is None:
             return None
-        left = left.unnest()
-        match left:
+        operand = operand.unnest()
+        match operand:
             case exp.Anonymous():
-                name, arguments = str(left.this).lower(), left.expressions
+                name, arguments = str(operand.this).lower(), operand.expressions
             case exp.Column() | exp.Dot():
-                return self._instant(_column(left), operator, value)
+                return self._instant(_column(operand), operator, value)
             case _:
                 return None
         match name, len(arguments):
@@ -169,8 +172,8 @@ class _Bounds:
             case ("trunc", 2) if (width := _WIDTHS.get(_text(arguments[1]))) is not None:
                 return self._truncated(_column(arguments[0]), operator, value, width)
             case ("date_add" | "date_sub" | "dateadd", 2) if isinstance(days := _literal(arguments[1]), int):
-                moved = timedelta(days=-days if name == "date_sub" else days)
-                return self._truncated(_column(arguments[0]), operator, _local(value) - moved, 1)
+                shift = timedelta(days=-days if name == "date_sub" else days)
+                return self._truncated(_column(arguments[0]), operator, _local(value) - shift, 1)
             case ("coalesce" | "nvl" | "ifnull", _) if arguments:
                 return self._coalesced(arguments, operator, value)
             case ("variant_get", 3):
@@ -179,17 +182,17 @@ class _Bounds:
         return None
 
     def _coalesced(self, arguments: list[Any], operator: Operator, value: Any) -> Expression | None:
-        """The first argument matches or is null, if all arguments have one type, which has no collation."""
+        """Bound coalesce: the first argument matches or is null. All arguments must have one type without collation."""
         column = _column(arguments[0])
         type = self.type_of(column)
-        is_wide = isinstance(value, int) and abs(value) > 1 << 24  # it may be compared as a float
+        is_wide = isinstance(value, int) and abs(value) > 1 << 24  # Spark may compare it as a float
         is_collated = isinstance(value, str) and type != T.StringType()
         if isinstance(value, datetime) and type != T.DateType():
-            return None  # a local time of an hour that occurs twice or never, or of another time zone
+            return None  # a local time that is ambiguous, nonexistent or in another time zone
         for argument in arguments[1:]:
             other = _literal(argument)
             if isinstance(other, str) and type != T.StringType():
-                return None  # all of them may be texts to Spark
+                return None  # Spark may convert all arguments to strings
             if (self.type_of(_column(argument)) != type) if other is None else not isinstance(other, value.__class__):
                 return None
         return None if is_wide or is_collated else column._compare(operator, value) | column.is_null()
@@ -204,7 +207,7 @@ class _Bounds:
         return self._side(column, operator, first, _DAY)
 
     def _truncated(self, column: E.Column, operator: Operator, value: Any, width: int) -> Expression:
-        """Bounds of a column that is at most ``width`` days after what is compared with ``value``."""
+        """Bound a column that is at most ``width`` days after the function value that is compared with ``value``."""
         local, sides = _local(value), []
         if operator in ("==", ">", ">="):
             sides.append(self._side(column, ">=", local, _DAY + self.slack))
@@ -213,7 +216,7 @@ class _Bounds:
         return all_of(sides)
 
     def _instant(self, column: E.Column, operator: Operator, value: Any) -> Expression | None:
-        """A timestamp compared with a local time."""
+        """Bound a timestamp that is compared with a local time."""
         if not isinstance(self.type_of(column), T.TimestampType | T.TimestampNTZType) or isinstance(value, int):
             return None
         local, sides = _local(value), []
@@ -224,27 +227,28 @@ class _Bounds:
         return all_of(sides)
 
     def _side(self, column: E.Column, operator: Operator, local: datetime, slack: timedelta) -> Expression:
-        """A column on one side of a local time, as values of its own type; ``slack`` is not for dates."""
+        """Compare a column with a local time in its own type, relaxed by ``slack`` except for dates."""
         type = self.type_of(column)
         is_low = operator in (">", ">=")
         if isinstance(type, T.DateType):
             day = local.date()
             return column >= day if is_low else column <= day
-        moved = local - slack if is_low else local + slack
+        relaxed = local - slack if is_low else local + slack
         if isinstance(type, T.TimestampNTZType):
-            value = moved
+            value = relaxed
         elif isinstance(type, T.TimestampType):
-            value = moved.replace(tzinfo=_zone(self.timezone)).astimezone(UTC)
+            value = relaxed.replace(tzinfo=_zone(self.timezone)).astimezone(UTC)
         else:
-            raise TypeError("a column of dates or timestamps is expected")
+            raise TypeError("expected a column of dates or timestamps")
         return column >= value if is_low else column <= value
 
 
-_KNOWN = {"this", "expression", "expressions", "low", "high", "negate"}
+_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate"}
+"""Arguments of SQL nodes that bounds take into account; other arguments change the semantics."""
 
 
 def _cast_strictly(field: VariantField, operator: Operator, value: Any) -> Expression | None:
-    """Rows whose value at a path matches, or is present but does not cast, which is an error in Spark."""
+    """Rows whose value at a path matches, or cannot be cast, which is an error in Spark."""
     if not _is_same_in_variants(field, (value,)):
         return None
     present = field.column.variant(field.path, "variant")
@@ -252,7 +256,7 @@ def _cast_strictly(field: VariantField, operator: Operator, value: Any) -> Expre
 
 
 def _zone(name: str) -> tzinfo | None:
-    """A time zone by its name or its offset. ``ValueError`` if it is neither."""
+    """Return a time zone by its name or offset. Raises ``ValueError`` for other names."""
     try:
         return ZoneInfo(name)
     except ZoneInfoNotFoundError as error:
@@ -273,7 +277,7 @@ def _column(node: Any) -> E.Column:
 
 
 def _literal(node: Any) -> Any:
-    """An integer, a text, a date or a local time; None for anything else."""
+    """The value of an integer, string, date or local time literal; None for other nodes."""
     match node:
         case exp.Paren():
             return _literal(node.this)
@@ -286,7 +290,7 @@ def _literal(node: Any) -> Any:
 
 def _text(node: Any, is_word: bool = True) -> str:
     if not isinstance(node, exp.Literal) or not node.is_string:
-        raise ValueError("a text is expected")
+        raise ValueError("expected a string")
     return str(node.this).lower() if is_word else str(node.this)
 
 
@@ -296,8 +300,8 @@ def _local(value: Any) -> datetime:
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     if TIME.fullmatch(value.strip()) is None:
-        raise ValueError("not the same time to Spark")
+        raise ValueError("Spark parses the time differently")
     local = datetime.fromisoformat(value.strip())
     if local.tzinfo is not None:
-        raise ValueError("a local time is expected")
+        raise ValueError("expected a local time")
     return local

@@ -1,30 +1,44 @@
-"""Split the text of a Spark SQL condition where AND or OR join its clauses.
+"""Split the text of a Spark SQL condition at AND or OR, and find clauses that have other semantics in pqext.
 
-Only quotes, comments, brackets and the words around them are told apart: the clauses themselves may be of any SQL.
+Splitting distinguishes only quotes, comments, brackets and words: the clauses may be any SQL.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
+
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from pqext.dataset.notations.sql import parsed
+from pqext.dataset.notations.sql_functions import NAN
+from pqext.dataset.notations.sql_literals import ARITHMETIC
 
 _TOKEN = re.compile(
     r"""(?P<quoted>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|`(?:[^`]|``)*+`)|(?P<comment>--[^\n]*|/\*.*?\*/)"""
     r"""|(?P<word>\w+)|(?P<other>.)""",
     re.S,
 )
+TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)?)?")
+"""Strings that Spark and Python parse as the same date or timestamp."""
+_TIME_OF_PYTHON = re.compile(r":\d\d(,|\.\d{7})")
+"""A comma before the fraction, or a fraction that Spark truncates to microseconds."""
+_NAME_OF_DECIMAL = re.compile(r"\b(dec|decimal|numeric)\b", re.I)
+_BITS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
+_TIME_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "TIMESTAMPTZ")
 _OPENING, _CLOSING = "([{", ")]}"
 
 Word = Literal["and", "or"]
 
 
 def clauses(text: str, word: Word) -> list[str]:
-    """Return the clauses of ``text`` that ``word`` joins; the text alone if another word joins it, or nothing does.
+    """Return the clauses of ``text`` joined by ``word``; the text itself if it is not a conjunction or disjunction.
 
     >>> clauses("a = 1 and (b or c) and d between 1 and 2", "and")
     ['a = 1', '(b or c)', 'd between 1 and 2']
     """
-    found: dict[Word, list[str]] = {"and": [], "or": []}
+    parts: dict[Word, list[str]] = {"and": [], "or": []}
     starts: dict[Word, int] = {"and": 0, "or": 0}
     depth = cases = betweens = 0
     for token in _TOKEN.finditer(text):
@@ -32,7 +46,7 @@ def clauses(text: str, word: Word) -> list[str]:
         if token["other"]:
             depth += (part in _OPENING) - (part in _CLOSING)
             if part in "'\"`" or depth < 0:
-                return [text]  # a quote or a bracket without its other end
+                return [text]  # an unbalanced quote or bracket
         elif token["word"] and not depth:
             cases += (part == "case") - (part == "end")
             betweens += part == "between"
@@ -40,15 +54,15 @@ def clauses(text: str, word: Word) -> list[str]:
                 betweens -= 1
             elif part in ("and", "or") and not cases:
                 joint: Word = "and" if part == "and" else "or"
-                found[joint].append(text[starts[joint] : token.start()].strip())
+                parts[joint].append(text[starts[joint] : token.start()].strip())
                 starts[joint] = token.end()
-    if depth or cases or betweens or (word == "and" and found["or"]):
+    if depth or cases or betweens or (word == "and" and parts["or"]):
         return [text]
-    return [*found[word], text[starts[word] :].strip()]
+    return [*parts[word], text[starts[word] :].strip()]
 
 
 def without_brackets(text: str) -> str:
-    """``text`` without the pairs of brackets around all of it.
+    """Remove the brackets that enclose all of ``text``.
 
     >>> without_brackets("((a) or (b))")
     '(a) or (b)'
@@ -70,18 +84,18 @@ def _is_one_bracket(text: str) -> bool:
 
 
 def with_standard_quotes(text: str) -> str:
-    r"""``text`` with the quotes of standard SQL in its texts, in which a backslash is no more than that.
+    r"""Convert strings with backslash escapes to strings of standard SQL, without escapes.
 
-    Raises ``ValueError`` for escapes that stand for other characters.
+    Raises ``ValueError`` for escapes of other characters.
 
     >>> with_standard_quotes(r"s = 'it\'s' and t like 'a\\\_b'")
     "s = 'it''s' and t like 'a\\\\_b'"
     """
-    made = []
+    parts = []
     for token in _TOKEN.finditer(text):
         part = token[0]
-        made.append(_standard(part) if token["quoted"] and part[0] == "'" and "\\" in part else part)
-    return "".join(made)
+        parts.append(_standard(part) if token["quoted"] and part[0] == "'" and "\\" in part else part)
+    return "".join(parts)
 
 
 def _standard(quoted: str) -> str:
@@ -89,7 +103,80 @@ def _standard(quoted: str) -> str:
         if escape[1] in "%_":
             return escape[0]
         if escape[1] not in "\\'\"":
-            raise ValueError(f"the text has an escape of Spark, {escape[0]}")
+            raise ValueError(f"the text has Spark's escape {escape[0]}, which pqext does not support")
         return "''" if escape[1] == "'" else escape[1]
 
     return re.sub(r"\\(.)", replacement, quoted, flags=re.S)
+
+
+def differs_in_spark(text: str) -> bool:
+    """Whether the text of a condition may have other semantics in Spark; ambiguous clauses count as different.
+
+    Spark computes with literals in their own decimal and integer types, ``isnan`` of null is false in Spark, and Spark
+    rejects or truncates literals that Python accepts.
+
+    >>> differs_in_spark("n = 0.1 + 0.2"), differs_in_spark("n + 0.1 = 0.2")
+    (True, False)
+    """
+    try:
+        tree = parsed(with_standard_quotes(text))
+    except ValueError:
+        return False  # pqext evaluates neither the condition nor a bound of it
+    return any(_differs(node, text) for node in tree.walk())
+
+
+def names_within(type: T.DataType) -> list[str]:
+    """Return the names of the fields of a type at any depth."""
+    match type:
+        case T.StructType():
+            return [name for field in type for name in (field.name, *names_within(field.dataType))]
+        case T.ArrayType():
+            return names_within(type.elementType)
+        case T.MapType():
+            return [*names_within(type.keyType), *names_within(type.valueType)]
+    return []
+
+
+def _differs(node: Any, text: str) -> bool:
+    match node:
+        case exp.Literal(is_string=True):
+            return _TIME_OF_PYTHON.search(node.this) is not None
+        case exp.Cast():
+            return _is_of_literals(node) and not _is_same_cast(node, text)
+        case exp.Neg():
+            return _is_of_literals(node) and not isinstance(node.this, exp.Literal | exp.Cast)
+        case exp.Anonymous():
+            name = str(node.this).lower()
+            literals = [argument.this for argument in node.expressions if isinstance(argument, exp.Literal)]
+            if name in NAN:
+                return not _is_conjunct(node)
+            is_time = name in ("date", "timestamp", "timestamptz")
+            return is_time and any(TIME.fullmatch(literal) is None for literal in literals)
+    return type(node) in ARITHMETIC and _is_of_literals(node)
+
+
+def _is_of_literals(node: Any) -> bool:
+    return node.find(exp.Identifier) is None
+
+
+def _is_conjunct(node: Any) -> bool:
+    """Whether only AND and OR enclose a part of a condition, so that null is equivalent to false."""
+    while node.parent is not None:
+        node = node.parent
+        if not isinstance(node, exp.Paren | exp.And | exp.Or):
+            return False
+    return True
+
+
+def _is_same_cast(node: exp.Cast, text: str) -> bool:
+    """Whether a literal with a cast or a type suffix has the same value in Spark."""
+    literal, name = node.this, str(getattr(node.to.this, "value", node.to.this))
+    if not isinstance(literal, exp.Literal) or node.to.expressions:
+        return False
+    if literal.is_string:
+        return name == "TEXT" or (name in _TIME_TYPES and TIME.fullmatch(literal.this) is not None)
+    if name in _BITS:
+        return str(literal.this).isdecimal() and int(literal.this) < 1 << _BITS[name]
+    if name == "DECIMAL":
+        return _NAME_OF_DECIMAL.search(text) is None  # of a number such as 1.5BD
+    return name in ("DOUBLE", "FLOAT")

@@ -1,9 +1,8 @@
-"""Columns that know where their variant's leaf lies, and conditions that carry a guard beside the exact form.
+"""Columns of VARIANT values that refer to their shredded leaf, and conditions with a guard and an exact part.
 
-Both are ordinary Spark columns, on Classic and on Connect: the class of the session's own columns is extended
-at run time. A condition is the column ``guard AND exact``; ``&``, ``|`` and ``~`` join the parts separately,
-because Spark pushes neither ``(g1 AND e1) OR (g2 AND e2)`` nor ``NOT (g AND e)``, but does push
-``(g1 OR g2) AND (e1 OR e2)``.
+Both are ordinary Spark columns, on Spark Classic and Connect: the class of the session's columns is extended at run
+time. A condition is the column ``guard AND exact``; ``&``, ``|`` and ``~`` join the parts separately, because Spark
+pushes down neither ``(g1 AND e1) OR (g2 AND e2)`` nor ``NOT (g AND e)``, but ``(g1 OR g2) AND (e1 OR e2)``.
 """
 
 from __future__ import annotations
@@ -20,11 +19,56 @@ from pyspark.sql import types as T
 from pqext.core.format.predicate import Operator
 from pqext.dataset.expressions import NEGATED
 from pqext.spark.pushdown.guards import OPERATORS, leaf_guard, list_guard, plain_guard, spark_literal, with_residual
+from pqext.variant.access.path import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The group of a shredded struct that contains all values at a path, and the remaining steps below the group.
+
+    ``group`` names the struct fields from the VARIANT down to the group of ``value`` and ``typed_value``. Values at the
+    path are not stored elsewhere, because shredded fields never appear in the residuals of their parent objects
+    (Variant Shredding, "Objects"). ``type`` is the Spark type of ``typed_value`` if the path ends at a primitive leaf.
+    """
+
+    group: tuple[str, ...]
+    remaining_path: Path
+    has_value: bool
+    has_typed: bool
+    type: T.DataType | None
+
+    def part(self, variant: Column, name: str) -> Column:
+        """Return member ``name`` of the group in the struct column ``variant``."""
+        column = variant
+        for step in (*self.group, name):
+            column = column[step]
+        return column
+
+
+def find_leaf(struct: T.StructType, path: Path) -> Leaf:
+    """Follow ``path`` through the typed objects of a shredded struct."""
+    group: list[str] = []
+    node = struct
+    steps = list(path)
+    while steps:
+        typed = node["typed_value"].dataType if "typed_value" in node.names else None
+        if not isinstance(typed, T.StructType) or steps[0] not in typed.names:
+            break
+        step = str(steps.pop(0))
+        child = typed[step].dataType
+        assert isinstance(child, T.StructType)
+        group += ["typed_value", step]
+        node = child
+    typed = node["typed_value"].dataType if "typed_value" in node.names else None
+    # Fields that are not shredded are in the residual of their object.
+    has_typed = typed is not None and not (steps and isinstance(typed, T.StructType))
+    leaf = typed if not steps and typed is not None and typed.typeName() not in ("struct", "array") else None
+    return Leaf(tuple(group), tuple(steps), "value" in node.names, has_typed, leaf)
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A boolean column ``exact``, and what can be pushed beside it for it and for its negation."""
+    """A boolean column ``exact`` with guards for it and for its negation."""
 
     exact: Column
     guard: Column | None = None
@@ -49,21 +93,21 @@ class Condition:
 
     @property
     def column(self) -> Column:
-        """The condition as one column, to filter by."""
+        """The condition as a column for filters."""
         return self.exact if self.guard is None else self.guard & self.exact
 
 
-def _both(left: Column | None, right: Column | None) -> Column | None:
-    return left & right if left is not None and right is not None else left if right is None else right
+def _both(guard: Column | None, other: Column | None) -> Column | None:
+    return guard & other if guard is not None and other is not None else guard if other is None else other
 
 
-def _either(left: Column | None, right: Column | None) -> Column | None:
-    return left | right if left is not None and right is not None else None
+def _either(guard: Column | None, other: Column | None) -> Column | None:
+    return guard | other if guard is not None and other is not None else None
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value taken out of a variant, of Spark type ``type``, with its leaf's columns where it has a leaf."""
+    """A value extracted from a VARIANT, of Spark type ``type``, with the columns of its leaf if it is shredded."""
 
     exact: Column
     type: T.DataType
@@ -72,15 +116,15 @@ class Value:
     residual: Column | None = None
 
     def compare(self, op: Operator, other: Any) -> Condition:
-        """``value op other``, where ``other`` is a literal or a column."""
+        """Return ``value op other`` for a literal or column ``other``."""
         exact = OPERATORS[op](self.exact, spark_literal(other))
         if isinstance(other, Column) or self.leaf is None or self.leaf_type is None:
             return Condition(exact)
-        guards = [leaf_guard(self.leaf, self.leaf_type, self.type, o, other) for o in (op, NEGATED[op])]
+        guards = [leaf_guard(self.leaf, self.leaf_type, self.type, operator, other) for operator in (op, NEGATED[op])]
         return Condition(exact, *(with_residual(guard, self.residual) for guard in guards))
 
     def is_in(self, values: Iterable[Any]) -> Condition:
-        """Is the value one of ``values``?"""
+        """Return whether the value is one of ``values``."""
         values = list(values)
         exact = self.exact.isin([spark_literal(value) for value in values])
         if self.leaf is None or self.leaf_type is None or any(isinstance(value, Column) for value in values):
@@ -89,29 +133,29 @@ class Value:
         return Condition(exact, with_residual(guard, self.residual))
 
     def is_not_null(self) -> Condition:
-        """Is there a value that casts to the type?"""
+        """Return whether the value exists and can be cast to the type."""
         guard = None if self.leaf is None else with_residual(self.leaf.isNotNull(), self.residual)
         return Condition(self.exact.isNotNull(), guard)
 
     def is_null(self) -> Condition:
-        """Is there no value, or one that does not cast to the type?"""
+        """Return whether the value is missing or cannot be cast to the type."""
         return ~self.is_not_null()
 
     @property
     def column(self) -> Column:
-        """The value as a column whose comparisons carry guards."""
+        """The value as a column whose comparisons have guards."""
         return _extend(self.exact, _ValueMixin, "_pqext_value", self)
 
 
 def plain_comparison(column: Column, op: Operator, value: Any) -> Condition:
-    """``column op value`` for a plain column, in a form that does not spoil the guards beside it."""
+    """Return ``column op value`` for a plain column, with guards to combine with guards of VARIANT values."""
     value = spark_literal(value)
-    guards = (plain_guard(column, o, value) for o in (op, NEGATED[op]))
+    guards = (plain_guard(column, operator, value) for operator in (op, NEGATED[op]))
     return Condition(OPERATORS[op](column, value), *guards)
 
 
 class _ConditionMixin:
-    """What a condition's column does differently from any other column."""
+    """The operators of a condition's column, which combine guards and exact parts."""
 
     _pqext_condition: Condition
 
@@ -132,7 +176,7 @@ class _ConditionMixin:
 
 
 class _ValueMixin:
-    """What a variant value's column does differently from any other column."""
+    """The comparisons of a VARIANT value's column, which add guards."""
 
     _pqext_value: Value
 
@@ -157,27 +201,27 @@ class _ValueMixin:
     __hash__ = None  # type: ignore[assignment]
 
     def isin(self, *values: Any) -> Column:
-        """As ``Column.isin``."""
-        listed = values[0] if len(values) == 1 and isinstance(values[0], list | set | tuple) else values
-        return _as_column(self._pqext_value.is_in(listed))
+        """Return ``Column.isin`` with a guard."""
+        items = values[0] if len(values) == 1 and isinstance(values[0], list | set | tuple) else values
+        return _as_column(self._pqext_value.is_in(items))
 
     def between(self, low: Any, high: Any) -> Column:
-        """As ``Column.between``."""
+        """Return ``Column.between`` with a guard."""
         return _as_column(self._pqext_value.compare(">=", low) & self._pqext_value.compare("<=", high))
 
     def isNotNull(self) -> Column:
-        """As ``Column.isNotNull``."""
+        """Return ``Column.isNotNull`` with a guard."""
         return _as_column(self._pqext_value.is_not_null())
 
     def isNull(self) -> Column:
-        """As ``Column.isNull``."""
+        """Return ``Column.isNull`` with a guard."""
         return _as_column(self._pqext_value.is_null())
 
 
 def _as_condition(column: Any) -> Condition:
     if isinstance(column, _ConditionMixin):
         return column._pqext_condition
-    # A plain column could be its own guard, but what is random must not be evaluated twice.
+    # A plain column is not its own guard, because a nondeterministic column must not be evaluated twice.
     return Condition(column if isinstance(column, Column) else F.lit(column))
 
 
@@ -186,10 +230,10 @@ def _as_column(condition: Condition) -> Column:
 
 
 def _extend(column: Column, mixin: type, attribute: str, value: object) -> Column:
-    """``column`` as an instance of its own class extended by ``mixin``."""
+    """A copy of ``column`` with its class extended by ``mixin``."""
     extended: Column = object.__new__(_subclass(column.__class__.__mro__, mixin))
-    extended.__dict__.update(column.__dict__)
-    extended.__dict__[attribute] = value
+    for name, member in {**vars(column), attribute: value}.items():
+        setattr(extended, name, member)
     return extended
 
 

@@ -1,4 +1,4 @@
-"""Paths within a VARIANT as Spark's own functions spell them."""
+"""Format paths within a VARIANT for Spark's own functions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _MAX_INDEX = (1 << 31) - 1
 
 
 def spark_path(steps: Path) -> str | None:
-    """``steps`` as text for Spark's ``variant_get``; None where that has no form for them.
+    """Format ``steps`` for Spark's ``variant_get``; return None if Spark cannot express the path.
 
-    Spark knows no escapes: a name in quotes holds neither these nor a question mark, one behind a dot neither a dot nor
-    a bracket. White space at the beginning of a name gets lost, and there is no empty name.
+    Spark has no escapes: a quoted name cannot contain its quote or a question mark, and a name after a dot cannot
+    contain a dot or a bracket. Leading whitespace of a name is lost, and empty names are not supported.
 
     >>> spark_path(("a", 0, "x.y", "it's \\"so\\""))
     '$.a[0][\\'x.y\\'].it\\'s "so"'

@@ -1,1 +1,1 @@
-"""Reading Parquet into data frames: what is asked for, what is planned, and what each task or engine does of it."""
+"""Read Parquet into data frames: queries, plans, and the tasks and engines that run them."""

@@ -271,13 +271,13 @@ def _final(number: int, function: str, kinds: Mapping[str, str]) -> Column:
     return mean.cast(T.DecimalType(min(digits + 4, _DIGITS), min(scale + 4, _DIGITS)))
 
 
-def as_data(aggregation: Aggregation) -> dict[str, Any]:
+def to_data(aggregation: Aggregation) -> dict[str, Any]:
     """An aggregation as JSON's values."""
     return {"by": aggregation.by, "wanted": [[one.name, one.function, one.place] for one in aggregation.wanted]}
 
 
-def of_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
-    """The aggregation of which :func:`as_data` made ``data``; ``ValueError`` for anything else."""
+def from_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
+    """The aggregation of which :func:`to_data` made ``data``; ``ValueError`` for anything else."""
     count = 0 if columns is None else len(columns)
     if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
         raise ValueError("expected an object of by and wanted, as pqext.spark.query writes it")

@@ -1,9 +1,9 @@
-"""``engine="native"``: files and paths chosen by pqext's planner, rows read by Spark's own Parquet reader.
+"""Choose the engine of a read; ``engine="native"`` is Spark's own Parquet reader with files pruned by pqext.
 
-The driver plans, drops the files that cannot match, and gives Spark the others with an explicit schema. A value within
-a VARIANT that lies in a typed leaf alone (:mod:`pqext.spark.reading.native_files`) is a plain column to Spark, so that
-no row passes through Python. A VARIANT of which other values are asked is read as its shredded struct, and one that is
-wanted whole, or is shredded in several ways, by Spark as VARIANT.
+The driver plans the read, drops files without matches, and passes the other files to Spark with an explicit schema. A
+VARIANT value that is stored in a typed leaf only (:mod:`pqext.spark.reading.native_files`) is a plain column in Spark,
+without Python. Other VARIANT values are read from the shredded struct. A VARIANT column of the result, or one with
+different shredding in different files, is read as VARIANT.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ASCII_ESCAPE = re.compile(r"%[0-7][0-9A-Fa-f]")
 
 @dataclass(frozen=True)
 class Choice:
-    """The engine that reads, why, and for ``native`` what it reads."""
+    """The chosen engine with reasons, and the read of engine ``native``."""
 
     engine: Literal["python", "native"]
     reasons: tuple[str, ...] = ()
@@ -45,15 +45,15 @@ class Choice:
 
 
 def check_engine(engine: str) -> None:
-    """Raise ``ValueError`` for the name of no engine."""
+    """Raise ``ValueError`` for an unknown engine."""
     if engine not in ENGINES:
         raise ValueError(f"engine is one of {', '.join(ENGINES)}, not {engine!r}{did_you_mean(str(engine), ENGINES)}")
 
 
 def choose(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
-    """Plan ``query`` and decide which engine reads it.
+    """Plan ``query`` and choose the engine that reads it.
 
-    Raises ``UnsupportedError`` naming every obstacle where ``engine`` is ``native`` and Spark's reader cannot read it.
+    Raises ``UnsupportedError`` with all obstacles if ``engine`` is ``native`` and Spark's reader cannot read the files.
     """
     check_engine(engine)
     if engine == "python":
@@ -63,11 +63,11 @@ def choose(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
     if not obstacles:
         target = query.values_schema()
         plan = plan_read(query, target.names, pages=False)
-        reading = NativeRead.of(query, target, plan)
+        reading = NativeRead.plan(query, target, plan)
         obstacles = reading.obstacles()
     if obstacles and engine == "native":
         raise UnsupportedError(
-            f"Spark's own reader cannot read this: {'; '.join(obstacles)}. Leave engine out, or give engine=\"auto\"",
+            f"Spark's own reader cannot read this: {'; '.join(obstacles)}. Omit engine, or pass engine=\"auto\"",
             feature="engine native",
         )
     if obstacles or reading is None:
@@ -79,7 +79,7 @@ def choose(query: Query, engine: Engine, spark: SparkSession | None) -> Choice:
 
 
 def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
-    """What of a query alone keeps Spark's reader from it."""
+    """The properties of a query that Spark's reader does not support."""
     if spark is not None and type(spark).__module__.startswith("pyspark.sql.connect"):
         yield "on Spark Connect the client does not plan reads"
     remote = [file for file in query.files if is_remote(file)]
@@ -87,9 +87,9 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield "files in stores are read by pqext"
     odd = [file for file in query.files if not remote and _is_odd(file)]
     if odd:
-        yield f"{escape_text(odd[0])} has a name that Spark takes for a pattern or leaves out as hidden"
+        yield f"{escape_text(odd[0])} has a name that Spark takes for a pattern or a hidden file"
     if query.metrics_path is not None:
-        yield "metrics_path asks what tasks of pqext have read"
+        yield "metrics_path records reads by tasks of pqext"
     if query.memory_bytes is not None:
         yield "memory_bytes limits tasks of pqext"
     if query.invalid_utf8 != "raise":
@@ -102,9 +102,9 @@ def _obstacles(query: Query, spark: SparkSession | None) -> Iterator[str]:
         yield from _folder_obstacles(query)
     if query.bbox is not None or any(isinstance(leaf, Spatial) for leaf in leaves_of(query.where)):
         yield "boxes and conditions on geometries are evaluated by pqext"
-    for one in query.columns or ():
-        if isinstance(one, Computed) and not isinstance(one.field, Column | VariantField):
-            yield f"column {escape_text(one.name)} is computed by pqext"
+    for column in query.columns or ():
+        if isinstance(column, Computed) and not isinstance(column.field, Column | VariantField):
+            yield f"column {escape_text(column.name)} is computed by pqext"
     for field in fields_of(query).values():
         if len(field.column.path) != 1:
             yield f"{field} is within a VARIANT that is itself within a column"

@@ -1,7 +1,7 @@
-"""What footers say to Spark's own Parquet reader: what it cannot read, and where values within VARIANTs lie.
+"""Survey footers for Spark's own Parquet reader: unsupported columns, and the leaves of VARIANT values.
 
-A value at a path of a VARIANT is *plain* where every file holds it in one typed leaf of one type, and nothing in the
-residual ``value`` beside that leaf, in any row group. Such a leaf can be read as a column of its own.
+A value at a path of a VARIANT is *plain* if all files store it in a typed leaf of the same type, and the residual
+``value`` next to the leaf is empty in all row groups. The leaf can then be read as a separate column.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pqext.variant.access.path import as_path
 
 _CODECS = {0: "UNCOMPRESSED", 1: "SNAPPY", 2: "GZIP", 6: "ZSTD", 7: "LZ4_RAW"}
 _ENCODINGS = frozenset({0, 2, 3, 4, 5, 6, 7, 8})
-"""All but BYTE_STREAM_SPLIT, which Spark reads from 4.3 on only, and ALP."""
+"""All encodings except BYTE_STREAM_SPLIT, which Spark reads from version 4.3, and ALP."""
 _LEAVES: dict[str, frozenset[Type]] = {
     "": frozenset(Type),
     "INTEGER": frozenset({Type.INT32, Type.INT64}),
@@ -45,73 +45,72 @@ Key = tuple[Any, ...]
 
 
 @dataclass
-class FilesFound:
-    """What the files that are read have in common."""
+class FileSurvey:
+    """The common properties of the surveyed files."""
 
     fields: dict[Key, T.DataType | None] = field(default_factory=dict)
-    """The values within VARIANTs that are plain, by the keys of their operands: the Spark type of their leaf, None
-    where no file has such a leaf, so that there is no value at all."""
-    alike: dict[str, pa.Field] = field(default_factory=dict)
-    """The VARIANT columns that all files store alike, each with its storage."""
-    refused: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By top-level column and leaf, what Spark's reader cannot read."""
+    """The plain VARIANT values by the keys of their operands: the Spark type of their leaf, or None if no file has a
+    leaf and all values are therefore missing."""
+    storage: dict[str, pa.Field] = field(default_factory=dict)
+    """The storage of the VARIANT columns with the same shredding in all files."""
+    unsupported: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The obstacles for Spark's reader by top-level column and leaf."""
     inexact: set[str] = field(default_factory=set)
-    """Leaves by whose bounds or dictionaries Spark skips rows that match, by their dotted paths."""
+    """The dotted paths of leaves whose bounds or dictionaries make Spark skip matching rows."""
     stored: set[str] = field(default_factory=set)
-    """The columns looked at that are in the files."""
+    """The surveyed columns that are in the files."""
     variants: set[str] = field(default_factory=set)
-    """Those of them that are VARIANTs."""
+    """The surveyed columns that are VARIANTs."""
     unproven: set[str] = field(default_factory=set)
-    """VARIANT columns that may hold values of types that Spark does not know, as far as the footers tell."""
+    """VARIANT columns that may contain values of types that Spark does not support."""
     obstacles: list[str] = field(default_factory=list)
-    """What Spark's reader cannot read of whole files."""
+    """The obstacles for Spark's reader that concern complete files."""
 
-    def unsupported_reasons(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
-        """What of a column cannot be read, or of these leaves of it."""
-        found = self.refused.get(column, {})
-        return [text for leaf, text in found.items() if leaves is None or leaf in leaves]
+    def obstacles_of(self, column: str, leaves: Iterable[str] | None = None) -> list[str]:
+        """Return the obstacles of a column, or of some of its leaves."""
+        obstacles = self.unsupported.get(column, {})
+        return [text for leaf, text in obstacles.items() if leaves is None or leaf in leaves]
 
 
-def look(
+def survey_files(
     files: FileSet, rows: Sequence[int], columns: Sequence[str], fields: Mapping[Key, VariantField]
-) -> FilesFound:
-    """What the footers of the files in ``rows`` say of these top-level columns and values within VARIANTs."""
-    found = FilesFound()
+) -> FileSurvey:
+    """Survey top-level columns and VARIANT values in the footers of the files in ``rows``."""
+    survey = FileSurvey()
     plain: dict[Key, set[T.DataType]] = {key: set() for key in fields}
-    unproven: set[Key] = set()
-    unlike: set[str] = set()
+    not_plain: set[Key] = set()
+    different: set[str] = set()
     for _, file in files.opened(rows):
-        _look_at_file(file, found)
+        _check_file(file, survey)
         for name in columns:
             node = file.schema.root.child(name)
             if node is None:
                 continue
-            found.stored.add(name)
-            _check_column(file, node, found)
+            survey.stored.add(name)
+            _check_column(file, node, survey)
             if node.logical_name == "VARIANT":
-                found.variants.add(name)
+                survey.variants.add(name)
                 if not _has_known_types(file, node):
-                    found.unproven.add(name)
-            if node.logical_name == "VARIANT" and name not in unlike:
+                    survey.unproven.add(name)
+            if node.logical_name == "VARIANT" and name not in different:
                 storage = shape.of(node).storage_field(ReadOptions(shredded=True))
-                if not found.alike.setdefault(name, storage).equals(storage, check_metadata=True):
-                    unlike.add(name)
-        for key, one in fields.items():
-            if key not in unproven and not _add_leaf(file, one, plain[key]):
-                unproven.add(key)
+                if not survey.storage.setdefault(name, storage).equals(storage, check_metadata=True):
+                    different.add(name)
+        for key, operand in fields.items():
+            if key not in not_plain and not _add_leaf(file, operand, plain[key]):
+                not_plain.add(key)
     for key, types in plain.items():
-        if key not in unproven and len(types) <= 1:
-            found.fields[key] = next(iter(types), None)
-    found.alike = {name: storage for name, storage in found.alike.items() if name not in unlike}
-    return found
+        if key not in not_plain and len(types) <= 1:
+            survey.fields[key] = next(iter(types), None)
+    survey.storage = {name: storage for name, storage in survey.storage.items() if name not in different}
+    return survey
 
 
 def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNode | None] | None:
-    """Where values at ``path`` of a VARIANT group ``root`` can lie: in a typed leaf, and in a residual ``value``.
+    """Return the typed leaf and the residual ``value`` that can contain values at ``path`` of a VARIANT group ``root``.
 
-    A field that the shredding of an object names is never in the residual of that object, so that one ``value`` is all
-    that has to be empty (Variant Shredding, "Objects"). None where the path goes through an array or ends at one, or at
-    an object.
+    Shredded fields are never in the residual of their object, so only one ``value`` must be empty (Variant Shredding,
+    "Objects"). Return None if the path contains an array index, or ends at an array or object.
     """
     group = root
     for step in as_path(path):
@@ -123,7 +122,7 @@ def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNod
         if member is None:
             others = typed.child_names if typed is not None and is_object else ()
             if any(name.lower() == step.lower() for name in others):
-                return None  # which Spark takes for it
+                return None  # Spark would match it case-insensitively
             return None, group.child("value")
         assert typed is not None
         if member.is_leaf or not typed.is_unique(step):
@@ -136,25 +135,25 @@ def leaf_node(root: SchemaNode, path: str) -> tuple[SchemaNode | None, SchemaNod
 
 
 def _add_leaf(file: ParquetFile, field: VariantField, types: set[T.DataType]) -> bool:
-    """Is the value plain in a file? The type of its leaf goes to ``types``."""
+    """Whether a value is plain in a file; add the type of its leaf to ``types``."""
     node = file.schema.find(field.column.path)
     if node is None or node.logical_name != "VARIANT":
         return False
-    place = leaf_node(node, field.path)
-    if place is None:
+    nodes = leaf_node(node, field.path)
+    if nodes is None:
         return False
-    leaf, value = place
+    leaf, value = nodes
     if value is not None and not all(_is_empty(group, value) for group in file.row_groups):
         return False
     if leaf is not None:
-        if _refused_leaf(leaf) is not None:
+        if _leaf_obstacle(leaf) is not None:
             return False
         types.add(spark_type(leaf.leaf_type.arrow_type()))
     return True
 
 
 def _is_empty(group: RowGroupFacts, value: SchemaNode) -> bool:
-    """Does a residual hold nothing in a row group, or nothing but JSON null, which is null in every type?"""
+    """Whether a residual is empty in a row group, or contains only JSON null, which is null in every type."""
     chunk = group.chunk(value)
     bounds = chunk.bounds()
     if bounds.null_count is None:
@@ -164,10 +163,10 @@ def _is_empty(group: RowGroupFacts, value: SchemaNode) -> bool:
 
 
 def _has_known_types(file: ParquetFile, node: SchemaNode) -> bool:
-    """Whether Spark can rebuild all values of a VARIANT.
+    """Whether Spark can reassemble all values of a VARIANT.
 
-    Spark copies unshredded values without decoding them. Files that Spark wrote hold no types but its own. In other
-    files the residuals must be empty: the types of typed leaves are in the schema.
+    Spark copies unshredded values without decoding them. Files written by Spark contain only types that it supports. In
+    other files the residuals must be empty: the types of typed leaves are in the schema.
     """
     if node.child("typed_value") is None:
         return True
@@ -178,97 +177,94 @@ def _has_known_types(file: ParquetFile, node: SchemaNode) -> bool:
 
 
 def _is_written_by_spark(file: ParquetFile) -> bool:
-    """Whether Spark wrote a file itself: another writer may copy Spark's properties, not the name of the writer."""
+    """Whether Spark wrote a file. Other writers may copy Spark's properties, but not the name of the writer."""
     version = file.row_groups[0].file_property("org.apache.spark.version")
     return version is not None and (file.metadata.created_by or "").startswith("parquet-mr")
 
 
-def _look_at_file(file: ParquetFile, found: FilesFound) -> None:
+def _check_file(file: ParquetFile, survey: FileSurvey) -> None:
     legacy = [leaf for leaf in file.schema.leaves if leaf.calendar is not None and leaf.leaf_type.member != "DATE"]
     if legacy and all(group.file_property(ZONE) is None for group in file.row_groups[:1]):
-        found.obstacles.append(
+        survey.obstacles.append(
             f"{escape_text(file.path or '')} has instants in Spark's legacy calendar and does not state its writer's "
-            "time "
-            "zone, for which Spark takes that of its driver"
+            "time zone, which Spark would replace by the time zone of its driver"
         )
 
 
-def _check_column(file: ParquetFile, node: SchemaNode, found: FilesFound) -> None:
-    name, place = node.path[0], escape_text(file.path or "")
-    refused = found.refused.setdefault(name, {})
-    if sum(one.lower() == name.lower() for one in file.schema.root.child_names) > 1:
-        text = f"another column of {place} is called {escape_text(name)!r} but for the case of its letters"
-        refused.setdefault("", text)
-    for path, text in _refused(node):
-        refused.setdefault(path, f"column {escape_text(path)} is {text}")
+def _check_column(file: ParquetFile, node: SchemaNode, survey: FileSurvey) -> None:
+    name, path = node.path[0], escape_text(file.path or "")
+    obstacles = survey.unsupported.setdefault(name, {})
+    if sum(other.lower() == name.lower() for other in file.schema.root.child_names) > 1:
+        obstacles.setdefault("", f"another column of {path} differs from {escape_text(name)!r} in case only")
+    for dotted, text in _column_obstacles(node):
+        obstacles.setdefault(dotted, f"column {escape_text(dotted)} is {text}")
     for leaf in node.leaves():
         dotted = leaf.dotted
         if _is_inexact(leaf):
-            found.inexact.add(dotted)
-        if dotted in refused:
+            survey.inexact.add(dotted)
+        if dotted in obstacles:
             continue
         for group in file.row_groups:
-            chunk = group.chunk(leaf)
-            why = _refused_chunk(chunk)
-            if why is not None:
-                refused[dotted] = f"column {escape_text(dotted)} of {place} is {why}"
+            obstacle = _chunk_obstacle(group.chunk(leaf))
+            if obstacle is not None:
+                obstacles[dotted] = f"column {escape_text(dotted)} of {path} is {obstacle}"
                 break
 
 
-def _refused_chunk(chunk: Any) -> str | None:
+def _chunk_obstacle(chunk: Any) -> str | None:
     if chunk.is_encrypted:
         return "encrypted"
     if chunk.file_path:
         return "stored in another file"
     if chunk.codec not in _CODECS:
-        return f"compressed by a codec that Spark does not bring: the files may have {', '.join(_CODECS.values())}"
+        return f"compressed with a codec that Spark does not include, which has {', '.join(_CODECS.values())}"
     if not _ENCODINGS.issuperset(chunk.encodings):
         return "stored in an encoding that not every Spark reads"
     return None
 
 
 def _is_inexact(leaf: SchemaNode) -> bool:
-    """Does Spark skip rows of such a leaf that match? It knows neither NaN nor two zeros, and cuts instants short."""
+    """Whether Spark skips matching rows of a leaf, because it ignores NaN and signed zeros, or truncates instants."""
     if leaf.physical_type in (Type.FLOAT, Type.DOUBLE):
         return True
-    told = leaf.logical_type.TIMESTAMP if leaf.logical_type is not None else None
-    return told is not None and told.unit is not None and told.unit.MILLIS is not None
+    timestamp = leaf.logical_type.TIMESTAMP if leaf.logical_type is not None else None
+    return timestamp is not None and timestamp.unit is not None and timestamp.unit.MILLIS is not None
 
 
-def _refused(node: SchemaNode) -> list[tuple[str, str]]:
-    """The parts of a column that Spark's reader does not read as pqext does, by dotted path."""
+def _column_obstacles(node: SchemaNode) -> list[tuple[str, str]]:
+    """The nodes of a column that Spark's reader does not read as pqext does, by dotted path."""
     if node.is_leaf:
-        text = _refused_leaf(node)
+        text = _leaf_obstacle(node)
         return [] if text is None else [(node.dotted, text)]
     children = list(node.children)
-    text = _refused_group(node, children)
+    text = _group_obstacle(node, children)
     if text is not None:
         return [(leaf.dotted, text) for leaf in node.leaves()] or [(node.dotted, text)]
     if node.logical_name in ("LIST", "MAP"):
         children = list(children[0].children)
-    return [found for child in children for found in _refused(child)]
+    return [obstacle for child in children for obstacle in _column_obstacles(child)]
 
 
-def _refused_group(node: SchemaNode, children: Sequence[SchemaNode]) -> str | None:
+def _group_obstacle(node: SchemaNode, children: Sequence[SchemaNode]) -> str | None:
     name = node.logical_name
     if name in ("LIST", "MAP"):
         inner = list(children[0].children) if len(children) == 1 and not children[0].is_leaf else []
         is_usual = len(inner) == 1 and children[0].name not in ("array", f"{node.name}_tuple")
         if name == "MAP":
-            is_usual = [one.name for one in inner] == ["key", "value"]
+            is_usual = [child.name for child in inner] == ["key", "value"]
         return None if is_usual and children[0].logical_type is None else f"a {name} of an unusual layout"
     if name == "VARIANT" and len(node.path) > 1:
         return "a VARIANT within another column"
     if name not in ("", "VARIANT"):
         return f"of type {name}"
     if any(child.repetition.name == "REPEATED" for child in children):
-        return "a group with a repeated field that is no LIST"
+        return "a group with a repeated field that is not a LIST"
     if not children or len({child.name.lower() for child in children}) < len(children):
-        return "a group without fields, or with two that differ but in the case of letters"
+        return "a group without fields, or with names that differ in case only"
     return None
 
 
-def _refused_leaf(leaf: SchemaNode) -> str | None:
+def _leaf_obstacle(leaf: SchemaNode) -> str | None:
     name, type = leaf.logical_name, leaf.leaf_type
     if type.passed_over is not None or leaf.physical_type not in _LEAVES.get(name, ()):
         return f"of type {name or (leaf.physical_type.name if leaf.physical_type is not None else '')}"

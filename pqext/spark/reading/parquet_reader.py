@@ -1,11 +1,12 @@
-"""What the tasks of data source ``pqext`` read, as its driver has planned it."""
+"""Read Parquet files in the tasks of data source ``pqext`` by the driver's plan, or on the driver if rows are few."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -17,57 +18,62 @@ from pqext.dataset.planning.plan import Task
 from pqext.dataset.scan_executor import ScanExecutor
 from pqext.dataset.scan_planner import ScanPlanner
 from pqext.spark.base.arrays import conform_batch
-from pqext.spark.base.errors import brief, spark_words
+from pqext.spark.base.errors import concise_errors, spark_option_names
+from pqext.spark.base.files import is_remote
 from pqext.spark.base.settings import check_assumed
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
-from pqext.spark.columns.months import in_months, refuse_months
+from pqext.spark.columns.months import intervals_to_months, reject_months
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
 
 BATCH_ROWS = 32_768
 GROUPED_ROWS = 1 << 19
-"""Rows of which a task makes groups together."""
+"""Number of rows that a task aggregates in one batch."""
 OPEN_BYTES = 1 << 20
-"""Bytes that a task of a count reads in the time in which it opens a file."""
+"""The cost of opening a file in a count, as the number of bytes that a task reads in the same time."""
 BATCH_BYTES = 64 << 20
-"""A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
-
-
-_OF_MONTHS = (
+"""Size at which batches are split: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
+STORED_BYTES = 16 << 20
+"""Maximum number of stored bytes that the driver reads itself."""
+MOST_ROWS = 1 << 22
+"""Maximum number of rows that the driver reads itself, because equal values compress to few bytes."""
+COUNTED_FILES = 64
+"""Maximum number of local files whose rows the driver counts itself."""
+_MONTHS_ADVICE = (
     "choose other columns by schema() or option columns, read with pqext.spark.read, or pass option "
     "interval_months=true for the number of months"
 )
 
 
-def check_given(given: StructType, schema: StructType, *, has_all: bool = False) -> None:
-    """Raise ``ValueError`` when a schema of the user's, ``given``, would show nulls or casts and not the files.
+def check_user_schema(user_schema: StructType, schema: StructType, *, has_all: bool = False) -> None:
+    """Raise ``ValueError`` if a user's schema has columns or types that differ from the files.
 
-    ``has_all``: ``given`` is the schema that the files had earlier, so that a column beyond it would be lost.
+    With ``has_all``, ``user_schema`` is the earlier schema of the files, and columns missing from it are an error.
     """
-    extra = [name for name in schema.names if name not in given.names] if has_all else []
+    extra = [name for name in schema.names if name not in user_schema.names] if has_all else []
     if extra:
         raise SchemaMismatchError(
             f"schemas differ: files have {', '.join(extra)}, which files did not have when the schema was read: read "
             "them with a new data frame or stream, or choose columns by schema() or option columns"
         )
     types = {field.name: field.dataType.simpleString() for field in schema}
-    refuse_months(given, _OF_MONTHS)
-    for field in given:
+    reject_months(user_schema, _MONTHS_ADVICE)
+    for field in user_schema:
         type = field.dataType.simpleString()
         if types.get(field.name) != type:
-            there = f"is {types[field.name]} there" if field.name in types else f"is not there: {', '.join(types)} are"
+            columns = f"has type {types[field.name]}" if field.name in types else f"is not one of {', '.join(types)}"
             raise ValueError(
-                f"the schema has `{field.name}` {type}, which the files have not; it {there}. Leave schema() out, "
-                "choose columns by option columns, and cast afterwards"
+                f"the schema has `{field.name}` {type}, but in the files it {columns}. Omit schema(), select columns "
+                "with option columns, and cast afterwards"
             )
 
 
 class Reader(DataSourceReader):
-    """Reads what a query asks for, as Arrow batches of Spark's exchange schema.
+    """Reads the rows of a query as Arrow batches with Spark's exchange schema.
 
-    It has no ``pushFilters``: Spark 4.3 keeps the partitions that were planned with the filters of a data frame's
-    first action and gives them to its later actions, which then lack rows. Conditions come by the query alone.
+    It does not implement ``pushFilters``: Spark 4.3 reuses the partitions that were planned with the filters of the
+    first action of a data frame for later actions, which would lose rows. Only the query has conditions.
     """
 
     def __init__(self, query: Query, schema: StructType) -> None:
@@ -75,29 +81,29 @@ class Reader(DataSourceReader):
         self.name = uuid4().hex
         values = schema if query.aggregation is None else query.values_schema()
         self.columns = values.names
-        """The columns on which the files agree."""
+        """The columns that must agree in all files."""
         self.values = StructType() if query.is_count else values
         """The columns that tasks read."""
-        self.target = exchange_schema(in_months(self.values))
+        self.target = exchange_schema(intervals_to_months(self.values))
         self.named = query.named()
 
-    @brief
+    @concise_errors
     def partitions(self) -> list[InputPartition]:
-        """One slice a task, made of the row groups that may hold matching rows."""
+        """Plan a slice for each task from the row groups that may contain matching rows."""
         plan = plan_read(self.query, self.columns)
         return [*plan.slices(self.query.partition_bytes, OPEN_BYTES if self.query.is_count else 0)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one slice."""
+        """Read the matching rows of a slice."""
         if not isinstance(partition, Slice):
-            return  # Spark makes one partition of no partitions
+            return  # Spark reads an empty partition if a plan is empty
         prepare_worker()
         check_assumed(self.query.assumed)
-        with spark_words():
+        with spark_option_names():
             yield from self.rows(partition)
 
     def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
-        """The matching rows of a slice, in whatever process."""
+        """Read the matching rows of a slice, in a task or on the driver."""
         for number, task in enumerate(slice.tasks):
             try:
                 yield from self._run(task, number)
@@ -107,10 +113,10 @@ class Reader(DataSourceReader):
             except CorruptFileError as error:
                 if self.query.on_invalid == "raise":
                     raise
-                warn(f"the rows from the fault on are left out: {error}", CorruptDataWarning)
+                warn(f"the remaining rows of the file are skipped: {error}", CorruptDataWarning)
 
     def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one file, by the plan that the driver has made."""
+        """The matching rows of a file, by the driver's plan."""
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
@@ -118,22 +124,22 @@ class Reader(DataSourceReader):
                 task = planner.complete(task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:
-                    told, plans = aggregation.from_metadata(planner, task, file, self.values)
-                    yield from told
+                    batches, plans = aggregation.from_metadata(planner, task, file, self.values)
+                    yield from batches
                 batch_rows = BATCH_ROWS if aggregation is None else GROUPED_ROWS
                 for batch in ScanExecutor(planner).planned_batches(plans, file, batch_rows):
                     rows += batch.num_rows
                     if aggregation is None:
-                        yield from self._give(batch)
+                        yield from self._split(batch)
                     else:
                         yield aggregation.partial(self.values, conform_batch(batch, self.target))
             finally:
                 if self.query.metrics_path is not None:
-                    done = ReadMetrics(1, len(task.kept), task.rows_kept, rows, file.source.bytes_read)
-                    write_metrics(self.query.metrics_path, f"{self._task()}-{number}", done)
+                    metrics = ReadMetrics(1, len(task.kept), task.rows_kept, rows, file.source.bytes_read)
+                    write_metrics(self.query.metrics_path, f"{self._task_name()}-{number}", metrics)
 
     def _open(self, task: Task) -> ParquetFile:
-        """The file of a plan, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
+        """Open a planned file. Raises an error if it has changed since, because Spark reuses plans for all actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
             file = ParquetFile(self.query.place(self._file(task)), self.query.options, limits=self.query.limits)
@@ -141,19 +147,46 @@ class Reader(DataSourceReader):
             raise FileNotFoundError(error.errno, f"The file was removed {advice}", task.path) from None
         if footer_crc(file) != task.footer_crc:
             file.close()
-            raise ParquetError(f"another file has taken its place {advice}", path=task.path)
+            raise ParquetError(f"the file was replaced {advice}", path=task.path)
         return file
 
     def _file(self, task: Task) -> str:
-        """The path or URL of a plan's file."""
+        """The path or URL of a planned file."""
         return self.named.get(task.path, task.path)
 
-    def _task(self) -> str:
-        """A name for what a task does, the same for all its attempts."""
+    def _task_name(self) -> str:
+        """A name of the task, the same for all attempts."""
         context = TaskContext.get()
         return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
 
-    def _give(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def _split(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1))
         for start in range(0, batch.num_rows, rows):
             yield conform_batch(batch.slice(start, rows), self.target)
+
+
+def read_few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] | None:
+    """Read the rows of a query on the driver, as a task would, with the columns of ``schema``; None for many rows."""
+    reader = Reader(query, schema)
+    slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
+    return None if _are_many(slices) else (batch for slice in slices for batch in reader.rows(slice))
+
+
+def few_files_counter(query: Query) -> Callable[[], int] | None:
+    """Return a function that counts rows for aggregation ``query`` on the driver; None if tasks should count them.
+
+    Like a data frame, the function retains its plan, and raises an error for files that have changed since.
+    """
+    if len(query.files) > COUNTED_FILES or any(map(is_remote, query.files)):
+        return None
+    reader = Reader(query, query.values_schema())
+    slices = [partition for partition in reader.partitions() if isinstance(partition, Slice)]
+    if query.filter() is not None and _are_many(slices):
+        return None
+    return lambda: sum(pc.sum(batch.column(0)).as_py() for slice in slices for batch in reader.rows(slice))
+
+
+def _are_many(slices: Sequence[Slice]) -> bool:
+    tasks = [task for slice in slices for task in slice.tasks]
+    stored = sum(plan.bytes_read for task in tasks for plan in task.row_groups)
+    return stored > STORED_BYTES or sum(task.rows_kept for task in tasks) > MOST_ROWS

@@ -1,4 +1,4 @@
-"""Which row groups a query reads, in which tasks, and what was read in the end."""
+"""Plan the row groups that a query reads and their tasks, and record what tasks have read."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.base.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
-LOOKS = 256
-"""Row groups of which the driver asks page indexes and Bloom filters, where statistics do not refuse them: so that few
-are cut into tasks by what is read of them. Of more the tasks ask, side by side."""
+MAX_INDEXED_ROW_GROUPS = 256
+"""Maximum number of row groups whose page indexes and Bloom filters the driver reads, to plan tasks by the bytes that
+are read. The tasks read those of further row groups, in parallel."""
 
 
 @dataclass(frozen=True)
 class Slice(InputPartition):
-    """The work of one Spark task: plans of files, each with the row groups of it that the task reads."""
+    """The work of one Spark task: plans of files with the row groups that the task reads."""
 
     tasks: tuple[Task, ...]
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What a query reads out of what there is; bytes are those of the columns that it needs, pages left out apart.
+    """The plan of a read. Byte counts are those of the requested columns without skipped pages.
 
-    ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped. ``engine`` is
-    who reads, ``python`` or ``native``, and ``reasons`` say why. Spark's reader, ``native``, gets files whole: it skips
-    row groups and pages by itself, perhaps fewer.
+    ``tasks`` list files and row groups, with the reason for each skipped row group. ``engine`` is the reader,
+    ``python`` or ``native``, and ``reasons`` explain the choice. Spark's reader, ``native``, reads complete files and
+    may skip fewer row groups and pages.
 
-    Where many row groups are left by statistics, page indexes and Bloom filters of most are not looked at here: the
-    tasks do it, so that less is read. These are the files of ``tasks`` with ``is_outline``.
+    If statistics leave many row groups, the tasks read the page indexes and Bloom filters of most of them, and may
+    therefore read less than planned. These files have ``is_outline`` in ``tasks``.
     """
 
     tasks: tuple[Task, ...]
@@ -52,43 +52,43 @@ class ReadPlan:
 
     @property
     def files(self) -> int:
-        """Files that are read."""
+        """Number of files to read."""
         return sum(bool(task.kept) for task in self.tasks)
 
     @property
     def row_groups(self) -> int:
-        """Row groups that are read."""
+        """Number of row groups to read."""
         return sum(len(task.kept) for task in self.tasks)
 
     @property
     def row_groups_total(self) -> int:
-        """Row groups of all files."""
+        """Number of row groups of all files."""
         return sum(task.total for task in self.tasks)
 
     @property
-    def row_groups_unlooked(self) -> int:
-        """Row groups of which tasks ask page indexes and Bloom filters, not the plan."""
+    def row_groups_deferred(self) -> int:
+        """Number of row groups whose page indexes and Bloom filters are read by tasks only."""
         return sum(len(task.kept) for task in self.tasks if task.is_outline)
 
     @property
     def files_skipped(self) -> int:
-        """Files that a data-skipping store refuses, none of which was opened; their row groups are not counted."""
+        """Number of files that a data-skipping store prunes; they are not opened, and their row groups not counted."""
         return sum(task.evidence == EVIDENCE for task in self.tasks)
 
     @property
     def bytes(self) -> int:
-        """Stored bytes of the needed columns that are read at most."""
+        """Maximum number of stored bytes to read of the requested columns."""
         return sum(task.bytes_kept for task in self.tasks)
 
     @property
     def bytes_total(self) -> int:
-        """Stored bytes of the needed columns in all row groups."""
+        """Number of stored bytes of the requested columns in all row groups."""
         return sum(task.bytes_total for task in self.tasks)
 
     def slices(self, upper: int, open_bytes: int = 0) -> list[Slice]:
-        """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much.
+        """Split the row groups into tasks of nearly equal bytes, about ``upper`` at most.
 
-        Each file counts as ``open_bytes`` in addition to what is read of it.
+        Opening a file counts as ``open_bytes``.
         """
         total = max(1, self.bytes + self.files * open_bytes)
         share = total / ceil(total / slice_bytes(total, upper))
@@ -116,14 +116,14 @@ class ReadPlan:
             f"reads {self.row_groups} of {self.row_groups_total} row groups, "
             f"{self.bytes:,} of {self.bytes_total:,} bytes of the columns needed"
         )
-        if self.is_filtered and (left := self.row_groups_unlooked):
-            text += f"; of {left} row groups page indexes and Bloom filters are left to the tasks, which may read less"
+        if self.is_filtered and (deferred := self.row_groups_deferred):
+            text += f"; tasks check page indexes and Bloom filters of {deferred} row groups, and may read less"
         if skipped := self.files_skipped:
-            text += f"; {skipped} of {len(self.tasks)} files are left out by the {EVIDENCE}"
+            text += f"; {skipped} of {len(self.tasks)} files are pruned by the {EVIDENCE}"
         return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
 
     def describe(self) -> str:
-        """The plan as text, with its files, columns and filter."""
+        """Return the plan as text with its files, columns and filter."""
         lines = [str(self)]
         if self.tasks:
             others = f" and {len(self.tasks) - 1} more" if len(self.tasks) > 1 else ""
@@ -139,22 +139,24 @@ def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
 
 
 def plan_read(
-    query: Query, names: Sequence[str], pages: bool = True, looks: int | None = LOOKS, *, with_reasons: bool = False
+    query: Query, names: Sequence[str], pages: bool = True, max_indexed: int | None = MAX_INDEXED_ROW_GROUPS,
+    *, with_reasons: bool = False,
 ) -> ReadPlan:
     """Plan a query from the footers of its files, for the result's columns ``names``.
 
-    Of at most ``looks`` row groups, of all when None, Bloom filters are asked too, and page indexes with ``pages``.
-    Why others are refused is found out where it is to be told. Raises ``ValueError`` when the files' schemas differ.
+    Bloom filters are evaluated for at most ``max_indexed`` row groups, for all if None, and page indexes with
+    ``pages``. With ``with_reasons``, the plan states the reason for each pruned row group. Raises ``ValueError`` if the
+    schemas of the files differ.
     """
     filter = query.filter()
-    tasks = ScanPlanner(query.to_plan(names, filter)).plan(pages, looks, with_reasons)
+    tasks = ScanPlanner(query.to_plan(names, filter)).plan(pages, max_indexed, with_reasons)
     text = None if filter is None else str(filter)
     return ReadPlan(tuple(tasks), is_filtered=filter is not None, columns=tuple(names), filter=text)
 
 
 @dataclass(frozen=True)
 class ReadMetrics:
-    """What was read: row groups, rows of them that pages left, rows left by the filter, and bytes fetched with footers.
+    """Counts of a read: row groups, rows of the pages read, rows returned by the filter, and bytes including footers.
 
     A file counts once for each task that opens it.
     """
@@ -167,18 +169,27 @@ class ReadMetrics:
 
 
 def write_metrics(folder: str, name: str, metrics: ReadMetrics) -> None:
-    """Leave one task's numbers in ``folder``; those of an attempt that ran again take the place of the first's."""
+    """Write the metrics of a task to ``folder``, replacing those of an earlier attempt."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    written = target / f".{name}-{uuid.uuid4().hex}"
-    written.write_text(json.dumps(asdict(metrics)), "utf-8")
-    written.replace(target / f"{name}.json")
+    partial = target / f".{name}-{uuid.uuid4().hex}"
+    partial.write_text(json.dumps(asdict(metrics)), "utf-8")
+    partial.replace(target / f"{name}.json")
 
 
 def read_metrics(folder: str) -> ReadMetrics:
-    """The sum of what the tasks of all reads with this ``metrics_path`` have left there.
+    """Add up the metrics that tasks of all reads with this ``metrics_path`` have written.
 
-    Every action on a data frame reads; a task that failed and ran again counts once, as it ran last.
+    Every action on a data frame reads the files. Only the last attempt of a task counts.
+
+    Args:
+        folder: The folder that ``read(..., metrics_path=)`` names.
+
+    Returns:
+        The sums of the metrics.
+
+    Example:
+        >>> read_metrics("/tmp/metrics").row_groups  # doctest: +SKIP
     """
     totals = asdict(ReadMetrics())
     for path in Path(local_path(folder)).glob("[!.]*.json"):

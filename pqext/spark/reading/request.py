@@ -34,22 +34,22 @@ from pqext.spark.base.files import is_remote, list_sources, option_paths
 from pqext.spark.base.settings import CASE_SENSITIVE, PARTITION_TYPES
 from pqext.spark.base.types import spark_schema
 from pqext.spark.columns.instants import read_schema, unify_schemas, with_instants
-from pqext.spark.columns.months import in_months
+from pqext.spark.columns.months import intervals_to_months
 from pqext.spark.columns.names import Names
-from pqext.spark.columns.schema_note import KEY as NOTE
-from pqext.spark.columns.schema_note import (
-    NotedField,
-    as_noted,
+from pqext.spark.columns.recorded_schema import KEY as NOTE
+from pqext.spark.columns.recorded_schema import (
+    RecordedField,
+    apply_recorded,
     at_path,
-    noted_fields,
-    refuse_collated,
-    refuse_intervals,
+    recorded_fields,
+    reject_collated,
+    reject_intervals,
 )
-from pqext.spark.options.file import FileFilter, by_own_names, check_base_path, instant, readable
+from pqext.spark.options.file import FileFilter, check_base_path, instant, normalize_options, readable_files
 from pqext.spark.options.parsers import PARSERS, parse_flag
-from pqext.spark.options.save import is_of_saves
-from pqext.spark.options.skipping_store import StoreGiven
-from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
+from pqext.spark.options.save import is_save_option
+from pqext.spark.options.skipping_store import StoreReference
+from pqext.spark.reading.aggregation import Aggregation, from_data, to_data
 from pqext.variant.timezones import DEFAULT
 
 PARTITION_BYTES = 64 << 20
@@ -81,7 +81,7 @@ class Query:
     """Credentials and the like, for URLs."""
     unified: pa.Schema | None = None
     """The schema to which the files conform; None where all must agree."""
-    skipping: StoreGiven | None = None
+    skipping: StoreReference | None = None
     """The data-skipping store that is asked which files need not be opened."""
     case_sensitive: bool = False
     on_invalid: Literal["raise", "skip"] = "raise"
@@ -104,10 +104,10 @@ class Query:
 
         ``found`` are the files of the paths and their places, where these are known.
         """
-        given = by_own_names(options)
+        given = normalize_options(options)
         known = {"path", "paths", *PARSERS}
         for name in given:
-            if is_of_saves(name):
+            if is_save_option(name):
                 continue  # a view of SQL has options for both
             if name not in known:
                 elsewhere = FOREIGN_OPTIONS["spark"].get(name)
@@ -134,10 +134,10 @@ class Query:
             found = chosen.apply(list_sources(paths, storage, ignore_table_format=ignored), paths)
         listed = found
         if values.get("on_invalid") == "skip":
-            listed = readable(listed, ReadOptions(threads=1), Limits.untrusted())
+            listed = readable_files(listed, ReadOptions(threads=1), Limits.untrusted())
         files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
         if (aggregation := values.pop("aggregation", None)) is not None:
-            values["aggregation"] = of_data(aggregation, values.get("columns"))
+            values["aggregation"] = from_data(aggregation, values.get("columns"))
         values.pop("engine", None)
         roots, types = values.pop("base_path", paths), values.pop("partition_types", None)
         partitions = partitions_of(
@@ -202,7 +202,7 @@ class Query:
     def values_schema(self) -> T.StructType:
         """The Spark schema of the rows that are read."""
         arrow = self.arrow_schema()
-        noted: Mapping[str, NotedField | None] = noted_fields(self._note(arrow))
+        noted: Mapping[str, RecordedField | None] = recorded_fields(self._note(arrow))
         if self.columns is not None:
             fields = {field.name: field for field in arrow}
             asked = [one for one in self.columns if isinstance(one, Computed)]
@@ -219,13 +219,13 @@ class Query:
                 told = in_place_of(missing[0]) or f"there are {', '.join(arrow.names)}"
                 raise ValueError(f"no column {missing[0]!r}; {told}")
             arrow = pa.schema([fields[name] for name in names])
-        return T.StructType([as_noted(field, noted.get(field.name)) for field in spark_schema(arrow)])
+        return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def stored_schema(self) -> T.StructType:
         """The Spark schema of all columns; unknown user-defined types as they are stored."""
         arrow = self.arrow_schema()
-        noted = {name: one for name, one in noted_fields(self._note(arrow)).items() if not one.foreign}
-        return T.StructType([as_noted(field, noted.get(field.name)) for field in spark_schema(arrow)])
+        noted = {name: one for name, one in recorded_fields(self._note(arrow)).items() if not one.unsupported}
+        return T.StructType([apply_recorded(field, noted.get(field.name)) for field in spark_schema(arrow)])
 
     def _note(self, arrow: pa.Schema) -> str:
         """Spark's own schema of the files, that of the first if they have several."""
@@ -235,12 +235,12 @@ class Query:
         """The Spark schema of what tasks give."""
         values = self.values_schema()
         if self.aggregation is not None:
-            refuse_collated(self.aggregation.compared(values), "group and aggregate it with Spark")
+            reject_collated(self.aggregation.compared(values), "group and aggregate it with Spark")
         if self.where is not None:
             self._check_comparisons(self.where)
         if self.aggregation is not None:
             return self.aggregation.partial_schema(values)
-        return in_months(values) if self.interval_months else values
+        return intervals_to_months(values) if self.interval_months else values
 
     def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> ScanRequest:
         """What is asked of ``files``, for the result's columns ``names`` and the rows that ``filter`` leaves."""
@@ -285,7 +285,7 @@ class Query:
         """
         if self.where is None and self.columns is None and self.bbox_column is None:
             return self._with_box()
-        names = Names.of(self.arrow_schema(), self.case_sensitive)
+        names = Names.from_schema(self.arrow_schema(), self.case_sensitive)
         where = names.resolve(self.where)
         if where is not None:
             where = self.with_instants(where)
@@ -308,15 +308,15 @@ class Query:
         pqext would compare them by their bytes, and by the numbers that the file stores.
         """
         arrow = self.arrow_schema()
-        noted = noted_fields(self._note(arrow))
+        noted = recorded_fields(self._note(arrow))
         read = [arrow.field(name) for name in visitors.columns(where) if name in noted and name in arrow.names]
-        columns = {field.name: as_noted(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
+        columns = {field.name: apply_recorded(field, noted[field.name]) for field in spark_schema(pa.schema(read))}
         compared = [leaf for leaf in visitors.leaves(where) if not isinstance(leaf, IsNull | IsNotNull)]
         paths = {path: None for leaf in compared for path in visitors.paths(leaf) if path[0] in columns}
         fields = [at_path(columns[path[0]], path) for path in paths]
         advice = "filter with pqext.spark.where(df, condition), which Spark evaluates"
-        refuse_collated(fields, advice)
-        refuse_intervals(fields, advice)
+        reject_collated(fields, advice)
+        reject_intervals(fields, advice)
 
     def _with_box(self) -> Query:
         if self.where is not None:
@@ -331,7 +331,7 @@ class Query:
         return replace(self, bbox_column=names[0])
 
 
-def _noted(column: Computed, noted: Mapping[str, NotedField | None]) -> NotedField | None:
+def _noted(column: Computed, noted: Mapping[str, RecordedField | None]) -> RecordedField | None:
     """What is noted of a column that is read as it is, by another name perhaps."""
     path = column.field.path if isinstance(column.field, Column) else ()
     return noted.get(path[0]) if len(path) == 1 else None
@@ -369,7 +369,7 @@ def encode_options(
     expression = as_expression(where)
     options = {
         "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
-        "aggregation": None if aggregation is None else json.dumps(as_data(aggregation)),
+        "aggregation": None if aggregation is None else json.dumps(to_data(aggregation)),
         "where": where if isinstance(where, str) else None if expression is None else to_json(expression),
         "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
         "bbox_column": bbox_column,
@@ -387,7 +387,7 @@ def encode_options(
         "include_file_paths": include_file_paths,
         "include_row_numbers": include_row_numbers,
         "path_glob_filter": path_glob_filter,
-        "skipping": None if skipping is None else StoreGiven.of(skipping).as_text(),
+        "skipping": None if skipping is None else StoreReference.from_argument(skipping).as_text(),
         "ignore_table_format": "true" if ignore_table_format else None,
     }
     given = {name: value for name, value in options.items() if value is not None} | dict(file_options)

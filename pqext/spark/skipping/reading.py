@@ -17,7 +17,7 @@ from pqext.skipping.store.clauses import Evidence
 from pqext.skipping.store.objects import objects_of
 from pqext.spark.base.files import is_remote
 from pqext.spark.frames.parquet import where
-from pqext.spark.options.skipping_store import StoreGiven
+from pqext.spark.options.skipping_store import StoreReference
 from pqext.spark.skipping.foreign import READ_AS, Files, stored_type, type_at, without
 from pqext.spark.skipping.tasks import paths_of
 
@@ -81,7 +81,7 @@ def read_with_skipping(
         for one in paths
         for place in find_sources(one, None, storage if is_remote(one) else None, ignore_table_format=True)
     ]
-    store = StoreGiven.of(skipping).open(storage)
+    store = StoreReference.from_argument(skipping).open(storage)
     found = store.prune_reasons(sources, expression, _trusting(files, frame.schema))
     names = objects_of(sources).paths
     refused = {names[at].as_py() for at, reason in enumerate(found) if reason is not None}

@@ -21,7 +21,7 @@ from pqext.skipping.upkeep.object_cells import Indexed, Indexer, Row, meet
 from pqext.skipping.upkeep.part_layout import Layout, PartWriter
 from pqext.spark.base.files import is_remote, local_path
 from pqext.spark.base.hadoop import from_hadoop
-from pqext.spark.base.progress import ShowProgress, described, told
+from pqext.spark.base.progress import ShowProgress, job_group, report_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ _MOST_OF_A_TASK = 5_000
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder in a form that goes to tasks: its path or URL, and what listing told."""
+    """A file or folder in a form that goes to tasks: its path or URL, and its version when it was listed."""
 
     path: str
     listed: Any = None
@@ -56,7 +56,7 @@ class Report:
     read: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
-    """The names of the objects that it has met, where tasks are not told which are theirs."""
+    """The names of the objects that it has met, if tasks do not know theirs in advance."""
 
     def as_batch(self) -> pa.RecordBatch:
         """What Spark takes to the driver."""
@@ -82,7 +82,7 @@ class Parts:
         """Run the tasks of ``frame``, whose rows are reports; where they fail none of their parts is left."""
         group = f"pqext-skipping-{self.job}"
         try:
-            with described(spark, group, title), told(spark, group, total, show):
+            with job_group(spark, group, title), report_progress(spark, group, total, show):
                 reports: list[Report] = [pickle.loads(row[0]) for row in frame.collect()]
         except BaseException:
             remove([one for one in all_parts(self.store.source(self.storage_options)) if self.job in source_name(one)])

@@ -1,1 +1,1 @@
-"""The data sources ``pqext`` and ``pqext_json``, their registration, and a local session."""
+"""Data sources ``pqext`` and ``pqext_json``, their registration, and local sessions."""

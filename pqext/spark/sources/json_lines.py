@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import types as T
-from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from pqext.core.base.suggestions import did_you_mean
-from pqext.spark.base.errors import brief
+from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths
-from pqext.spark.base.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.hadoop import with_cluster_settings
 from pqext.spark.base.types import exchange_schema
 from pqext.spark.base.worker_process import prepare_worker
 from pqext.spark.json.reader import JsonLinesReader
+from pqext.spark.json.text_parts import parts_of
 from pqext.spark.options.save import storage_options
-from pqext.spark.streams.files import stream_options
-from pqext.spark.streams.json_source import JsonLinesStream
+from pqext.spark.streams.files import FileStream, StreamOptions, stream_options
 
 FORMAT = "pqext_json"
 MAX_LINE_BYTES = 128 << 20
@@ -34,7 +42,7 @@ class JsonLinesSource(DataSource):
         """The format's name in Spark."""
         return FORMAT
 
-    @brief
+    @concise_errors
     def schema(self) -> T.StructType:
         """One VARIANT column, and the column of errors when it is asked for."""
         _check_options(stream_options(self.options)[1])
@@ -44,16 +52,16 @@ class JsonLinesSource(DataSource):
             schema = schema.add(self.options["error_column"], T.StringType())
         return schema
 
-    @brief
+    @concise_errors
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """A reader with these options; a ``schema`` of the user's may name the columns, and leave one out."""
         prepare_worker()
-        return self._reader(with_settings_of_cluster(self.options), schema)
+        return self._reader(with_cluster_settings(self.options), schema)
 
-    @brief
+    @concise_errors
     def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
         """A reader of the files that come into the folders, with these options and those of streams."""
-        of_stream, others = stream_options(with_settings_of_cluster(self.options))
+        of_stream, others = stream_options(with_cluster_settings(self.options))
         return JsonLinesStream(self._reader(CaseInsensitiveDict(others), schema), of_stream)
 
     def _reader(self, options: Mapping[str, str], schema: T.StructType) -> JsonLinesReader:
@@ -75,6 +83,24 @@ class JsonLinesSource(DataSource):
             max_line_bytes=int(options.get("max_line_bytes", MAX_LINE_BYTES)),
             duplicate_keys=options.get("duplicate_keys", "error"),
         )
+
+
+class JsonLinesStream(FileStream):
+    """Reads each file once, as ``reader`` does."""
+
+    def __init__(self, reader: JsonLinesReader, options: StreamOptions) -> None:
+        super().__init__(reader.paths, reader.storage_options, options)
+        self._reader = reader
+
+    @concise_errors
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Ranges of the new files."""
+        new, _ = self.between(start, end)
+        return self._reader.plan(parts_of((one.file, one.place) for one in new))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The lines of the ranges of a task."""
+        yield from self._reader.read(partition)
 
 
 def _check_options(options: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
-"""Data source ``pqext``: Parquet files read and written by pqext inside Spark.
+"""Data source ``pqext``: read and write Parquet files with pqext in Spark.
 
-``schema`` and the planning of partitions run in a Python worker of the driver, where pqext must be installed;
-so must it be on the executors.
+``schema`` and the planning of partitions run in a Python worker of the driver. pqext must be installed on the driver
+and the executors.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pqext.core.base.errors import UnsupportedError
-from pqext.spark.base.errors import brief
-from pqext.spark.base.hadoop_files import with_settings_of_cluster
+from pqext.spark.base.errors import concise_errors
+from pqext.spark.base.hadoop import with_cluster_settings
 from pqext.spark.base.worker_process import prepare_worker
-from pqext.spark.reading.parquet_reader import Reader, check_given
+from pqext.spark.reading.parquet_reader import Reader, check_user_schema
 from pqext.spark.reading.request import Query
 
 
@@ -40,58 +40,57 @@ class PqextSource(DataSource):
         """The format's name in Spark."""
         return "pqext"
 
-    @brief
+    @concise_errors
     def schema(self) -> StructType:
-        """The schema of the files, by Spark's types."""
+        """Return the Spark schema of the files."""
         from pqext.spark.streams.files import stream_options
 
         prepare_worker()
         self._has_user_schema = False  # Spark asks only where the user gives none, and pickles this object afterwards
         return Query.from_options(stream_options(self._options())[1]).resolved().schema()
 
-    @brief
+    @concise_errors
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns of ``schema``, which are some of the files' columns.
+        """Return a reader of the columns of ``schema``.
 
-        Raises ``ValueError`` for a column that the files have not, or have of another type.
+        Raises ``ValueError`` for a column that is not in the files, or has another type there.
         """
         prepare_worker()
         query = replace(Query.from_options(self._options()).resolved(), has_user_schema=self._has_user_schema)
-        check_given(schema, query.schema(), has_all=not self._has_user_schema)
+        check_user_schema(schema, query.schema(), has_all=not self._has_user_schema)
         return Reader(query, schema)
 
-    @brief
+    @concise_errors
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A writer of files with ``schema``."""
+        """Return a writer of files with ``schema``."""
         from pqext.spark.writing.sink import Sink
 
         return Sink(self._options(), schema, overwrite)
 
-    @brief
+    @concise_errors
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """A writer of the batches of a stream with ``schema``."""
+        """Return a writer of a stream with ``schema``."""
         from pqext.spark.streams.sink import StreamSink
 
         return StreamSink(self._options(), schema, overwrite)
 
-    @brief
+    @concise_errors
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A reader of the files that come into the folders, of the columns of ``schema``."""
+        """Return a reader of a stream of files, with the columns of ``schema``."""
         from pqext.spark.streams.source import ParquetStream
 
         return ParquetStream(self._options(), schema, self._has_user_schema)
 
     def _options(self) -> Mapping[str, str]:
-        """The options, for which the configuration files of the cluster state credentials."""
+        """The options, completed with credentials from the configuration files of the cluster."""
         _refuse_tables(self.options)
-        return with_settings_of_cluster(self.options)
+        return with_cluster_settings(self.options)
 
 
 def _refuse_tables(options: Mapping[str, str]) -> None:
-    """Refuse what Spark asks for a table of its catalog, where it can be told: it keeps the location to itself.
+    """Raise ``UnsupportedError`` for a catalog table, whose location Spark does not pass to a data source.
 
-    A table that is created without a schema is refused before it is there, by the owner that Spark sends along; others
-    when they are read or written first.
+    A table without a schema is rejected when it is created, by the owner that Spark passes; others on first use.
     """
     if "owner" in options or not ("path" in options or "paths" in options):
         raise UnsupportedError(

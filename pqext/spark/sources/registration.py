@@ -1,4 +1,4 @@
-"""Making the data sources and the SQL functions known to a session."""
+"""Register the data sources and SQL functions with a session."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ _with_functions: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
-    """Make pqext known to a session, on Classic and on Connect: its data sources and its SQL functions.
+    """Register the data sources and SQL functions of pqext with a session, on Spark Classic or Connect.
 
-    The data sources are ``pqext`` and ``pqext_json``. Where Spark's workers find the modules ``pyspark_pqext`` and
-    ``pyspark_pqext_json``, which are installed with pqext, it knows them already. The functions are those of
-    ``pqext.spark.functions``, by their names behind ``pq_``: ``SELECT pq_st_area(geom) FROM parcels``.
+    The data sources are ``pqext`` and ``pqext_json``. Spark finds them without registration if its workers can import
+    the modules ``pyspark_pqext`` and ``pyspark_pqext_json``, which are installed with pqext. The functions are those of
+    ``pqext.spark.functions`` with prefix ``pq_``.
 
-    In a thread that Python has started it also makes the session that thread's own: on Classic such a thread has none,
-    and ``df.write.format("pqext")`` does not find the data source there.
+    In a Python thread, it also makes the session active: on Spark Classic a new thread has no active session, and
+    ``df.write.format("pqext")`` would not find the data source.
+
+    Args:
+        spark: The session.
+
+    Example:
+        >>> register(spark)  # doctest: +SKIP
+        >>> spark.sql("SELECT pq_st_area(geom) FROM parcels")  # doctest: +SKIP
     """
     from pqext.spark.functions.sql_names import register_functions
 
@@ -35,7 +42,7 @@ def register(spark: SparkSession) -> None:
 
 
 def ensure_registered(spark: SparkSession, functions: bool = False) -> None:
-    """Register once a session: Spark logs a warning when a source is registered again."""
+    """Register with a session once, because Spark logs a warning if a data source is registered again."""
     if functions and spark not in _with_functions:
         register(spark)
         return
@@ -45,8 +52,8 @@ def ensure_registered(spark: SparkSession, functions: bool = False) -> None:
 
 
 def _make_active(spark: SparkSession) -> None:
-    """Make a session that of this thread: in it Spark looks up the data source of a save."""
-    session = getattr(spark, "_jsparkSession", None)  # which Connect has not
+    """Make a session active in this thread, because Spark looks up the data source of a save in it."""
+    session = getattr(spark, "_jsparkSession", None)  # None on Spark Connect
     if session is not None and threading.current_thread() is not threading.main_thread():
         type(spark)._get_j_spark_session_class(spark._jvm).setActiveSession(session)
 
@@ -55,7 +62,7 @@ def _register_sources(spark: SparkSession) -> None:
     for source in (PqextSource, JsonLinesSource):
         try:
             spark.dataSource.register(source)
-        except Exception as error:  # classes of its own on Classic and on Connect
+        except Exception as error:  # the class differs on Spark Classic and Connect
             if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
                 raise
     _registered.add(spark)

@@ -1,8 +1,8 @@
-"""Streams of the files that come into folders: which of them a query has read, as the offsets that Spark keeps.
+"""Stream the files that arrive in folders, with the files that a query has read as Spark's offsets.
 
-An offset holds all files that the query has read and that are still there, as digests of their names. So no file is
-missed that appears late, with an old time or while a batch is planned, as one does that was uploaded or written before
-its job was committed; and a restart goes on from the offset alone.
+An offset contains digests of the names of all files that the query has read and that still exist. Files that appear
+late, with an old modification time or while a batch is planned, are therefore not missed, and a restart needs the
+offset only.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _OPTIONS = {
     "max_files_per_batch": "max_files_per_batch", "maxfilespertrigger": "max_files_per_batch",
     "ignore_missing_files": "ignore_missing_files", "ignoremissingfiles": "ignore_missing_files",
 }
-"""The options of streams, by their own names and those of Spark's sources that mean the same."""
+"""The options of streams, by the names of pqext and Spark."""
 
 
 @dataclass(frozen=True)
 class StreamedFile:
-    """A file: the path or URL that opens it, its place, and the name that counts, with its digest."""
+    """A file: the path or URL that opens it, its location, and its final name with a digest."""
 
     file: str
     place: Any
@@ -46,20 +46,20 @@ class StreamedFile:
 
     @property
     def digest(self) -> bytes:
-        """What stands for the file in offsets."""
+        """The digest of the file in offsets."""
         return hashlib.blake2b(self.name.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How files of a stream are taken."""
+    """The options of a stream."""
 
     max_files_per_batch: int | None = None
     ignore_missing_files: bool = False
 
 
 def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
-    """The options of the stream, and the others. Raises ``ValueError`` for an unsuitable value."""
+    """Split options into those of the stream and others. Raises ``ValueError`` for an invalid value."""
     given: dict[str, Any] = {}
     others: dict[str, str] = {}
     for key, text in options.items():
@@ -78,7 +78,7 @@ def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str,
 
 
 class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What the streams of all kinds of files share: which files a batch has."""
+    """Base class of streams, which selects the files of a batch."""
 
     def __init__(
         self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions,
@@ -92,14 +92,14 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @abstractmethod
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Any:
-        """The work of the tasks of a batch."""
+        """Plan the tasks of a batch."""
 
     def initialOffset(self) -> dict[str, Any]:
-        """Nothing has been read."""
+        """Return the offset before the first file."""
         return _offset(())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        """What is there now, or as many of the oldest new files as ``limit`` allows; ``start`` where nothing is new."""
+        """Return the offset of the current files, with at most ``limit`` new files; ``start`` without new files."""
         seen = _seen(start)
         there = {one.digest: one for one in self.listed()}
         new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
@@ -109,16 +109,16 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset([*(digest for digest in there if digest in seen), *new[:most]])
 
     def getDefaultReadLimit(self) -> Any:
-        """As many files as option ``max_files_per_batch`` allows."""
+        """Return the limit of option ``max_files_per_batch``."""
         most = self._options.max_files_per_batch
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """The query ends with the files that are there now."""
+        """End the query after the current files."""
         self._until = frozenset(one.digest for one in self.listed())
 
     def listed(self) -> list[StreamedFile]:
-        """All files that are there: local ones by their times and names, those of stores by their names."""
+        """List the current files: local files by time and name, others by name."""
         try:
             found = [*list_sources(self._paths, self._storage, ignore_table_format=self._ignore_table_format)]
         except FileNotFoundError:
@@ -127,9 +127,9 @@ class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return sorted(files, key=lambda one: (_time(one.place), one.name))
 
     def between(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
-        """The files of a batch, in order, and all that are there.
+        """Return the files of a batch in order, and all current files.
 
-        Raises ``FileNotFoundError`` when some are not there any more.
+        Raises ``FileNotFoundError`` if files of the batch were removed.
         """
         wanted = _seen(end) - _seen(start)
         if not wanted:
@@ -150,7 +150,7 @@ def _offset(digests: Iterable[bytes]) -> dict[str, Any]:
 
 
 def _seen(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
-    """The digests in an offset. Raises ``ValueError`` for one that this source has not made."""
+    """The digests in an offset. Raises ``ValueError`` for an offset of another source."""
     if offset is None:
         return frozenset()
     try:
@@ -165,7 +165,7 @@ def _seen(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
 
 
 def _final(name: str) -> str:
-    """The name of a file that a save is moving, as it will be; others as they are."""
+    """The final name of a file, also while a save is moving it."""
     parts = name.split(os.sep)
     return os.sep.join(part for part in parts if not part.startswith(COMMIT)) if COMMIT in name else name
 

@@ -1,9 +1,8 @@
-"""Streams into a folder or a store, each batch of them once.
+"""Write streams into a folder or an object store, exactly once.
 
-A batch is a save: its files wait, and become the target's together. With them comes a note of the query's last batch
-(:mod:`pqext.dataset.writing.streamed_notes`), so that a batch that Spark runs again, because it does not know that it
-was committed, adds nothing. Spark makes a writer for the tasks and another one for the commit, which learns from the
-tasks' messages what they did.
+A batch is a save, whose staged files are committed together. A record of the query's last batch
+(:mod:`pqext.dataset.writing.streamed_notes`) is committed with them, so that a batch that Spark repeats is ignored.
+Spark creates separate writers for the tasks and for the commit, which receives the tasks' messages.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from pyspark.sql.types import StructType
 
 from pqext.dataset.writing.part_files import Staging
 from pqext.dataset.writing.streamed_notes import Batch
-from pqext.spark.writing.sink import Work
+from pqext.dataset.writing.targets import put_empty
+from pqext.spark.writing.sink import SaveWriter
 
 _OF_SPARK = frozenset({"checkpointlocation", "queryname", "outputmode"})
 _OF_SAVES = ("partition_overwrite", "partitionOverwriteMode", "summary_path")
@@ -27,7 +27,7 @@ _OF_SAVES = ("partition_overwrite", "partitionOverwriteMode", "summary_path")
 
 @dataclass(frozen=True)
 class WrittenBatch(WriterCommitMessage):
-    """What a task reports: the query and the job that it belongs to, and its files."""
+    """The report of a task: its query, its job and its files."""
 
     query: str
     job: str
@@ -35,48 +35,48 @@ class WrittenBatch(WriterCommitMessage):
 
 
 class StreamSink(DataSourceStreamArrowWriter):
-    """Writes the batches of a stream; those of output mode ``complete`` replace one another."""
+    """Writes the batches of a stream; in output mode ``complete`` each batch replaces the previous one."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         for name in _OF_SAVES:
             if name in options:
                 raise ValueError(f"option {name} is for saves: a stream appends, or replaces all that is there")
-        self.work = Work({key: one for key, one in options.items() if key.lower() not in _OF_SPARK}, schema)
+        self.writer = SaveWriter({key: one for key, one in options.items() if key.lower() not in _OF_SPARK}, schema)
         self.overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write one task's rows of a batch; what it has written is deleted when anything fails."""
+        """Write the rows of a task; delete its files on failure."""
         query, job = _job()
-        files = self.work.write(lambda: self.work.target.join(job), job, iterator)
+        files = self.writer.write(lambda: self.writer.target.join(job), job, iterator)
         return WrittenBatch(query, job, files)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Make the files of a batch the target's, unless they are there already."""
+        """Commit the files of a batch, unless it was committed before."""
         told = [message for message in messages if isinstance(message, WrittenBatch)]
         files = [one for message in told for one in message.files]
         if not told or not (files or self.overwrite):
             return
-        target, batch = self.work.target, Batch(told[0].query, batchId, told[0].job)
+        target, batch = self.writer.target, Batch(told[0].query, batchId, told[0].job)
         target.join(batch.job)
         try:
             if target.has(batch) is None:
-                self.work.check(self.overwrite)
+                self.writer.check(self.overwrite)
             if not files:
-                self.work.put_empty(batch.job)
+                put_empty(target, batch.job, self.writer.partition_by, self.writer.empty)
             target.commit(files, self.overwrite, batch=batch)
         except BaseException:
             target.abort()
             raise
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Remove what the tasks left."""
+        """Remove the staged files of the tasks."""
         for job in {message.job for message in messages if isinstance(message, WrittenBatch)}:
-            self.work.target.join(job)
-            self.work.target.abort()
+            self.writer.target.join(job)
+            self.writer.target.abort()
 
 
 def _job() -> tuple[str, str]:
-    """The query that a task belongs to, and a name for this run of its batch, as Spark tells them."""
+    """The query of the current task, and a name for this run of its batch."""
     context = TaskContext.get()
     told = [
         None if context is None else context.getLocalProperty(name)

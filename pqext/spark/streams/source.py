@@ -1,4 +1,4 @@
-"""Parquet files as a stream: ``spark.readStream.format("pqext")``."""
+"""Stream Parquet files: ``spark.readStream.format("pqext")``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.spark.base.errors import brief
+from pqext.spark.base.errors import concise_errors
 from pqext.spark.base.files import option_paths
-from pqext.spark.options.file import by_own_names
+from pqext.spark.options.file import normalize_options
 from pqext.spark.options.save import storage_options
-from pqext.spark.reading.parquet_reader import Reader, check_given
+from pqext.spark.reading.parquet_reader import Reader, check_user_schema
 from pqext.spark.reading.planning import Slice
 from pqext.spark.reading.request import Query
 from pqext.spark.streams.files import FileStream, stream_options
@@ -22,16 +22,16 @@ from pqext.spark.streams.files import FileStream, stream_options
 
 @dataclass(frozen=True)
 class StreamSlice(InputPartition):
-    """The work of a task, and what it is part of: Spark makes a new reader for the tasks."""
+    """The work of a task with its query, because Spark creates a new reader for the tasks."""
 
     query: Query
     work: Slice
 
 
 class ParquetStream(FileStream):
-    """Reads each file once, of the columns of ``schema``, by the options of reading that ``options`` are.
+    """Reads each file once with the columns of ``schema``.
 
-    If the user has not given the schema, a file with further columns is an error.
+    Unless the user specified the schema, a file with further columns is an error.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType, has_user_schema: bool = True) -> None:
@@ -39,7 +39,7 @@ class ParquetStream(FileStream):
         if "schema" in self._given:
             raise ValueError("a stream has one schema: leave option schema out, and give the columns to schema()")
         for name in ("path_glob_filter", "modified_after", "modified_before", "on_invalid"):
-            if name in by_own_names(self._given):
+            if name in normalize_options(self._given):
                 raise ValueError(f"a stream reads what its path names: give path/*.parquet in place of {name}")
         storage = self._given.get("storage_options")
         flag = next((text for name, text in self._given.items() if name.lower() == "ignore_table_format"), "false")
@@ -51,9 +51,9 @@ class ParquetStream(FileStream):
         self._schema = schema
         self._has_user_schema = has_user_schema
 
-    @brief
+    @concise_errors
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One slice a task, made of the row groups of the new files that may hold matching rows."""
+        """Plan a slice for each task from the row groups of new files that may contain matching rows."""
         new, there = self.between(start, end)
         if not new:
             return []
@@ -61,7 +61,7 @@ class ParquetStream(FileStream):
         query = Query.from_options(self._given, every)
         files = tuple(one.file for one in new)
         query = replace(query, files=files, has_user_schema=self._has_user_schema).resolved()
-        check_given(self._schema, query.schema(), has_all=not self._has_user_schema)
+        check_user_schema(self._schema, query.schema(), has_all=not self._has_user_schema)
         slices = Reader(query, self._schema).partitions()
         named = query.named()
         return [
@@ -71,6 +71,6 @@ class ParquetStream(FileStream):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The matching rows of one slice."""
+        """Read the matching rows of a slice."""
         if isinstance(partition, StreamSlice):
             yield from Reader(partition.query, self._schema).read(partition.work)

@@ -1,4 +1,4 @@
-"""Rows dealt out so that each file, and each row group in it, covers little."""
+"""Distribute and sort rows so that each file and row group has tight bounds."""
 
 from __future__ import annotations
 
@@ -24,21 +24,31 @@ def layout(
     partitions: int | None = None,
     bounds: tuple[float, float, float, float] | None = None,
 ) -> DataFrame:
-    """``df`` with its rows dealt out to tasks by ranges of ``columns``, and sorted within each.
+    """Range-partition a data frame by columns and sort the rows of each partition.
 
-    A column of type GEOMETRY or GEOGRAPHY, or of WKB, counts by the place of each geometry's centre on a Hilbert curve
-    through ``bounds``, the whole world unless they are given. So files and row groups have small boxes, and a filter by
-    place reads few of them. Other columns count by their values. Several columns count one after another, which suits
-    a first one of few values.
+    A GEOMETRY, GEOGRAPHY or WKB column is ordered by the position of each geometry's centre on a Hilbert curve. Files
+    and row groups then have small bounding boxes, and a spatial filter reads few of them. Other columns are ordered by
+    value. With several columns, the first should have few distinct values. The rows are read twice, because Spark
+    samples them to determine the ranges.
 
-    There are ``partitions`` tasks, by default as many as Spark shuffles to; each writes a file. The rows are read
-    twice: Spark takes a sample to find the ranges. Raises ``ValueError`` for columns that are not there and for
-    geometries in other coordinates than degrees without ``bounds``, and ``TypeError`` for columns that have no order.
+    Args:
+        df: The data frame.
+        columns: Names of the columns, in order of precedence.
+        partitions: Number of tasks, each of which writes a file; Spark's number of shuffle partitions by default.
+        bounds: Bounding box of the Hilbert curve, the whole world by default.
 
-    >>> layout(places, "geom", partitions=20).write.format("pqext").mode("append").save(path)  # doctest: +SKIP
+    Returns:
+        A data frame with the same columns.
+
+    Raises:
+        ValueError: If a column does not exist, or a geometry column is not in degrees and ``bounds`` is missing.
+        TypeError: If a column has no order.
+
+    Example:
+        >>> layout(cities, "geom", partitions=20).write.format("pqext").mode("append").save(path)  # doctest: +SKIP
     """
     if not columns:
-        raise ValueError("layout takes the names of columns")
+        raise ValueError("layout requires the name of at least one column")
     if partitions is not None and partitions < 1:
         raise ValueError(f"partitions must be positive, not {partitions}")
     keys: dict[str, Column] = {}
@@ -46,20 +56,20 @@ def layout(
         if name not in df.columns:
             raise ValueError(f"there is no column {name!r}{did_you_mean(name, df.columns)}")
         keys[f"_pqext_{uuid.uuid4().hex}"] = _key(df, name, bounds)
-    # One projection: the curve is found once for ranges and sorting. Metadata stays with the columns that are there.
+    # One projection computes the keys once for ranges and sorting, and preserves the metadata of the columns.
     keyed = df.select(*[F.col(quoted(name)) for name in df.columns], *[key.alias(name) for name, key in keys.items()])
     names = [*keys]
-    dealt = keyed.repartitionByRange(*names) if partitions is None else keyed.repartitionByRange(partitions, *names)
-    return dealt.sortWithinPartitions(*names).drop(*names)
+    ranged = keyed.repartitionByRange(*names) if partitions is None else keyed.repartitionByRange(partitions, *names)
+    return ranged.sortWithinPartitions(*names).drop(*names)
 
 
 def _key(df: DataFrame, name: str, bounds: tuple[float, float, float, float] | None) -> Column:
     type = df.schema[name].dataType
     column = F.col(quoted(name))
     if isinstance(type, T.GeometryType) and bounds is None and type.srid not in _DEGREES:
-        raise ValueError(f"column {name!r} has srid {type.srid}: give the bounds of its coordinates")
+        raise ValueError(f"column {name!r} has SRID {type.srid}: pass bounds= in its coordinates")
     if isinstance(type, T.GeometryType | T.GeographyType | T.BinaryType):
         return st_hilbert(column, bounds or WORLD)
     if isinstance(type, T.VariantType | T.MapType):
-        raise TypeError(f"column {name!r} of type {type.simpleString()} has no order: take a value out of it first")
+        raise TypeError(f"column {name!r} of type {type.simpleString()} has no order: extract a value from it first")
     return column

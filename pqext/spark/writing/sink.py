@@ -1,21 +1,21 @@
-"""The writing half of data source ``pqext``: every task its files, all visible at once or none.
+"""Write a data frame with data source ``pqext``: tasks stage files, and the driver commits them atomically.
 
-Tasks write files that wait, in a hidden folder of the target or in its store. :mod:`pqext.dataset.writing.commit` and
-:mod:`pqext.dataset.writing.store_target` tell how they become the target's, what is seen of a save that is killed, and
-by whom. Overwriting removes the Parquet files that reading the target would show, or those of the partitions that are
-written, and nothing else; a target that shows other files is refused.
+Staged files are in a hidden folder of the target or in its object store. :mod:`pqext.dataset.writing.commit` and
+:mod:`pqext.dataset.writing.store_target` describe the commit and its state after a crash. An overwrite removes the
+Parquet files that readers of the target see, or those of the written partitions, and rejects a target with other files.
 
-With ``geometry={"g": {"order": "hilbert"}}`` each task orders all its rows, ``row_group_bytes`` of them at a time. It
-knows no other task's rows, so every file covers the whole map unless the rows were dealt out by place before:
-:func:`pqext.spark.layout`.
+With ``geometry={"g": {"order": "hilbert"}}`` each task orders its own rows, ``row_group_bytes`` at a time. Files of
+different tasks therefore overlap unless :func:`pqext.spark.layout` distributed the rows by location first.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +23,14 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pqext.dataset.writing.appending import empty_file, without
+from pqext.core.base.errors import ParquetError, SchemaMismatchError
+from pqext.core.read.reader import ParquetFile
+from pqext.dataset.table.agreement import check_agreement
+from pqext.dataset.table.unified_schema import Unifier, widened
+from pqext.dataset.writing.appending import Compare, empty_file, nullable, partitions_beside, without
 from pqext.dataset.writing.part_files import PartFiles, Staging, check_division
+from pqext.dataset.writing.part_files import WrittenFile as WrittenFile
+from pqext.dataset.writing.saved import Saved as Saved
 from pqext.dataset.writing.staging import Staged
 from pqext.dataset.writing.targets import Target, put_empty
 from pqext.spark.base.arrays import conform_batch
@@ -32,23 +38,25 @@ from pqext.spark.base.files import is_remote, option_paths, target_of
 from pqext.spark.base.settings import save_settings, task_setting
 from pqext.spark.base.types import file_schema
 from pqext.spark.base.worker_process import prepare_worker
-from pqext.spark.columns.months import AS_INT, refuse_months, with_intervals
-from pqext.spark.columns.schema_note import with_note
+from pqext.spark.columns.instants import read_schema, unify_schemas
+from pqext.spark.columns.months import AS_INT, months_to_intervals, reject_months
+from pqext.spark.columns.recorded_schema import with_recorded_schema
 from pqext.spark.options.save import PartitionOverwrite, SaveOptions, save_options
-from pqext.spark.writing import summary
-from pqext.spark.writing.appending import comparison
+from pqext.spark.reading.request import Query
+
+_ADVICE = 'save to another folder or with mode("overwrite")'
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
-    """What a task reports: its files, none when it had no rows, and which partitions its session overwrites."""
+class TaskResult(WriterCommitMessage):
+    """The files that a task wrote, none without rows, and the partition overwrite mode of its session."""
 
     files: tuple[Staging, ...]
     partition_overwrite: PartitionOverwrite | None = None
 
 
-class Work:
-    """What is written where, as the options and the Spark ``schema`` of a data frame say; wrong ones are told now.
+class SaveWriter:
+    """Writes the staged files of a save for tasks, and checks the options and the schema before any task runs.
 
     For the options see :func:`pqext.spark.options.save.save_options`.
     """
@@ -59,39 +67,39 @@ class Work:
             raise ValueError("save() takes one path")
         if not schema.fields:
             raise ValueError("a data frame without columns cannot be saved: its rows would be lost")
-        refuse_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")
-        schema = with_intervals(schema)
-        self.choices = save_options(schema, options)
-        if self.choices.storage_options and not is_remote(paths[0]):
+        reject_months(schema, f"save with pqext.spark.write, or cast it: {AS_INT}")
+        schema = months_to_intervals(schema)
+        self.options = save_options(schema, options)
+        if self.options.storage_options and not is_remote(paths[0]):
             raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
-        self.target: Target = target_of(paths[0], self.choices.storage_options)
+        self.target: Target = target_of(paths[0], self.options.storage_options)
         self.target.check_no_table()
-        self._given = dict(options), schema
-        self.partition_by = self.choices.division.partition_by
+        self._unparsed_options = dict(options)
+        self._spark_schema = schema
+        self.partition_by = self.options.division.partition_by
         self.schema = file_schema(schema)
-        by = [field for field in schema if field.name in self.partition_by]
-        refuse_months(by, f"cast it to name folders: {AS_INT}")
-        check_division(self.choices.division, self.schema)
-        # Options that do not suit the columns are refused before any task runs.
-        self.empty = empty_file(without(self.schema, self.partition_by), self._noted(self.choices))
+        partition_fields = [field for field in schema if field.name in self.partition_by]
+        reject_months(partition_fields, f"cast it to name folders: {AS_INT}")
+        check_division(self.options.division, self.schema)
+        # Writing an empty file rejects options that do not match the columns before any task runs.
+        self.empty = empty_file(without(self.schema, self.partition_by), self._writer_options(self.options))
 
-    def task_choices(self) -> SaveOptions:
-        """The options of the save completed by the settings of the session, which only its tasks see."""
-        options, schema = self._given
-        choices = save_options(schema, options, save_settings(task_setting()))
-        check_division(choices.division, self.schema)
-        return choices
+    def task_options(self) -> SaveOptions:
+        """Return the options completed by the settings of the session, which only tasks can read."""
+        options = save_options(self._spark_schema, self._unparsed_options, save_settings(task_setting()))
+        check_division(options.division, self.schema)
+        return options
 
-    def _noted(self, choices: SaveOptions) -> Mapping[str, Any]:
-        """The options of the writer with Spark's note of the schema."""
-        return with_note(choices.writer, self._given[1], self.partition_by)
+    def _writer_options(self, options: SaveOptions) -> Mapping[str, Any]:
+        """The options of the writer, including the recorded schema."""
+        return with_recorded_schema(options.writer, self._spark_schema, self.partition_by)
 
     def check(self, overwrite: bool) -> None:
-        """Raise ``ValueError`` for a target that these files do not suit."""
-        self.target.check(overwrite, comparison(lambda: self.empty, self.partition_by, self.choices.merge_schema))
+        """Raise ``ValueError`` if the files cannot be added to the target."""
+        self.target.check(overwrite, append_check(lambda: self.empty, self.partition_by, self.options.merge_schema))
 
     def write(self, begin: Callable[[], Staged], job: str, iterator: Iterator[pa.RecordBatch]) -> tuple[Staging, ...]:
-        """Write one task's batches, where ``begin`` tells; what is written is deleted when anything fails."""
+        """Write the batches of a task to the staging area that ``begin`` opens; delete the files on failure."""
         first = next((batch for batch in iterator if batch.num_rows), None)
         if first is None:
             return ()
@@ -100,55 +108,135 @@ class Work:
         staged = begin()
         staged.check()
         name = f"part-{part:05d}-{job}-{attempt}"
-        choices = self.task_choices()
-        with PartFiles(staged, name, self.schema, self._noted(choices), choices.division) as files:
+        options = self.task_options()
+        with PartFiles(staged, name, self.schema, self._writer_options(options), options.division) as files:
             for batch in chain([first], iterator):
                 if batch.num_rows:
                     files.write(conform_batch(batch, self.schema))
             return files.close()
 
 
+
 class Sink(DataSourceArrowWriter):
-    """Writes a data frame of Spark ``schema`` into a folder, as ``options`` say."""
+    """Writes a data frame with Spark ``schema`` into a folder or an object store."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        self.work = Work(options, schema)
+        self.writer = SaveWriter(options, schema)
         self.overwrite = overwrite
-        # Without an option the setting of the session counts, which the tasks report.
-        self.partition_overwrite = self.work.choices.partition_overwrite if overwrite else "static"
+        # Without an option, the setting of the session applies, which the tasks report.
+        self.partition_overwrite = self.writer.options.partition_overwrite if overwrite else "static"
         if self.partition_overwrite is not None:
-            self.work.check(overwrite and self.partition_overwrite == "static")
+            self.writer.check(overwrite and self.partition_overwrite == "static")
         self.job = uuid.uuid4().hex
-        # A task that starts after the job was aborted finds it gone.
-        self.staged = self.work.target.begin(self.job)
+        # Begin the job here, so that a task that starts after an abort fails.
+        self.staged = self.writer.target.begin(self.job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write one task's batches; what it has written is deleted when anything fails."""
+        """Write the batches of a task; delete its files on failure."""
         prepare_worker()
-        files = self.work.write(lambda: self.staged, self.job, iterator)
-        return Written(files, self.work.task_choices().partition_overwrite)
+        files = self.writer.write(lambda: self.staged, self.job, iterator)
+        return TaskResult(files, self.writer.task_options().partition_overwrite)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the files of all tasks the target's: see :class:`pqext.dataset.writing.targets.Target`."""
-        target = self.work.target
+        """Commit the files of all tasks: see :class:`pqext.dataset.writing.targets.Target`."""
+        target = self.writer.target
         try:
-            written = [message for message in messages if isinstance(message, Written)]
-            files = [one for message in written for one in message.files]
+            results = [message for message in messages if isinstance(message, TaskResult)]
+            files = [staging for result in results for staging in result.files]
             mode = self.partition_overwrite
             if mode is None:
-                mode = next(filter(None, (message.partition_overwrite for message in written)), "static")
-                self.work.check(mode == "static")
+                mode = next(filter(None, (result.partition_overwrite for result in results)), "static")
+                self.writer.check(mode == "static")
             is_dynamic = self.overwrite and mode == "dynamic"
             if not files and ((self.overwrite and not is_dynamic) or not target.has_files):
-                put_empty(target, self.job, self.work.partition_by, self.work.empty)
-            folders = {one.file.name.rpartition("/")[0] for one in files} if is_dynamic else None
+                put_empty(target, self.job, self.writer.partition_by, self.writer.empty)
+            folders = {staging.file.name.rpartition("/")[0] for staging in files} if is_dynamic else None
             target.commit(files, self.overwrite, folders)
         except BaseException:
             target.abort()
             raise
-        if self.work.choices.summary_path is not None:
-            summary.leave(self.work.choices.summary_path, target.path, [one.file for one in files])
+        if self.writer.options.summary_path is not None:
+            write_summary(self.writer.options.summary_path, target.path, [staging.file for staging in files])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what the tasks left, those that failed and those that did not."""
-        self.work.target.abort()
+        """Remove the staged files of all tasks."""
+        self.writer.target.abort()
+
+
+def write_summary(path: str, target: str, files: Sequence[WrittenFile]) -> None:
+    """Write the summary of a save to the file of option ``summary_path``, for the process that started the save."""
+    summary = Path(path)
+    partial = summary.with_name(f".{summary.name}-{uuid.uuid4().hex}")
+    partial.write_text(json.dumps({"path": target, "files": [asdict(file) for file in files]}), "utf-8")
+    partial.replace(summary)
+
+
+def read_summary(path: Path) -> Saved:
+    """Read the summary that :func:`write_summary` wrote."""
+    data = json.loads(path.read_text("utf-8"))
+    return Saved(data["path"], tuple(WrittenFile(**file) for file in data["files"]))
+
+
+def append_check(empty: Callable[[], bytes], partition_by: tuple[str, ...] = (), merge_schema: bool = False) -> Compare:
+    """Return a function that checks whether files like ``empty`` can be added to a folder (:func:`check_append`)."""
+
+    def compare(target: str, sources: Any, present: Mapping[str, Any]) -> None:
+        check_append(target, sources, present, empty(), partition_by, merge_schema)
+
+    return compare
+
+
+def check_append(
+    target: str, sources: Any, present: Mapping[str, Any], appended: bytes, partition_by: tuple[str, ...] = (),
+    merge_schema: bool = False,
+) -> None:
+    """Raise ``SchemaMismatchError`` if the schema of a file like ``appended`` differs from that of ``target``.
+
+    Args:
+        target: The path of the target, for messages.
+        sources: The sources with which a reader opens the target.
+        present: The files of the target by path. A file that cannot be read, such as an encrypted file, is not
+        compared.
+        appended: The bytes of a file without rows.
+        partition_by: The partition columns.
+        merge_schema: Accept other columns and types if a unified schema represents all values.
+    """
+    options, limits = Query(()).options, Query(()).limits
+    with ParquetFile(appended, options) as file:
+        new = file.arrow_schema
+    partitions = partitions_beside(target, sources, present, partition_by, new.names, _ADVICE)
+    path, location = next(iter(present.items()))
+    try:
+        existing = (
+            unify_schemas([*present.values()], options, limits) if merge_schema
+            else read_schema(location, options, limits)
+        )  # fmt: skip
+    except SchemaMismatchError:
+        raise
+    except ParquetError:
+        return
+    first, other = (nullable(partitions.complete_schema(schema)) for schema in (existing, new))
+    advice = f"select and cast the columns of {target}, or {_ADVICE}"
+    try:
+        if merge_schema:
+            widened(first, other, target, "the data frame")
+        else:
+            check_agreement(first, other, path, "the data frame")
+    except SchemaMismatchError as error:
+        if merge_schema:
+            raise SchemaMismatchError(f"{error}; nothing was written: {advice}") from None
+        readers = 'only readers with schema="union" could' if _are_unifiable(first, other) else "no reader could"
+        raise SchemaMismatchError(
+            f"{error}; {readers} read both, so nothing was written: merge_schema=True adds columns and widens types; "
+            f"or {advice}"
+        ) from None
+
+
+def _are_unifiable(first: pa.Schema, other: pa.Schema) -> bool:
+    unifier = Unifier()
+    try:
+        unifier.add(first, "")
+        unifier.add(other, "")
+    except SchemaMismatchError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""What a save would write, told before it runs."""
+"""Explain a save before it runs: columns, folders, shredding and options of the files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pqext.dataset.writing.appending import empty_file, without
 from pqext.dataset.writing.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.base.settings import save_settings, session_setting
 from pqext.spark.base.types import file_schema, is_marked_struct
-from pqext.spark.columns.shredding_choice import walk
+from pqext.spark.columns.shredding_choice import walk_fields
 from pqext.spark.options.save import as_text, save_options
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.schema import schema_of_storage
@@ -23,36 +23,37 @@ Origin = Literal["shred_variant", "option", "struct"]
 
 @dataclass(frozen=True)
 class VariantPlan:
-    """How one VARIANT is written: at ``path`` in the file, by ``schema``, chosen by ``origin``."""
+    """The shredding of a VARIANT: its dotted path in the file, the schema, and what chose it."""
 
     path: str
     schema: str | None
-    """DDL; ``"infer"`` for one schema per file; None where it is not shredded."""
+    """DDL; ``"infer"`` for a schema for each file; None if the VARIANT is not shredded."""
     origin: Origin | None
 
     def __str__(self) -> str:
         if self.schema is None or self.origin is None or self.schema == "VARIANT":
             return f"{self.path}: not shredded"
-        by = {"shred_variant": "shred_variant", "option": "option shredding", "struct": "a struct that is shredded"}
-        how = "by a schema inferred from each file's first row group" if self.schema == "infer" else f"as {self.schema}"
-        return f"{self.path}: shredded {how} ({by[self.origin]})"
+        origins = {"shred_variant": "shred_variant", "option": "option shredding", "struct": "a shredded struct"}
+        is_inferred = self.schema == "infer"
+        schema = "by a schema inferred from each file's first row group" if is_inferred else f"as {self.schema}"
+        return f"{self.path}: shredded {schema} ({origins[self.origin]})"
 
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What data source ``pqext`` writes of a data frame: its columns with their types in Spark, and each VARIANT."""
+    """The files of a save by data source ``pqext``: columns with their Spark types, and the VARIANTs."""
 
     columns: tuple[tuple[str, str], ...]
     variants: tuple[VariantPlan, ...]
     options: Mapping[str, Any]
-    """The writer's options that are not the default, without ``shredding``."""
+    """The writer's options that differ from the defaults, except ``shredding``."""
     division: Division = UNDIVIDED
-    """The columns that name folders, and how large a file may be."""
+    """The partition columns and the limits on the size of a file."""
 
     def __str__(self) -> str:
         by = self.division.partition_by
         each = "task and partition" if by else "task"
-        lines = [f"a Parquet file for each {each} that has rows, with the columns"]
+        lines = [f"a Parquet file for each {each} with rows, with the columns"]
         lines += [f"  {name}: {type}" for name, type in self.columns if name not in by]
         if by:
             lines += ["in folders named by", *(f"  {name}: {dict(self.columns)[name]}" for name in by)]
@@ -62,43 +63,52 @@ class WritePlan:
         if self.variants:
             lines += ["VARIANT", *(f"  {variant}" for variant in self.variants)]
         if any(variant.schema == "infer" for variant in self.variants):
-            lines.append("  Saved.residual reports the share of the values that then fit no typed column, by path")
+            lines.append("  Saved.residual reports the share of values outside the typed columns, by path")
         if self.options:
             lines += ["options", *(f"  {name}: {value}" for name, value in sorted(self.options.items()))]
         return "\n".join(lines)
 
 
 def explain_write(df: DataFrame, **options: Any) -> WritePlan:
-    """What ``df.write.format("pqext").options(**options).save(path)`` writes; no job is run.
+    """Explain what ``df.write.format("pqext").options(**options).save(path)`` would write, without running a job.
 
-    ``options`` are those of :class:`pqext.WriteOptions`, as text, as the sink takes them, or as Python's values. The
-    settings of the session count for what is not given, as in :func:`write`. Raises
-    what the save would raise for its options and columns, such as ``UnsupportedError`` for a type that Parquet has not
-    and ``VariantError`` for a column whose metadata names a shredding that cannot be followed.
+    Args:
+        df: The data frame.
+        options: Options of :class:`pqext.WriteOptions` as strings or Python values. The settings of the session are
+            the defaults, as in :func:`write`.
 
-    >>> print(explain_write(shred_variant(events, {"event": "mag DOUBLE"}), compression="zstd"))  # doctest: +SKIP
-    a Parquet file for each task that has rows, with the columns
-      event: variant
-    VARIANT
-      event: shredded as STRUCT<mag: DOUBLE> (shred_variant)
-    options
-      compression: zstd
-      profile: spark
+    Returns:
+        The columns, folders, shredding and options of the files.
+
+    Raises:
+        ValueError: If an option is invalid.
+        UnsupportedError: If Parquet has no type for a column.
+        VariantError: If the metadata of a column has an invalid shredding.
+
+    Example:
+        >>> print(explain_write(shred_variant(events, {"event": "mag DOUBLE"}), compression="zstd"))  # doctest: +SKIP
+        a Parquet file for each task with rows, with the columns
+          event: variant
+        VARIANT
+          event: shredded as STRUCT<mag: DOUBLE> (shred_variant)
+        options
+          compression: zstd
+          profile: spark
     """
-    given = {name: as_text(value) for name, value in options.items()}
     schema = df.schema
-    save = save_options(schema, given, save_settings(session_setting(df.sparkSession)))
-    chosen = dict(save.writer)
+    encoded = {name: as_text(value) for name, value in options.items()}
+    save = save_options(schema, encoded, save_settings(session_setting(df.sparkSession)))
+    writer_options = dict(save.writer)
     stored = file_schema(schema)
     check_division(save.division, stored)
-    empty_file(without(stored, save.division.partition_by), chosen)
+    empty_file(without(stored, save.division.partition_by), writer_options)
     by_option = save.shredding_options
-    shreddings = chosen.pop("shredding", {})
+    shreddings = writer_options.pop("shredding", {})
     plans = []
-    for place, field in walk(schema):
-        path = place.path
+    for field_path, field in walk_fields(schema):
+        path = field_path.dotted
         if is_marked_struct(field.dataType) and path not in by_option:
-            plans.append(VariantPlan(path, _stored(field.dataType), "struct"))
+            plans.append(VariantPlan(path, _shredding_schema(field.dataType), "struct"))
         elif path in shreddings:
             choice = shredding(shreddings[path])
             origin: Origin = "option" if path in by_option else "shred_variant"
@@ -106,14 +116,13 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
         elif isinstance(field.dataType, T.VariantType):
             plans.append(VariantPlan(path, None, None))
     columns = tuple((field.name, _name(field.dataType)) for field in schema)
-    return WritePlan(columns, tuple(plans), chosen, save.division)
+    return WritePlan(columns, tuple(plans), writer_options, save.division)
 
 
 def _name(type: T.DataType) -> str:
     return "variant, shredded" if is_marked_struct(type) else type.simpleString()
 
 
-def _stored(type: T.DataType) -> str:
-    """The shredding schema of a struct that is a shredded VARIANT."""
+def _shredding_schema(type: T.DataType) -> str:
     (field,) = file_schema(T.StructType([T.StructField("c", type)]))
     return str(schema_of_storage(field.type))

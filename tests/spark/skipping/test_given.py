@@ -13,15 +13,15 @@ from pqext import Limits, UnsupportedError, col, skipping
 from pqext.skipping import MinMax, open_store
 from pqext.skipping.store.keys import StoreKeys
 from pqext.spark import build_skipping, read
-from pqext.spark.options.skipping_store import StoreGiven
+from pqext.spark.options.skipping_store import StoreReference
 
 KEY = b"0123456789abcdef"
 
 
 def test_what_a_store_was_opened_with_comes_back(tmp_path: Path) -> None:
     opened = open_store(str(tmp_path), decryption={"k1": KEY}, on_foreign="ignore")
-    given = StoreGiven.from_text(StoreGiven.of(opened).as_text())
-    assert given == StoreGiven.of(opened)
+    given = StoreReference.from_text(StoreReference.from_argument(opened).as_text())
+    assert given == StoreReference.from_argument(opened)
     found = given.open(None)
     assert (found.location, found.decryption, found.on_foreign) == (str(tmp_path), {"k1": KEY}, "ignore")
     assert "MDEyMzQ1" not in repr(given)
@@ -29,20 +29,20 @@ def test_what_a_store_was_opened_with_comes_back(tmp_path: Path) -> None:
 
 def test_paths_are_those_of_the_process_that_gives_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert StoreGiven.of("store").as_text() == str(tmp_path / "store")
-    assert StoreGiven.of(Path("store")).as_text() == str(tmp_path / "store")
-    assert StoreGiven.of("s3://bucket/store").as_text() == "s3://bucket/store"
+    assert StoreReference.from_argument("store").as_text() == str(tmp_path / "store")
+    assert StoreReference.from_argument(Path("store")).as_text() == str(tmp_path / "store")
+    assert StoreReference.from_argument("s3://bucket/store").as_text() == "s3://bucket/store"
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"path": 1}', '{"path": "p", "on_foreign": ""}', '{"path": "p", "key": 1}'])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|on_foreign is"):
-        StoreGiven.from_text(text)
+        StoreReference.from_text(text)
 
 
 def test_limits_of_their_own_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="without limits="):
-        StoreGiven.of(open_store(str(tmp_path), limits=Limits.untrusted()))
+        StoreReference.from_argument(open_store(str(tmp_path), limits=Limits.untrusted()))
 
 
 def test_encrypted_stores_are_built_and_asked_with_their_keys(spark: Any, tmp_path: Path) -> None:
