@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from pqext.core.base.errors import LimitError
-
 ROW_GROUP_ROWS = 1 << 19
 """Default number of rows in a written row group."""
 
@@ -74,13 +72,9 @@ class Limits:
         """Return the number of bytes that a call on a file of this size may hold."""
         return max(self.memory_bytes, self.memory_expansion * file_bytes)
 
-    def check_rows(self, rows: int, file_bytes: int, path: str | None = None) -> None:
-        """Raise ``LimitError`` if a file of ``file_bytes`` may not claim this number of rows."""
-        if rows > max(self.rows, _ROWS_PER_BYTE * file_bytes):
-            raise LimitError(
-                f"the row groups claim {rows:,} rows in a file of {file_bytes:,} bytes, more than rows={self.rows} "
-                "allows; raise the limit with limits=Limits(rows=...)", path=path,
-            )
+    def rows_for(self, file_bytes: int) -> int:
+        """Return the number of rows that a file of this size may claim."""
+        return max(self.rows, _ROWS_PER_BYTE * file_bytes)
 
     def __repr__(self) -> str:
         changed = (f for f in fields(self) if getattr(self, f.name) != f.default)

@@ -22,6 +22,7 @@ from pqext.core.base.errors import (
     CorruptDataWarning,
     CorruptFileError,
     ErrorPathContext,
+    LimitError,
     ParquetError,
     warn,
     warn_about_file,
@@ -82,7 +83,7 @@ class ParquetFile(SuggestionMixin):
     ) -> None:
         if not isinstance(limits, Limits):
             raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
-        self.options = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
+        self.options = self._given = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
         self.source: Source = open_to_read(source, filesystem, storage_options, self.options)
         self.limits = limits
         self.damage = DamageReport(limits.damaged_pieces)
@@ -93,10 +94,8 @@ class ParquetFile(SuggestionMixin):
                 self._footer: Footer = footer_or_checkpoint(self.source, limits, self.options, self._by_table)
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
-                self._given = self.options
-                self._key = schema_cache.key_of(self._footer)
-                known = None if self._key is None else schema_cache.recall(self._key, self.options, limits)
-                self._known = known
+                key = self._key = schema_cache.key_of(self._footer)
+                known = self._known = None if key is None else schema_cache.recall(key, self.options, limits)
                 self.schema: Schema
                 if known is not None:
                     self.schema, self.options, every = known.schema, known.options, known.every
@@ -141,13 +140,14 @@ class ParquetFile(SuggestionMixin):
             return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
-        """Raise ``CorruptFileError`` if the footer counts more rows than its row groups have.
+        """Raise ``CorruptFileError`` if the footer counts more rows than its row groups, ``LimitError`` if too many.
 
-        With ``on_corrupt="skip"`` this is a warning. Some writers store a count of 0, which is accepted. Raises
-        ``LimitError`` for more rows than the limits allow.
+        With ``on_corrupt="skip"`` the former is a warning. Some writers store a count of 0, which is accepted.
         """
         claimed, found = self.metadata.num_rows, self.num_rows
-        self.limits.check_rows(found, self.source.size, self.path)
+        if found > self.limits.rows_for(self.source.size):
+            message = f"{found:,} rows in {self.source.size:,} bytes are more than rows={self.limits.rows} allows"
+            raise LimitError(f"{message}; raise the limit with limits=Limits(rows=...)", path=self.path)
         if claimed > found:
             message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
             if self.options.on_corrupt != "skip":
