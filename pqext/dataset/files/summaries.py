@@ -120,7 +120,7 @@ class Summaries(PickledByFields):
         if summary.records is None:
             self._refused[path] = _NOT_NOTED
             return
-        self._found.update((below(folder, name), (summary, name)) for name in summary.noted)
+        self._found.update((below(folder, name), (summary, name)) for name in summary.records)
 
     def _all_named(self) -> Iterable[Summary]:
         return {id(summary): summary for summary, _ in self.named.values()}.values()
